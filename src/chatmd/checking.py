@@ -40,7 +40,7 @@ from chatmd.language.transcript import answer_of, parse_cached
 from chatmd.runtime.output import schema_of, value_in
 from chatmd.runtime.runner import check_depth
 from chatmd.sidecar import ExpansionRecord, Payloads, occurrences, places
-from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, misfit, open_tools, read_arguments
+from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, fit_arguments, open_tools, read_arguments
 from chatmd.tools.command import (
     check_variables,
     command_folder,
@@ -365,8 +365,8 @@ def _refusal(call: CallItem, known: OpenTool | None, text: str) -> Problem | Non
         arguments = read_arguments(known.tool, text.strip())
     except (ValueError, RecursionError):
         arguments = None
-    wrong = misfit(known.tool, arguments) if isinstance(arguments, Mapping) else "they are not JSON"
-    message = f"{call.name} now refuses these arguments: {wrong}"
+    wrong = fit_arguments(known.tool, arguments)[1] if isinstance(arguments, Mapping) else "They are not JSON."
+    message = f"{call.name} now refuses this call: {wrong}"
     return Problem(call.span, message, "its schema has changed") if wrong else None
 
 

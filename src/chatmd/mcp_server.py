@@ -31,7 +31,7 @@ from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import describe_prompt, render_text
 from chatmd.runtime.runner import prepare, reply_to
-from chatmd.tools.calling import agent_schema, misfit
+from chatmd.tools.calling import agent_schema, fit_arguments
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
@@ -250,9 +250,9 @@ class Library:
         tool = self.tools.get(params.name)
         if tool is None:
             raise MCPError(types.INVALID_PARAMS, f"there is no tool '{params.name}'")
-        arguments = params.arguments or {}
-        if problem := misfit(tool, arguments):
-            return _result(ToolOutput(f"The arguments do not fit: {problem}", failed=True))
+        arguments, problem = fit_arguments(tool, params.arguments or {})
+        if problem:
+            return _result(ToolOutput(problem, failed=True))
         beating = asyncio.create_task(_beat(ctx.session))
         try:
             async with self._calls:

@@ -168,7 +168,7 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
     chatmd.Chat.open(folder / "talk.chatmd").run(yes=True)
     assert (folder / "notes.md").read_text() == "# Leaves\n\nA leaf is green.\n"
     text = (folder / "talk.chatmd").read_text()
-    assert "notes.md:1-3:\n[total_lines=3]\n# Leaves\n\nA leaf is blue." in text
+    assert "notes.md:1-3:\n[total_lines=3]\n     1\t# Leaves\n     2\t\n     3\tA leaf is blue." in text
     assert "M notes.md\n@@ -3,1 +3,1 @@" in text
     assert text.count("talk.chatmd: this file belongs to the conversation") == 1
     assert text.count("config.toml: this file belongs to the conversation") == 1

@@ -139,7 +139,7 @@ def test_what_is_wrong_is_told_to_the_model(place: Path) -> None:
 
     async def run() -> None:
         async with connected() as client:
-            assert "'query' is a required property" in await failure_of(client, "search")
+            assert "'query' is missing" in await failure_of(client, "search")
             assert "99 is greater than" in await failure_of(client, "search", query="x", limit=99)
             assert "no section at 'gone.md:3'" in await failure_of(client, "open_section", place="gone.md:3")
             with pytest.raises(MCPError, match="there is no tool 'serch'"):

@@ -11,7 +11,7 @@ import contextlib
 import json
 import logging
 import time
-from collections.abc import AsyncIterator, Callable, Iterable, Mapping, Sequence
+from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
 from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
@@ -26,7 +26,7 @@ from chatmd.language.inputs import DeclaredInput
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
-from chatmd.tools.registry import FunctionTool, kind_of
+from chatmd.tools.registry import FunctionTool, kind_of, load_json
 from chatmd.tools.schedule import waits_for
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
@@ -226,6 +226,7 @@ def _timeout(declared: Tool, run: Run) -> float | None:
 
 _log = logging.getLogger(__name__)
 _LONGEST_MESSAGE = 500
+_MOST_PROBLEMS = 5
 CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
 NOT_MADE = "The user ended the turn before this call was made. It had no effect."
 PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
@@ -318,11 +319,11 @@ class ToolCaller:
             there = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
             return ToolOutput(f"There is no tool '{call.name}'.{meant} {there}", failed=True)
         try:
-            arguments = read_arguments(known.tool, call.arguments)
+            arguments, problem = fit_arguments(known.tool, read_arguments(known.tool, call.arguments))
         except (ValueError, RecursionError) as error:
             return ToolOutput(f"The arguments are not JSON: {error}. Call again with correct JSON.", failed=True)
-        if problem := misfit(known.tool, arguments):
-            return ToolOutput(f"The arguments do not fit the schema of {call.name}: {problem}", failed=True)
+        if problem:
+            return ToolOutput(problem, failed=True)
         if self.approve is not None:
             async with self._asking:
                 if self._stopped:
@@ -350,24 +351,68 @@ def read_arguments(tool: RunnableTool, written: str) -> Any:
     Raises:
         ValueError, RecursionError: they cannot be parsed.
     """
-    return getattr(tool, "read_arguments", json.loads)(written or "{}")
+    return getattr(tool, "read_arguments", load_json)(written or "{}")
 
 
-def misfit(tool: RunnableTool, arguments: object) -> str:
-    """Return the place and reason why arguments do not fit the schema of a tool; empty if they fit."""
+def fit_arguments(tool: RunnableTool, arguments: Any) -> tuple[Any, str]:
+    """Return arguments as the schema of a tool has them, and what does not fit, with all that the tool takes.
+
+    Where a value does not fit, null is left out, and so is an empty text for an optional argument; texts of numbers,
+    of truth values and of JSON become what they mean.
+    """
     from jsonschema.validators import Draft202012Validator, validator_for
     from referencing import Registry
 
-    if not isinstance(arguments, dict):
-        return "they must be a JSON object"
-    if getattr(tool, "judges_arguments", False):
-        return ""
-    schema = dict(tool.definition.parameters)
+    name, schema = tool.definition.name, dict(tool.definition.parameters)
+    if getattr(tool, "judges_arguments", False) and isinstance(arguments, dict):
+        return arguments, ""
     # With an empty registry, a validator fetches nothing.
     validator = validator_for(schema, default=Draft202012Validator)(schema, registry=Registry())
-    error = min(validator.iter_errors(arguments), key=str, default=None)
-    if error is None:
-        return ""
-    place = ".".join(str(key) for key in error.absolute_path)
-    message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
-    return f"{place}: {message}" if place else message
+    if isinstance(arguments, dict):
+        needed = schema.get("required", ())
+        for error in validator.iter_errors(arguments):
+            if len(error.absolute_path) == 1:
+                arguments = _meant(arguments, str(error.absolute_path[0]), error.schema, needed)
+        problems = [problem for error in validator.iter_errors(arguments) for problem in _problems(error)]
+    else:
+        problems = ["they must be a JSON object"]
+    if not problems:
+        return arguments, ""
+    shown = "; ".join(list(dict.fromkeys(sorted(problems)))[:_MOST_PROBLEMS])
+    return arguments, f"The arguments do not fit: {shown}. {name} takes: {arguments_in_words(schema) or 'none'}."
+
+
+def _meant(arguments: dict[str, Any], key: str, schema: Any, needed: Collection[str]) -> dict[str, Any]:
+    """Return the arguments with what a value that does not fit its schema stands for, if that is certain."""
+    value = arguments.get(key)
+    if value is None or (value == "" and key not in needed):
+        return {name: each for name, each in arguments.items() if name != key}
+    kinds = {part.get("type") for part in (schema, *schema.get("anyOf", ())) if isinstance(part.get("type"), str)}
+    if isinstance(value, str) and kinds & {"integer", "number", "boolean", "array", "object"}:
+        with contextlib.suppress(ValueError, RecursionError):
+            meant = json.loads(value.lower() if "boolean" in kinds else value)
+            return arguments if isinstance(meant, str) else arguments | {key: meant}
+    return arguments
+
+
+def _problems(error: Any) -> Iterator[str]:
+    if not error.absolute_path and error.validator == "required":
+        yield from (f"'{name}' is missing" for name in error.validator_value if name not in error.instance)
+    elif not error.absolute_path and error.validator == "additionalProperties":
+        known = error.schema.get("properties", {})
+        yield from (f"'{name}' is none of its arguments" for name in error.instance if name not in known)
+    else:
+        place = ".".join(map(str, error.absolute_path))
+        message = error.message if len(error.message) <= _LONGEST_MESSAGE else error.message[:_LONGEST_MESSAGE] + "…"
+        yield f"{place}: {message}" if place else message
+
+
+def arguments_in_words(schema: Mapping[str, Any]) -> str:
+    """List the arguments of a tool with their types.
+
+    >>> arguments_in_words(object_schema(("path",), path={"type": "string"}, count={"type": "integer"}))
+    'path (string), count (integer, optional)'
+    """
+    needed = schema.get("required", ())
+    named = ((name, type_in_words(each)) for name, each in schema.get("properties", {}).items())
+    return ", ".join(f"{name} ({kind}{'' if name in needed else ', optional'})" for name, kind in named)

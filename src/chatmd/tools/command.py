@@ -129,7 +129,7 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
         roots = roots_of(declared, run)
         started = sandboxed(started, [root.real for root in roots.roots], roots.protected)
 
-    async def call(arguments: Sequence[str], stdin: str | None = None) -> ToolOutput:
+    async def call(arguments: Sequence[str] = (), stdin: str | None = None) -> ToolOutput:
         if any("\0" in argument for argument in arguments):
             raise ChatmdError(
                 "an argument contains a NUL character, which no program can be given", hint="leave it out"
@@ -208,11 +208,11 @@ def _definition(declared: Tool, timeout: float, confined: bool) -> ToolDefinitio
         + (f" There is no network, and it writes only below {', '.join(declared.roots) or '.'}." if confined else "")
     )
     schema = object_schema(
-        ("arguments",),
+        (),
         arguments={
             "type": "array",
             "items": {"type": "string"},
-            "description": f"What follows `{declared.command}` on the command line, a word each; may be empty.",
+            "description": f"What follows `{declared.command}` on the command line, a word each; none if left out.",
         },
         stdin={"type": "string", "description": "What the program reads from its standard input; nothing by default."},
     )

@@ -19,7 +19,7 @@ from chatmd.tools.patch import as_typed, nearest
 from chatmd.tools.registry import OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.schedule import IN_ORDER
-from chatmd.tools.text_lines import READ, TextLines, decode_text, encode_text, read_excerpt, with_newline
+from chatmd.tools.text_lines import READ, TextLines, are_numbered, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.disk.opened import open_folder, read_errors
@@ -46,12 +46,12 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
         "read_file",
         call,
         f"Read a text file, or some of its lines. {roots.described()} First comes a line PATH:FIRST-LAST: and one with "
-        "[total_lines=N], then the lines as they are; what is left out is said at the end.",
+        "[total_lines=N], then each line after its number and a tab; what is left out is said at the end.",
         ("path",),
         path=PATH,
         offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
         line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
-        read=renaming(file="path"),
+        read=renaming(file="path", file_path="path", limit="line_count"),
     )
 
 
@@ -80,10 +80,10 @@ def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit
     last = offset + len(found.lines)
     total = f"{found.total}" if found.exact else f"more than {found.total}"
     notes = f"[total_lines={total}]" + (" [line ends: CRLF]" if found.crlf else "")
-    text = "\n".join(found.lines)
+    text = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(found.lines, offset + 1))
     footer = ""
     if found.cut:
-        footer = f"\n[line {last} is too long to be shown; these are its first {len(text)} characters]"
+        footer = f"\n[line {last} is too long to be shown; these are its first {len(found.lines[0])} characters]"
     if last < found.total:
         footer += f"\n[{found.total - last} more lines; read on with offset={last}]"
     return f"{target.name}:{offset + 1}-{last}:\n{notes}\n{text}{footer}"
@@ -111,6 +111,7 @@ def open_write_file(declared: Tool, run: Run) -> OpenTools:
         path=PATH,
         content=_CONTENT | {"description": "all of the new text"},
         overwrite={"type": "boolean", "description": "true to replace a file that exists; false if left out"},
+        read=renaming(file_path="path"),
     )
 
 
@@ -135,6 +136,7 @@ def open_append_to_file(declared: Tool, run: Run) -> OpenTools:
         ("path", "content"),
         path=PATH,
         content=_CONTENT | {"description": "the text to add"},
+        read=renaming(file_path="path"),
     )
 
 
@@ -160,6 +162,7 @@ def open_find_and_replace(declared: Tool, run: Run) -> OpenTools:
         find=_CONTENT | {"minLength": 1, "description": "the text to find; it may have several lines"},
         replace=_CONTENT | {"description": "the text to put in its place"},
         all={"type": "boolean", "description": "true to replace every occurrence; false if left out"},
+        read=renaming(file_path="path"),
     )
 
 
@@ -187,7 +190,7 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
         raise ChatmdError(
             f"the text occurs {count} times, {_listed(places)}",
             where=name,
-            hint="give more of the text around the one that is meant, or all=true, or use apply_patch",
+            hint="give more of the text around the one that is meant, or all=true",
         )
     done = text.replace(wanted, with_newline(replace, newline))
     return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {_listed(places)}."
@@ -219,7 +222,8 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
     if guess is not None:
         there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
         shown = f".\nDid you mean line {guess + 1}? It says:\n{there}\n"
-    return ChatmdError(f"the text is not in the file{shown}", where=name, hint="copy it exactly as the file has it")
+    hint = "give it without the line numbers" if are_numbered(wanted) else "copy it exactly as the file has it"
+    return ChatmdError(f"the text is not in the file{shown}", where=name, hint=hint)
 
 
 def _listed(places: list[int]) -> str:

@@ -9,10 +9,11 @@ from __future__ import annotations
 import json
 import re
 import unicodedata
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache
+from functools import cache, partial
 from pathlib import Path
 from typing import Any
 
@@ -23,7 +24,7 @@ from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
 from chatmd.tools.registry import OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.schedule import IN_ORDER
-from chatmd.tools.text_lines import TextLines, decode_text, encode_text
+from chatmd.tools.text_lines import TextLines, are_numbered, decode_text, encode_text
 from lmm.terminal import count
 
 # -- Parse the text of a patch: files to add, to delete, to update. Models know the format as V4A
@@ -48,7 +49,8 @@ FORMAT = f"""\
 {END}"""
 _HEADER = re.compile(r"\*\*\* ?(Add|Delete|Update) File: ?(.*)")
 _MOVE = re.compile(r"\*\*\* ?Move to: ?(.*)")
-_NUMBERS = re.compile(r"@@+ -(\d+)(?:,(\d+))? \+\d+(?:,\d+)? @@+ ?(.*)")
+_NUMBERS = re.compile(r"@@+ -(\d+)(?:,\d+)? \+\d+(?:,\d+)? @@+ ?(.*)")
+_OF_DIFF = re.compile(r"(?:--- (?:a/|/dev/null)|\+\+\+ (?:b/|/dev/null)).*")
 _AROUND = re.compile(r"\s*(?:`{3,}.*|~{3,}.*|.*<<-?\s*['\"]?\w+['\"]?\s*|[A-Z_]{2,})?\s*")
 _NO_NEWLINE = ("\\no newline at end of file", "\\ no newline at end of file")
 
@@ -70,15 +72,11 @@ class PatchLine:
 
 @dataclass(slots=True)
 class Hunk:
-    """One change: old and new lines, to be found below the `anchors`, near the line `hint` (from 1).
-
-    An insertion whose header counts no old lines comes after that line (`after`).
-    """
+    """One change: old and new lines, to be found below the `anchors`; `hint` is a line number (from 1)."""
 
     line: int
     anchors: list[str] = field(default_factory=list)
     hint: int | None = None
-    after: bool = False
     lines: list[PatchLine] = field(default_factory=list)
     at_end: bool = False
 
@@ -140,6 +138,8 @@ class _Parser:
         """Return the numbers of the lines between beginning and end, from 1."""
         marks = [line.strip() for line in self.lines]
         if BEGIN not in marks:
+            if any(mark.startswith(f"{BEGIN}\\n") for mark in marks):
+                raise PatchError("its line breaks are '\\n' as two characters", hint="send line breaks")
             raise PatchError(f"the line '{BEGIN}' is missing", hint=f"write the patch like this:\n{FORMAT}\n")
         begin = marks.index(BEGIN)
         end = next((i for i, line in enumerate(self.lines) if line.rstrip() == END and i > begin), None)
@@ -167,7 +167,7 @@ class _Parser:
             self._add(section, number, line)
         elif number == section.line + 1 and (move := _MOVE.fullmatch(mark)):
             section.move_to = self._path(number, move[1])
-        else:
+        elif section.hunks or not _OF_DIFF.fullmatch(mark):
             self._update(section, number, line)
 
     def _add(self, section: FilePatch, number: int, line: str) -> None:
@@ -202,7 +202,7 @@ class _Parser:
         """Add one line to the header of the open hunk."""
         assert self.hunk is not None
         if numbers := _NUMBERS.fullmatch(line.rstrip()):
-            self.hunk.hint, self.hunk.after, anchor = int(numbers[1]), numbers[2] == "0", numbers[3]
+            self.hunk.hint, anchor = int(numbers[1]), numbers[2]
         else:
             anchor = re.sub(r"(?:^| )@@\Z", "", line[2:].removeprefix(" ").rstrip()).rstrip()
         self.hunk.anchors += [anchor] if anchor.strip() else []
@@ -233,8 +233,8 @@ class _Parser:
 # -- Find the places of hunks in a file -----------------------------------------------------------------------
 #
 # The old lines of a hunk are compared exactly; then without white space at the ends of lines; then also without that
-# at their beginnings; then with typographic characters replaced by ASCII. Among several places that fit equally well,
-# an anchor, a line number or the end of the file decides; nothing is guessed.
+# at their beginnings; then with typographic characters replaced by ASCII. Anchors say in which block the lines are: a
+# line number, the order of the hunks and the end of the file only decide between places there. Nothing is guessed.
 
 
 _TYPEWRITER = {
@@ -277,11 +277,26 @@ class PlacedHunk:
         return self.start + len(self.hunk.old)
 
 
+@dataclass(frozen=True, slots=True)
+class _Block:
+    """The lines from an anchor to `end`. If the anchor `opens` no block, only the first place below it is meant."""
+
+    anchor: int
+    end: int
+    opens: bool
+
+    def places(self, found: Iterable[int], size: int) -> list[int]:
+        """Return those of the places `found` that are in it, or contain its anchor."""
+        inside = [start for start in found if self.anchor < start + size and start < self.end]
+        around = [start for start in inside if start <= self.anchor]
+        return around or (inside if self.opens else inside[:1])
+
+
 class _Matcher:
     """Finds hunks in the lines of one file; `keys` returns the lines as they are compared at a level."""
 
-    def __init__(self, lines: Sequence[str]) -> None:
-        self.lines = lines
+    def __init__(self, lines: Sequence[str], *, markdown: bool) -> None:
+        self.lines, self.markdown = lines, markdown
         self.keys = cache(lambda level: [LEVELS[level][1](line) for line in lines])
 
     def place(self, hunk: Hunk, placed: Sequence[PlacedHunk]) -> PlacedHunk:
@@ -290,11 +305,9 @@ class _Matcher:
         Raises:
             PatchError: it fits nowhere, or in several places; the message shows expected and similar lines.
         """
-        after = placed[-1].end if placed else 0
-        anchor = self._anchor(hunk, after)
-        missing = f"the line '{hunk.anchors[-1]}' is not there" if hunk.anchors and anchor is None else ""
+        after, blocks = placed[-1].end if placed else 0, self._blocks(hunk.anchors)
         if not hunk.old:
-            return PlacedHunk(hunk, self._insertion(hunk, anchor, missing))
+            return PlacedHunk(hunk, self._insertion(hunk, blocks))
         taken, size = False, len(hunk.old)
         for level in range(len(LEVELS)):
             found = self._occurrences(hunk.old, level)
@@ -303,77 +316,124 @@ class _Matcher:
                 return PlacedHunk(hunk, len(self.lines) - size, level)
             free = [start for start in found if all(start >= one.end or start + size <= one.start for one in placed)]
             if free:
-                return PlacedHunk(hunk, self._chosen(hunk, free, anchor, after, missing), level)
+                return PlacedHunk(hunk, self._chosen(hunk, free, blocks, after), level)
         if taken:
             raise PatchError("a hunk before it has these lines already", hint="make one of them")
-        raise self._nowhere(hunk, after if anchor is None else anchor)
+        raise self._nowhere(hunk, blocks[0].anchor if blocks else after)
 
-    def _occurrences(self, old: Sequence[str], level: int) -> list[int]:
-        keys, wanted = self.keys(level), [LEVELS[level][1](line) for line in old]
+    def _occurrences(self, lines: Sequence[str], level: int) -> list[int]:
+        keys, wanted = self.keys(level), [LEVELS[level][1](line) for line in lines]
         starts = (start for start in range(len(keys) - len(wanted) + 1) if keys[start] == wanted[0])
         return [start for start in starts if keys[start : start + len(wanted)] == wanted]
 
-    def _chosen(self, hunk: Hunk, found: list[int], anchor: int | None, after: int, missing: str) -> int:
-        """Choose one of several places by the hunk's line number, anchor and order."""
-        if (hint := hunk.hint) is not None:
-            return min(found, key=lambda start: (abs(start + 1 - hint), start))
-        if anchor is not None:  # the anchor may be the first line of the hunk itself
-            found = [start for start in found if start > anchor][:1] or [anchor] * (anchor in found) or found
+    def _chosen(self, hunk: Hunk, found: list[int], blocks: Sequence[_Block], after: int) -> int:
+        """Choose one of several places: in the block of the anchors, then by the exact line number, then by order."""
+        everywhere, missing = _numbers(found), ""
+        if blocks:
+            found = sorted({start for block in blocks for start in block.places(found, len(hunk.old))})
+            if not found:
+                hint = "if that is the place, give the heading or definition above it"
+                raise PatchError(f"its lines are not below '{hunk.anchors[-1]}', but at {everywhere}", hint=hint)
+        elif hunk.anchors:
+            missing = f", and the line '{hunk.anchors[-1]}' is not there"
+        if hunk.hint is not None and hunk.hint - 1 in found:
+            return hunk.hint - 1
         found = [start for start in found if start >= after] or found
         if len(found) == 1:
             return found[0]
-        places = ", ".join(str(start + 1) for start in found[:10])
         raise PatchError(
-            f"its lines occur in {len(found)} places, at the lines {places}{missing and f', and {missing}'}",
+            f"its lines occur in {len(found)} places, at {_numbers(found)}{missing}",
             hint="add more lines of context, or a line '@@ ' with the heading or definition above the place",
         )
 
-    def _anchor(self, hunk: Hunk, after: int) -> int | None:
-        """Return the index of the line that the last anchor names; None without anchors, or if one is missing."""
-        at = after
-        for number, anchor in enumerate(hunk.anchors):
-            found = self._find_line(anchor, at)
-            if found is None and not number:
-                found = self._find_line(anchor, 0)
-            if found is None:
-                return None
-            at = found + 1
-        return at - 1 if hunk.anchors else None
+    def _blocks(self, anchors: Sequence[str]) -> list[_Block]:
+        """Return the blocks that the last anchor names, below those before it; none if one of them is missing."""
+        blocks = [_Block(-1, len(self.lines), opens=True)] if anchors else []
+        for anchor in anchors:
+            inside = [(block, self._named(anchor, block)) for block in blocks]
+            blocks = [self._block(at, block.end) for block, all_ in inside for at in all_[: None if block.opens else 1]]
+        return blocks
 
-    def _find_line(self, text: str, begin: int) -> int | None:
-        """Return the index of the first line from `begin` that equals `text` at the best level, or begins with it."""
+    def _named(self, text: str, block: _Block) -> list[int]:
+        """Return the lines below an anchor that equal `text` at the best level, or begin with it."""
+        lines = range(block.anchor + 1, block.end)
         for level, (_, key) in enumerate(LEVELS):
-            if key(text) in self.keys(level)[begin:]:
-                return self.keys(level).index(key(text), begin)
+            if found := [i for i in lines if self.keys(level)[i] == key(text)]:
+                return found
         typed = as_typed(text)
-        return next((i for i, line in enumerate(self.keys(3)) if i >= begin and line.startswith(typed)), None)
+        return [i for i in lines if self.keys(3)[i].startswith(typed)]
 
-    def _insertion(self, hunk: Hunk, anchor: int | None, missing: str) -> int:
+    def _block(self, anchor: int, end: int) -> _Block:
+        """Return the block that a line opens: the section of a heading of markdown, or lines that are indented more."""
+        rest = [(i, self.lines[i]) for i in range(anchor + 1, end) if self.lines[i].strip()]
+        if self.markdown and (level := _heading(self.lines[anchor])):
+            fences = 0
+            for i, line in rest:
+                fences += line.lstrip().startswith(("```", "~~~"))
+                if fences % 2 == 0 and 0 < _heading(line) <= level:
+                    return _Block(anchor, i, opens=True)
+            return _Block(anchor, end, opens=True)
+        depth = _depth(self.lines[anchor])
+        inner = [(i, line) for i, line in rest if line.lstrip()[0] not in "()[]{}"]  # brackets belong to the block
+        if not inner or _depth(inner[0][1]) <= depth:
+            return _Block(anchor, end, opens=False)
+        return _Block(anchor, next((i for i, line in inner if _depth(line) <= depth), end), opens=True)
+
+    def _insertion(self, hunk: Hunk, blocks: Sequence[_Block]) -> int:
         """Return the index at which to insert lines without context."""
         if hunk.at_end or not self.lines:
             return len(self.lines)
-        if anchor is not None:
-            return anchor + 1
-        if hunk.hint is not None and not missing:
-            return min(hunk.hint if hunk.after else max(hunk.hint - 1, 0), len(self.lines))
+        if len(blocks) == 1:
+            return blocks[0].anchor + 1
+        missing = f"the line '{hunk.anchors[-1]}' is not there, and " if hunk.anchors else ""
+        if blocks:
+            places = _numbers([block.anchor for block in blocks])
+            missing = f"'{hunk.anchors[-1]}' occurs in {len(blocks)} places, at {places}, and "
         raise PatchError(
-            f"{missing and f'{missing}, and '}it does not say where its lines belong",
+            f"{missing}it does not say where its lines belong",
             hint="add a line of context, '@@ ' with the line above, or '*** End of File' after lines for the end",
         )
 
     def _nowhere(self, hunk: Hunk, after: int) -> PatchError:
-        """Return the error for a hunk that fits nowhere, with the expected lines and the most similar ones."""
-        old = hunk.old[:20]
-        expected = "".join(f"  {line}\n" for line in old)
-        if bare := next((line for line in hunk.lines if line.bare and line.text), None):
-            expected += f"Line {bare.line} of the patch begins with none of ' ', '-', '+'; it counts as context.\n"
-        there = "The file is empty." if not self.lines else "No lines of the file resemble them."
-        if (guess := nearest(hunk.old, self.keys(3), after)) is not None:
-            shown = list(enumerate(self.lines, 1))[max(guess - 3, 0) : guess + len(old) + 3]
-            lines = "\n".join(f"{number:>6}  {line}".rstrip() for number, line in shown)
-            there = f"Did you mean line {guess + 1}? There are:\n{lines}"
-        message = f"these lines are not in the file:\n{expected}{there}\n"
-        return PatchError(message, hint="read the file again and copy the lines as they are")
+        """Return the error for a hunk that fits nowhere: the lines like its own, and the first one that differs."""
+        hint, guess = "read the file again and copy the lines as they are", nearest(hunk.old, self.keys(3), after)
+        if new := [line.text for line in hunk.lines if line.kind != "-"]:
+            done = self._occurrences(new, 1) if any(line.strip() for line in new) else []
+            hint = f"its new lines are at {_numbers(done)} already: was it applied before?" if done else hint
+        if are_numbered(hunk.old):
+            hint = "give the lines without the line numbers"
+        if guess is None:
+            shown = "".join(f"  {line}\n" for line in hunk.old[:20])
+            there = "No lines of the file resemble them." if self.lines else "The file is empty."
+            return PatchError(f"these lines are not in the file:\n{shown}{there}\n", hint=hint)
+        keys = self.keys(3)[guess : guess + len(hunk.old)]
+        at = next((i for i, pair in enumerate(zip(keys, map(as_typed, hunk.old), strict=False)) if pair[0] != pair[1]),
+                  len(keys))  # fmt: skip
+        has = f"the patch has '{hunk.old[at]}'"
+        if bare := next((line for line in hunk.lines if line.bare and line.text == hunk.old[at] != ""), None):
+            has += f" (line {bare.line} of the patch begins with none of ' ', '-', '+', and counts as context)"
+        is_ = f"line {guess + at + 1} of the file is '{self.lines[guess + at]}'" if at < len(keys) else "the file ends"
+        around = list(enumerate(self.lines, 1))[max(guess - 3, 0) : guess + min(len(hunk.old), 20) + 3]
+        lines = "\n".join(f"{number:>6}\t{line}".rstrip() for number, line in around)
+        return PatchError(f"its lines are not in the file: {is_}, {has}. There are:\n{lines}\n", hint=hint)
+
+
+def _heading(line: str) -> int:
+    """Return the level of a heading of markdown; 0 if the line is none."""
+    found = re.match(r"#{1,6}(?=\s)", line)
+    return len(found[0]) if found else 0
+
+
+def _indent(line: str) -> str:
+    return line[: len(line) - len(line.lstrip())]
+
+
+def _depth(line: str) -> int:
+    return len(_indent(line).expandtabs())
+
+
+def _numbers(places: Sequence[int]) -> str:
+    return f"line{'s' * (len(places) > 1)} {', '.join(str(start + 1) for start in places[:10])}"
 
 
 def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | None:
@@ -409,7 +469,8 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[
         PatchError: a hunk fits nowhere, or in several places, or the text does not change.
     """
     old = TextLines.of(text)
-    matcher, placed = _Matcher(old.texts), list[PlacedHunk]()
+    markdown = name.lower().endswith((".md", ".qmd", ".rmd", ".markdown", ".chatmd"))
+    matcher, placed = _Matcher(old.texts, markdown=markdown), list[PlacedHunk]()
     for number, hunk in enumerate(hunks, 1):
         try:
             placed.append(matcher.place(hunk, placed))
@@ -422,7 +483,7 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[
         if one.start < done:
             raise PatchError(f"two hunks change line {one.start + 1}", where=name, hint="make one hunk of them")
         new += before[done : one.start]
-        lines = _applied(one, before, old.newline)
+        lines = _applied(one, before, old.newline, name)
         added = [(text, end) for kind, text, end in lines if kind != "-"]
         note = [f"(fits {LEVELS[one.level][0]})"] if one.level else []
         where = f"@@ -{_span(one.start, one.end - one.start)} +{_span(len(new), len(added))} @@"
@@ -437,13 +498,83 @@ def update_text(text: str, hunks: Sequence[Hunk], name: str) -> tuple[str, list[
     return result, report
 
 
-def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str) -> list[tuple[str, str, str]]:
-    """Return the lines of a hunk as kind, text and end; old lines are as in the file."""
-    there = iter(before[one.start : one.end])
-    return [
-        ("+", line.text, newline if line.ends else "") if line.kind == "+" else (line.kind, *next(there))
-        for line in one.hunk.lines
-    ]
+def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str, name: str) -> list[tuple[str, str, str]]:
+    """Return the lines of a hunk as kind, text and end; old lines are as in the file, new ones indented like them."""
+    old, new = before[one.start : one.end], [line for line in one.hunk.lines if line.kind == "+" and line.text.strip()]
+    indents = dict[str, str]()
+    if one.level > 1:
+        both = zip(one.hunk.old, [text for text, _ in old], strict=True)
+        pairs = [(_indent(line), _indent(text)) for line, text in both if line.strip()]
+        try:
+            indents = reindented(pairs, {_indent(line.text) for line in new}, {_indent(text) for text, _ in before})
+        except PatchError as error:
+            error.where, error.hint = name, f"give the lines from line {one.start + 1} on as the file has them"
+            raise
+    there, done = iter(old), list[tuple[str, str, str]]()
+    for line in one.hunk.lines:
+        if line.kind != "+":
+            done.append((line.kind, *next(there)))
+            continue
+        indent = _indent(line.text)
+        text = indents.get(indent, indent) + line.text[len(indent) :] if line.text.strip() else line.text
+        done.append(("+", text, newline if line.ends else ""))
+    return done
+
+
+def reindented(pairs: Sequence[tuple[str, str]], added: Iterable[str], there: Collection[str]) -> dict[str, str]:
+    """Map the indentation of new lines to that of the file, from pairs of what a patch and the file have for old ones.
+
+    `there` is the indentation of all lines of the file, to decide between several rules that fit the pairs.
+
+    >>> reindented([("  ", "    ")], ["  ", "      "], ["", "    ", "        "])
+    {'  ': '    ', '      ': '        '}
+
+    Raises:
+        PatchError: no rule fits: the indentation of the file is not known.
+    """
+    known = {wrong: right for wrong, right in pairs if all(pair[1] == right for pair in pairs if pair[0] == wrong)}
+    if known.keys() >= set(added):
+        return known
+    best: dict[str, str] | None = None
+    for unit in _UNITS:
+        with suppress(ValueError):
+            given, found = [unit(wrong) for wrong, _ in pairs], [right for _, right in pairs]
+            more, less = found[0].removesuffix(given[0]), given[0].removesuffix(found[0])
+            if all(right == more + wrong for wrong, right in zip(given, found, strict=True)):
+                rule = {indent: more + unit(indent) for indent in added}
+            elif all(wrong == less + right for wrong, right in zip(given, found, strict=True)):
+                rule = {indent: _without(less, unit(indent)) for indent in added}
+            else:
+                continue
+            if best is None or len({*rule.values()} & {*there}) > len({*best.values()} & {*there}):
+                best = rule
+    if best is None:
+        raise PatchError("its lines fit with other indentation, which does not say how new lines are indented")
+    return best
+
+
+def _without(less: str, indent: str) -> str:
+    if not indent.startswith(less):
+        raise ValueError(indent)
+    return indent[len(less) :]
+
+
+def _scaled(indent: str, old: int, new: int) -> str:
+    if indent.strip(" ") or len(indent) % old:
+        raise ValueError(indent)
+    return " " * (len(indent) // old * new)
+
+
+# How one level of indentation may be spelled elsewhere: with blanks, tabs, or other numbers of blanks.
+_UNITS: tuple[Callable[[str], str], ...] = (
+    str,
+    *(partial(lambda indent, width: indent.replace(" " * width, "\t"), width=width) for width in (4, 2, 8)),
+    *(partial(lambda indent, width: indent.replace("\t", " " * width), width=width) for width in (4, 2, 8)),
+    *(
+        partial(_scaled, old=old, new=new)
+        for old, new in ((4, 2), (2, 4), (4, 8), (8, 4), (2, 8), (8, 2), (3, 4), (4, 3))
+    ),
+)
 
 
 def _span(index: int, count: int) -> str:

@@ -84,7 +84,7 @@ ALIASES = {"get_contents": "read_file", "read_dir": "read_directory"}
 ELSEWHERE: dict[str, str] = {
     "odoc_search": "markdown_search finds passages in documentation that index_markdown_docs has read",
     "query_vector_db": "markdown_search asks what index_markdown_docs has read, course_search what lmm ingest has",
-    "index_ocaml_code": 'code can be searched as text: command="rg -n"; documents: index_markdown_docs',
+    "index_ocaml_code": "search_files finds text and patterns in code; documents: index_markdown_docs",
     "meta_refine": "prompts are improved on cases, and outside of a run: lmm refine",
     "fork": 'let an agent of its own do that part of the work: agent="part.chatmd" local',
 }
@@ -121,6 +121,11 @@ def kind_of(declared: Tool) -> ToolKind:
 # -- Functions as tools, with a definition written by hand -----------------------------------------------------
 
 
+def load_json(text: str) -> Any:
+    """Parse JSON in which a text may contain line breaks."""
+    return json.loads(text, strict=False)
+
+
 @dataclass(frozen=True, slots=True)
 class FunctionTool:
     """A tool that calls `function` with the arguments by name, in a thread unless it is ``async``.
@@ -131,7 +136,7 @@ class FunctionTool:
 
     definition: ToolDefinition
     function: Callable[..., Any]
-    read_arguments: Callable[[str], Any] = json.loads
+    read_arguments: Callable[[str], Any] = load_json
 
     async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
         if inspect.iscoroutinefunction(self.function):
@@ -149,7 +154,7 @@ class FunctionTool:
 
 def offer(
     name: str, function: Callable[..., ToolOutput | str] | Callable[..., Awaitable[str]], description: str,
-    required: Sequence[str], read: Callable[[str], Any] = json.loads, **properties: Mapping[str, Any],
+    required: Sequence[str], read: Callable[[str], Any] = load_json, **properties: Mapping[str, Any],
 ) -> OpenTools:  # fmt: skip
     """Return one tool that calls a function with these properties by name."""
     definition = ToolDefinition(name, description, object_schema(required, **properties))
@@ -164,7 +169,7 @@ def renaming(**names: str) -> Callable[[str], Any]:
     """
 
     def read(text: str) -> Any:
-        given = json.loads(text)
+        given = load_json(text)
         if not isinstance(given, dict):
             return given
         return {key if names.get(key, key) in given else names[key]: value for key, value in given.items()}

@@ -76,7 +76,7 @@ def _check_windows(path: str, shown: str) -> None:
 
 
 WINDOWS = os.name == "nt"
-LOOK = "look with read_directory"
+LOOK = "list the folder to see what is there"
 """The hint for a model whose path does not exist or does not fit."""
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import os
 import time
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 from typing import Any
@@ -111,34 +111,78 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
     roots, rules = roots_of(declared, run), run.rules
     limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
 
-    def search_files(text: str, path: str = "", glob: str = "", ignore_case: bool = False) -> str:
+    def search_files(
+        text: str = "", pattern: str = "", path: str = "", glob: str = "", ignore_case: bool = False
+    ) -> str:
+        find = finder(text, pattern, ignore_case=ignore_case)
         target = _folder(roots, path)
         if not target.real.is_dir():
             target = roots.readable(path)
-        search = _Search(text, ignore_case, limit, time.monotonic() + seconds)
+            if target.real in _own(roots):
+                raise ChatmdError("this file belongs to the conversation, and is not searched", where=target.name)
+        search = _Search(find, limit, time.monotonic() + seconds)
         return search.run(roots, target, Glob.of(glob) if glob else None)
 
     return offer(
         "search_files",
         search_files,
-        "Find the lines that contain a text, in all text files of a folder and those below, or in one file. Hidden "
+        "Find lines by a text or a pattern, in all text files of a folder and those below, or in one file. Hidden "
         "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
         f"{roots.described()} Results are PATH:LINE: TEXT.",
-        ("text",),
-        text={"type": "string", "minLength": 1, "description": "the text, letter for letter; no pattern"},
+        (),
+        text={"type": "string", "minLength": 1, "description": "the text to find, letter for letter"},
+        pattern={
+            "type": "string",
+            "minLength": 1,
+            "description": "or a regular expression for a part of one line, in the syntax of RE2: no backreferences, "
+            "no looking ahead or behind",
+        },
         path={"type": "string", "description": "a folder or a file; the working folder if left out"},
         glob=_GLOB,
         ignore_case={"type": "boolean", "description": "true if A and a are the same; false if left out"},
-        read=renaming(pattern="text", query="text"),
+        read=renaming(query="text"),
     )
+
+
+Finder = Callable[[str], int | None]
+"""Returns where a line has what is looked for; None if it does not."""
+
+
+def finder(text: str, pattern: str, *, ignore_case: bool) -> Finder:
+    """Return a function that finds a text, or a regular expression of RE2, which takes linear time for any line.
+
+    >>> finder("", "t.o$", ignore_case=False)("one two"), finder("One", "", ignore_case=True)("one two")
+    (4, 0)
+
+    Raises:
+        ChatmdError: neither is given, or both, or the pattern is not valid.
+    """
+    if bool(text) == bool(pattern):
+        raise ChatmdError("what is to be found is not given" if not text else "both a text and a pattern are given",
+                          hint='give text="…", or pattern="…" for a regular expression')  # fmt: skip
+    if "\n" in text:
+        raise ChatmdError("the text to be found is on one line", hint="search for its first line")
+    if not pattern:
+        wanted = text.casefold() if ignore_case else text
+        return lambda line: at if (at := (line.casefold() if ignore_case else line).find(wanted)) >= 0 else None
+    import re2
+
+    options = re2.Options()
+    options.log_errors, options.case_sensitive = False, not ignore_case
+    try:
+        compiled = re2.compile(pattern, options)
+    except re2.error as error:
+        why = error.args[0].decode("utf-8", "replace") if error.args else "it is not valid"
+        raise ChatmdError(f"the pattern is no regular expression of RE2: {why}",
+                          hint="for the text itself, letter for letter, give text") from None  # fmt: skip
+    return lambda line: found.start() if (found := compiled.search(line)) else None
 
 
 @dataclass(slots=True)
 class _Search:
     """One search and its results, in at most `limit` characters and until `deadline`."""
 
-    text: str
-    ignore_case: bool
+    find: Finder
     limit: int
     deadline: float
     lines: list[str] = field(default_factory=list)
@@ -151,8 +195,6 @@ class _Search:
 
     def run(self, roots: ToolRoots, target: RootedPath, glob: Glob | None) -> str:
         """Search a file or folder, and return the lines found with a summary."""
-        if "\n" in self.text:
-            raise ChatmdError("the text to be found is on one line", hint="search for its first line")
         one = not target.real.is_dir()
         with read_errors(target.name, look=LOOK):
             if one:
@@ -161,10 +203,10 @@ class _Search:
                 self._search_all(_files(roots, target, glob, self._skip))
         large = f"more than {megabytes(_LARGEST)}"
         if one and self.too_large:
-            hint = "read_file shows its lines"
+            hint = "read some of its lines"
             raise ChatmdError(f"it has {large}, and is not searched", where=target.name, hint=hint)
         what = f"{count(self.found, 'line')} in {count(self.files, 'file')}"
-        notes = [f"[{what} contain the text]" if self.found else f"No line in {target.name} contains the text."]
+        notes = [f"[{what} fit]" if self.found else f"No line in {target.name} fits."]
         if self.found > len(self.lines):
             notes.append(f"[{self.found - len(self.lines)} of them are left out; give a path or a glob]")
         if self.too_large:
@@ -208,18 +250,14 @@ class _Search:
             found = f"{file.name}:{number}: {line}"
             self.found += 1
             self.size += len(found) + 1
-            if self.size <= self.limit - _LONGEST - len(self.text):
+            if self.size <= self.limit - 2 * _LONGEST:
                 self.lines.append(found)
         self.files += self.found > before
 
     def _matches(self, text: str) -> Iterator[tuple[int, str]]:
-        wanted = self.text.casefold() if self.ignore_case else self.text
-        if wanted not in (text.casefold() if self.ignore_case else text):
-            return
         for number, line in enumerate(text.split("\n"), 1):
-            folded = line.casefold() if self.ignore_case else line
-            if (at := folded.find(wanted)) >= 0:
-                yield number, _around(line.rstrip("\r"), at)
+            if (at := self.find(line.removesuffix("\r"))) is not None:
+                yield number, _around(line.removesuffix("\r"), at)
 
 
 def _around(line: str, at: int) -> str:
@@ -232,7 +270,7 @@ def _around(line: str, at: int) -> str:
 
 def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None, on_unreadable: Unreadable) -> Iterator[RootedPath]:
     """The files below a folder that nobody hides; without the transcript, which holds whatever is looked for."""
-    own = {Path(os.path.realpath(file)) for file in roots.protected}
+    own = _own(roots)
     for entry in walk(target.real, target.root.real, depth=DEEPEST, on_unreadable=on_unreadable):
         inside = PurePath(*target.inside, *entry.parts)
         if (
@@ -245,6 +283,10 @@ def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None, on_unreadabl
             real = target.real.joinpath(*entry.parts)
             if real not in own:
                 yield RootedPath(name, real, target.root)
+
+
+def _own(roots: ToolRoots) -> set[Path]:
+    return {Path(os.path.realpath(file)) for file in roots.protected}
 
 
 def _folder(roots: ToolRoots, path: str) -> RootedPath:

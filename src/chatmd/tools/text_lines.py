@@ -100,11 +100,17 @@ def encode_text(text: str, name: str) -> bytes:
         raise NotStorable("the text contains half of a surrogate pair", where=name) from error
 
 
+def are_numbered(lines: Sequence[str]) -> bool:
+    """Return whether all lines begin with a number and a tab, as a model copies them from an excerpt."""
+    return any(lines) and all(re.match(r"\s*\d+\t", line) for line in lines if line.strip())
+
+
 # -- Excerpts of a file ---------------------------------------------------------------------------------------
 
 
 READ = 200_000_000
 """The number of bytes that are read of a file."""
+_NUMBER = 9  # characters of a line's number and the ends of line and number
 
 
 @dataclass(frozen=True, slots=True)
@@ -153,12 +159,14 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
 def fitting(lines: Sequence[str], budget: int) -> tuple[Sequence[str], bool]:
     """Return the first lines that fit into `budget` characters; if none does, the beginning of the first, and True.
 
-    >>> fitting(["one", "two", "three"], 9), fitting(["one", "two"], 2)
+    With each line, its number takes room.
+
+    >>> fitting(["one", "two", "three"], 25), fitting(["one", "two"], 2)
     ((['one', 'two'], False), (['on'], True))
     """
     size = count = 0
     for line in lines:
-        size += len(line) + 1
+        size += len(line) + _NUMBER
         if size > budget:
             break
         count += 1

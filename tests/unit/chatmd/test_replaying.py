@@ -52,7 +52,7 @@ def test_nothing_is_told_of_a_run_that_would_be_the_same(path: Path) -> None:
         (
             "plants.md",
             "A leaf.\nA stem.",
-            "read_file returns something else today: 'A stem.', not 'A root.'",
+            "read_file returns something else today: '     2\tA stem.', not '     2\tA root.'",
         ),
         ("s.json", '{"type": "object", "required": ["m"]}', "the last reply no longer fits the schema"),
     ],

@@ -153,7 +153,7 @@ def test_searching_a_folder(course: Path) -> None:
     ]
     assert lines[1].startswith("notes/cells.md:1: …")
     assert len(lines[1]) < 250
-    assert lines[-1] == "[5 lines in 5 files contain the text]"
+    assert lines[-1] == "[5 lines in 5 files fit]"
 
 
 def test_ways_of_searching(course: Path) -> None:
@@ -164,7 +164,7 @@ def test_ways_of_searching(course: Path) -> None:
     ]
     assert call("search_files", course, text="Leaves", path="x.log").startswith("x.log:1: Leaves")
     assert call("search_files", course, text="Leaves", path=".github").startswith(".github/w.yml:1: Leaves")
-    assert call("search_files", course, text="(?:Leaves|x)") == "No line in . contains the text."
+    assert call("search_files", course, text="(?:Leaves|x)") == "No line in . fits."
     with pytest.raises(FileRefused, match="keys or passwords"):
         call("search_files", course, text="Leaves", path=".env")
     with pytest.raises(ChatmdError, match="on one line"):
@@ -180,7 +180,7 @@ def test_files_that_are_not_searched(tmp_path: Path) -> None:
         file.truncate(20_000_001)
     assert call("search_files", tmp_path, text="Leaves").splitlines() == [
         "a.md:1: Leaves",
-        "[1 line in 1 file contain the text]",
+        "[1 line in 1 file fit]",
         "[not searched: 1 file of more than 20 MB]",
     ]
     with pytest.raises(ChatmdError, match="more than 20 MB"):
@@ -203,7 +203,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
 
     monkeypatch.setattr("lmm.disk.folder.open_folder", opened)
     assert call("search_files", tmp_path, text="Roots").splitlines() == [
-        "No line in . contains the text.",
+        "No line in . fits.",
         "[not searched: 1 files or folders that cannot be read]",
     ]
     assert call("read_directory", tmp_path, depth=2).splitlines()[-1] == "[1 folder below cannot be read]"
@@ -218,7 +218,7 @@ def test_results_that_are_too_long(tmp_path: Path) -> None:
     (tmp_path / "a.md").write_text("the same line\n" * 1000)
     text = call("search_files", tmp_path, text="same", declared={"max_output": 1000})
     assert len(text) <= 1000
-    assert "[1000 lines in 1 file contain the text]" in text
+    assert "[1000 lines in 1 file fit]" in text
     assert "of them are left out" in text
 
 
@@ -229,8 +229,10 @@ def test_a_search_that_takes_too_long(course: Path) -> None:
 
 
 def test_the_conversation_itself_is_not_found(course: Path) -> None:
-    """Its call contains each text that is searched for; it is searched only if it is named."""
+    """Its call contains each text that is searched for; it is refused if it is named."""
     (course / "talk.chatmd").write_text("Where is chlorophyllin?")
     place = workplace(course, protected=[course / "talk.chatmd"])
     assert call("search_files", place, text="chlorophyllin").startswith("No line in")
-    assert call("search_files", place, text="chlorophyllin", path="talk.chatmd").startswith("talk.chatmd:1: ")
+    with pytest.raises(ChatmdError, match="belongs to the conversation"):
+        call("search_files", place, text="chlorophyllin", path="talk.chatmd")
+    assert call("search_files", place, pattern="chloro.*llin").startswith("No line in")

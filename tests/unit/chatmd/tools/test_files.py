@@ -72,15 +72,15 @@ def test_reading_some_lines(tmp_path: Path) -> None:
     """A header gives the range of lines, a footer the offset of the next ones."""
     (tmp_path / "a.md").write_text("".join(f"line {i}\n" for i in range(1, 11)))
     assert call("read_file", tmp_path, path="a.md", offset=2, line_count=2) == (
-        "a.md:3-4:\n[total_lines=10]\nline 3\nline 4\n[6 more lines; read on with offset=4]"
+        "a.md:3-4:\n[total_lines=10]\n     3\tline 3\n     4\tline 4\n[6 more lines; read on with offset=4]"
     )
-    assert call("read_file", tmp_path, path="a.md", offset=9) == "a.md:10-10:\n[total_lines=10]\nline 10"
+    assert call("read_file", tmp_path, path="a.md", offset=9) == "a.md:10-10:\n[total_lines=10]\n    10\tline 10"
     with pytest.raises(ChatmdError, match="it has 10 lines only"):
         call("read_file", tmp_path, path="a.md", offset=10)
 
 
 def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
-    """With the offsets of the footers, the whole file is read, each time within the limit."""
+    """With the offsets of the footers, the whole file is read within the limit, each line with its number."""
     lines = [f"{i} " + "é" * (i % 90) for i in range(500)]
     (tmp_path / "a.md").write_text("\n".join(lines))
     offset, found = 0, []
@@ -88,7 +88,8 @@ def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
         text = call("read_file", tmp_path, declared={"max_output": 2000}, path="a.md", offset=offset)
         assert len(text) <= 2000
         shown = [line for line in text.split("\n")[2:] if not line.startswith("[")]
-        found += shown
+        found += [line.partition("\t")[2] for line in shown]
+        assert shown[0].split("\t")[0].strip() == str(offset + 1)
         offset += len(shown)
     assert found == lines
 
@@ -96,7 +97,9 @@ def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
 def test_line_ends_and_byte_order_mark(tmp_path: Path) -> None:
     """They are not part of lines; CRLF is mentioned."""
     (tmp_path / "a.md").write_bytes("\ufeffa\r\nb\r\n".encode())
-    assert call("read_file", tmp_path, path="a.md") == "a.md:1-2:\n[total_lines=2] [line ends: CRLF]\na\nb"
+    assert (
+        call("read_file", tmp_path, path="a.md") == "a.md:1-2:\n[total_lines=2] [line ends: CRLF]\n     1\ta\n     2\tb"
+    )
 
 
 def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:

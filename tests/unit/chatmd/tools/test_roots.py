@@ -212,7 +212,7 @@ def test_odd_names_stay_inside(tmp_path: Path, path: str) -> None:
     before = snapshot(tmp_path, but="work")
     call("write_file", work, path=path, content="x\n")
     assert (work / path).read_text() == "x\n"
-    assert call("read_file", work, path=path).endswith("\nx")
+    assert call("read_file", work, path=path).endswith("\tx")
     assert call("search_files", work, path=path, text="x").count(":1: x") == 1
     if path[0] == path[-1] == "`" or path[0] in "'\"":
         return  # a patch cannot name it

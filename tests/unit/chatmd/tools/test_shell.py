@@ -81,7 +81,7 @@ def test_what_the_model_is_told(tmp_path: Path) -> None:
     assert told.name == "list"
     assert told.description.startswith("Lists files. Runs `ls -l` with your arguments after it, in the working folder.")
     assert "stopped after 5 s" in told.description
-    assert (told.parameters["required"], told.parameters["additionalProperties"]) == (["arguments"], False)
+    assert (told.parameters["required"], told.parameters["additionalProperties"]) == ([], False)
     assert set(told.parameters["properties"]) == {"arguments", "stdin"}
 
 
