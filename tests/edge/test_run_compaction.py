@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 from pathlib import Path
 
 import pytest
@@ -185,12 +186,11 @@ def test_without_a_summary_the_run_says_so_and_goes_on(
 PROSE = " ".join(f"The {n}th leaf is {n * 7} mm long." for n in range(600))
 
 
-@pytest.mark.parametrize("reply", ["No headings.", f"## Goal\n{PROSE}"], ids=["no summary", "no shorter"])
 def test_a_summary_that_is_of_no_use_is_counted(
-    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str], reply: str
+    file: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """It was paid: the run's summary has its tokens, and so has the budget."""
-    summary, answer = Action(reply, usage=(700, 50)), Action("Yes.", usage=(9, 1))
+    summary, answer = Action(f"## Goal\n{PROSE}", usage=(700, 50)), Action("Yes.", usage=(9, 1))
     server.answer = lambda request: summary if is_summary(request) else answer
     over = run_here(capsys, "run", "--budget", "700", str(file))
     assert (over.code, "its budget of 700 tokens (750 spent)" in over.err) == (1, True), over.err
@@ -198,3 +198,20 @@ def test_a_summary_that_is_of_no_use_is_counted(
     done = run(capsys, file)
     assert "could not be compacted" in done.err
     assert "2 requests, 709 tokens in, 51 out" in done.err
+
+
+def test_results_that_together_exceed_the_window_share_the_room(
+    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each keeps its head and tail, and the model answers; before, the conversation was at its end for good."""
+    write_config(folder, server, context_window=3000)
+    for name in "abc":
+        (folder / f"{name}.txt").write_text("".join(f"{name} line {n} of many\n" for n in range(400)))
+    (folder / "x.chatmd").write_text('<tool name="read_file"/><user>Read all.</user>')
+    calls = tuple((f"c{name}", "read_file", json.dumps({"path": f"{name}.txt"})) for name in "abc")
+    server.answer = lambda request: Action("", calls=calls) if request.number == 1 else Action("Done.")
+    done = run_here(capsys, "run", "x.chatmd")
+    assert (done.code, done.out) == (0, "Done.\n"), done.err
+    results = [message["content"] for message in server.requests[1].body["messages"] if message["role"] == "tool"]
+    assert all("a line 0" in results[0] and "left out" in text for text in results)
+    assert sum(map(len, results)) < 3000 * 4

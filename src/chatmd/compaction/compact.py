@@ -7,7 +7,6 @@ import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import accumulate
 from pathlib import Path, PurePath, PurePosixPath
 
 from chatmd.compaction.summary import (
@@ -15,7 +14,6 @@ from chatmd.compaction.summary import (
     Summary,
     attachment_of,
     fitting,
-    headings_of,
     is_summary,
     memory_of,
     notes_of,
@@ -87,8 +85,7 @@ def plan_compaction(
     held = {number for number, group in enumerate(groups) if any(i in fixed and i not in pinned for i in group)}
     weights = [sum(sizes[i] for i in group if i not in pinned) for group in groups]
     always = sum(sizes[i] for i in pinned) + sum(weights[number] for number in held)
-    keeping = _chosen(_candidates(items, groups, options), weights, always, options.to)
-    kept = keeping | held
+    kept = _kept_groups(items, groups, weights, options, always) | held
     stays = pinned | {i for number in kept for i in groups[number]}
     gone = tuple(i for i in range(len(items)) if i not in stays)
     if all(is_summary(items[i]) or _is_blank(items[i]) for i in gone):
@@ -142,26 +139,30 @@ def _is_user(item: Item) -> bool:
     return isinstance(item, MessageItem) and item.role == "user" and not item.is_blank and not is_summary(item)
 
 
-def _candidates(
-    items: Sequence[Item], groups: Sequence[tuple[int, ...]], options: CompactOptions
-) -> Iterator[tuple[int, frozenset[int]]]:
-    """Iterate over choices of groups to keep, largest first: all from a number on, and some before it."""
-    turns = _turns(items, groups)
-    end = len(groups)
+def _kept_groups(
+    items: Sequence[Item],
+    groups: Sequence[tuple[int, ...]],
+    weights: Sequence[int],
+    options: CompactOptions,
+    always: int,
+) -> set[int]:
+    """Return the groups of the last turns; fewer turns, or the end of the last one, if that is what fits."""
+    turns, end = _turns(items, groups), len(groups)
     while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # the blank message for the user
         end -= 1
     is_open = end > 0 and not _is_assistant(items[groups[end - 1][-1]])
-    for count in range(options.keep, 0, -1):
-        yield (turns[-count] if count <= len(turns) else 0), frozenset()
     if not options.keep and not is_open:
-        yield end, frozenset()
-        return
-    begin = turns[-1] if turns else 0
-    asked = frozenset(n for n in range(begin, end) if all(_is_user(items[i]) for i in groups[n]))
-    if not options.keep:
-        yield begin, frozenset()
-    for first in range(begin + 1, end):
-        yield first, frozenset(n for n in asked if n < first)
+        return {*range(end, len(groups))}
+    last = turns[-1] if turns else 0
+    firsts = [turns[-count] if count <= len(turns) else 0 for count in range(options.keep, 0, -1)] or [last]
+    asked = {n for n in range(last, end) if all(_is_user(items[i]) for i in groups[n])}  # these stay in any case
+    room = None if options.to is None else options.to - always - min(SUMMARY_TOKENS, options.to // 4)
+    kept: set[int] = set()
+    for first in (*firsts, *range(last + 1, end)):
+        kept = {*range(first, len(groups)), *(asked if first > last else ())}
+        if room is None or sum(weights[number] for number in kept) <= room:
+            break
+    return kept
 
 
 def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int]:
@@ -175,19 +176,6 @@ def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int
             found.append(number)
         before_is_user = is_user
     return found
-
-
-def _chosen(
-    candidates: Iterator[tuple[int, frozenset[int]]], weights: Sequence[int], always: int, to: int | None
-) -> set[int]:
-    """Return the groups of the first candidate that fits into `to` tokens, or of the last one, if none does."""
-    sums = [0, *accumulate(weights)]
-    first, extra = len(weights), frozenset[int]()
-    for first, extra in candidates:
-        size = always + sums[-1] - sums[first] + sum(weights[number] for number in extra)
-        if to is None or size + min(SUMMARY_TOKENS, to // 4) <= to:
-            break
-    return {*range(first, len(weights)), *extra}
 
 
 # -- Replace elements of a file by a summary; everything else stays byte for byte
@@ -277,7 +265,7 @@ async def compact_items(
     words = min(max(told // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
     prompt = prompts.fill("compact", words=str(words))
     reply = await _ask(gone, model, prompt, window, words, expanded, server)
-    text = _summary(reply, prompt)
+    text = _summary(reply)
     kept = memory_of(gone, expanded, text, min(words * _KEPT, told))  # at most a quarter of the tokens
     message = Summary(text, notes_of(gone, expanded), shown_in(gone), source, kept).as_message()
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
@@ -333,23 +321,23 @@ async def _ask(
             window = min(refusal.window or window // 2, window - 1)
 
 
-def _summary(reply: Reply, prompt: str) -> str:
+def _summary(reply: Reply) -> str:
     """Return the summary in a reply, ready to be stored, without a code fence around all of it.
 
     Raises:
-        ChatmdError: it was cut off, or has none of the headings that the prompt asks for.
+        ChatmdError: it was cut off, is empty, or calls a tool.
     """
     if reply.cut:
         raise ChatmdError(
             f"the summary by {reply.model} was cut off at its output limit",
             hint="raise 'max_tokens' under [aux] in config.toml",
         )
-    text, asked = reply.text.strip(), headings_of(prompt)
+    text = reply.text.strip()
     code = next((span for span in spans(text) if span.kind == "code_block"), None)
     text = storable(code.text if code and (code.start, code.end) == (0, len(text)) else text).strip()
-    if asked and not asked & headings_of(text):
+    if reply.calls or not text:
         raise ChatmdError(
-            f"the summary by {reply.model} has none of the required headings",
+            f"{reply.model} wrote no summary, but {'called a tool' if reply.calls else 'an empty text'}",
             hint="set another model under [aux] in config.toml, or choose one with --model",
         )
     return text
@@ -462,6 +450,14 @@ class Compactor:
         if not self.used and len(text) > window * share:  # a token has one character or more
             self.used = estimate(text)
         return self.used >= window * share
+
+    async def room_for_results(self) -> int | None:
+        """Return the number of tokens that the results of a reply may have together; None if nobody knows the window.
+
+        What comes before the reply can be compacted to a quarter of the window.
+        """
+        window = await window_of(self.model)
+        return max(int(window.tokens * _SHARE) - self.used, window.tokens // 3) if window.is_known else None
 
     def can_make_room(self, refusal: TooLong, text: str) -> bool:
         """Return whether compaction can help after the model refused `text` as too long; remember its window."""

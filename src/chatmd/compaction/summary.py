@@ -1,14 +1,13 @@
 """The message with the summary of a conversation: its format, and the lines that later summaries must not lose.
 
-Code carries over what the summary may leave out (`memory_of`): the user's words, the decisions of earlier summaries,
-the files that tools were given, and findings that occur twice: one line each, the latest ones if there are too many.
+Code carries over what the summary may leave out (`memory_of`): the user's words, the decisions of earlier summaries and
+the files that tools were given: one line each, the latest ones if there are too many.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections import defaultdict
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 
@@ -35,6 +34,8 @@ NOTICE = (
     "The conversation up to here was longer than can be kept. This is a summary of it, for your information. "
     "It asks nothing: do not answer it, go on with what follows."
 )
+KEPT_NOTICE = " Lines in <kept> are from it word for word, and count."
+SHOWN_NOTICE = " <shown> names documents that you saw; read them again if you need them."
 MOST_SHOWN = 50
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN}|{KEPT})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
@@ -61,7 +62,8 @@ class Summary:
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
         documents += [Attachment("\n".join(self.kept), KEPT)] if self.kept else []
         documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
-        return Message("user", NOTICE, tuple(documents))
+        notice = NOTICE + KEPT_NOTICE * bool(self.kept) + SHOWN_NOTICE * bool(self.shown)
+        return Message("user", notice, tuple(documents))
 
 
 def is_summary(item: Item) -> bool:
@@ -96,15 +98,6 @@ def read_summary(item: Item) -> Summary:
 
 def _text(item: Item) -> str:
     return text_of(item.content).lstrip() if isinstance(item, MessageItem) else ""
-
-
-def headings_of(text: str) -> frozenset[str]:
-    """Return the headings of a summary, or of the prompt that asks for one.
-
-    >>> sorted(headings_of("## Goal\\nTidy files.\\n## Open ##"))
-    ['goal', 'open']
-    """
-    return frozenset(title for title, _ in _sections(text))
 
 
 def _sections(text: str) -> Iterator[tuple[str, str]]:
@@ -177,6 +170,13 @@ def cut(text: str, limit: int) -> str:
     return f"{text[:head]}\n[… {len(text) - limit:,} characters left out …]\n{end}"
 
 
+def cut_to_tokens(text: str, limit: int) -> str:
+    """Cut a text in the middle to about `limit` tokens, with a note about how much is missing."""
+    if len(text) <= limit or (tokens := count_tokens(text)) <= limit:  # a token has one character or more
+        return text
+    return cut(text, len(text) * limit // tokens)
+
+
 def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
     """Return the names of all documents and images of a conversation, each once, in the order of their last use.
 
@@ -241,13 +241,10 @@ def _size(documents: Iterable[Attachment]) -> int:
 # -- Lines that code carries over, even if the summary leaves them out --------------------------------------
 
 
-DECIDED, SAID, FOUND, FILE = "decided: ", "the user: ", "found: ", "file: "
-_ORDER = (DECIDED, SAID, FOUND, FILE)  # most important first
+DECIDED, SAID, FILE = "decided: ", "the user: ", "file: "
+_ORDER = (DECIDED, SAID, FILE)  # most important first
 _LONGEST_LINE = 300  # characters of a line
 _BULLET = re.compile(r"^[-*][ \t]+(\S.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
-_SENTENCE = re.compile(r"(?<=[.!?])\s+|\n+")
-# The terms of a finding: a word in code quotes, a number, a name with a dot, a slash or an underscore in it.
-_TERM = re.compile(r"`[^`\n]{2,60}`|\b\w*\d[\w.,:/-]*\w|\b\w+[._/]\w[\w./-]*\w")
 _PATHS = ("path", "file", "src", "url")
 
 
@@ -280,7 +277,6 @@ def _lines(items: Sequence[Item], expanded: Expanded) -> Iterator[str]:
             yield _line(SAID, said((part for part in item.content if isinstance(part, str)), expanded))
         elif isinstance(item, CallItem):
             yield from (_line(FILE, f"{name} ({item.name})") for name in _files(said(item.arguments, expanded)))
-    yield from (_line(FOUND, finding) for finding in _findings(items, expanded))
 
 
 def _line(kind: str, text: str) -> str:
@@ -305,18 +301,3 @@ def _files(arguments: str) -> Iterator[str]:
     if isinstance(values, dict):
         yield from (values[name] for name in _PATHS if isinstance(values.get(name), str))
     yield from re.findall(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", arguments.replace("\\n", "\n"), re.MULTILINE)
-
-
-def _findings(items: Iterable[Item], expanded: Expanded) -> list[str]:
-    """Return the model's sentences, in order, with a term that occurs in at least two messages or results."""
-    named: dict[str, set[int]] = defaultdict(set)
-    sentences: dict[str, set[str]] = {}
-    for number, item in enumerate(items):
-        if isinstance(item, MessageItem | OutputItem) and not is_summary(item):
-            text = said(item.content, expanded)[:20_000]
-            for term in _TERM.findall(text):
-                named[term].add(number)
-            if isinstance(item, MessageItem) and item.role == "assistant":
-                sentences |= {one.strip(): set(_TERM.findall(one)) for one in _SENTENCE.split(text) if one.strip()}
-    twice = {term for term, numbers in named.items() if len(numbers) > 1}
-    return [sentence for sentence, terms in sentences.items() if terms & twice]

@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
+from chatmd.compaction.summary import cut_to_tokens
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, NothingToCompact, StoppedByUser
@@ -60,7 +61,7 @@ from lmm.messages import (
 )
 from lmm.models.port import ChatModel, connected
 from lmm.models.replies import check_called
-from lmm.models.tokens import check_fits, surely_fits, window_of
+from lmm.models.tokens import check_fits, count_tokens, surely_fits, window_of
 
 # -- Agents from a URL, which may only answer ------------------------------------------------------------------
 
@@ -128,6 +129,7 @@ class Conversation:
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
     _is_compact: bool = False  # nothing of it can be summarised
+    _room: int | None = None  # tokens for the results of these calls
     _waiting: list[ToolCall] = field(default_factory=list)  # the calls of the last reply without a result
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
@@ -410,6 +412,7 @@ class Conversation:
         """Make calls, and write each result when it arrives; return False if the user stopped the run."""
         results: dict[int, ToolResult] = {}
         self._waiting, stopped = list(calls), False
+        self._room = await self._compactor.room_for_results()
         try:
             await self._caller.call(calls, results)
         except StoppedByUser:
@@ -428,6 +431,9 @@ class Conversation:
     def _add_result(self, result: ToolResult, turn: str = "") -> None:
         """Write the result of a call; the last one has what the user has said in the meantime."""
         self._waiting.pop(next(n for n, call in enumerate(self._waiting) if call.id == result.call))
+        if self._room is not None:  # they share the room that is left
+            result = replace(result, text=cut_to_tokens(result.text, self._room // (len(self._waiting) + 1)))
+            self._room -= count_tokens(result.text)
         notes = () if self._waiting else self.notes()
         noted = replace(result, text=with_notes(result.text, notes)) if notes else result
         element = self._payloads.result(noted, self._records.pop(result.call, ()))

@@ -19,13 +19,13 @@ LONG = "A leaf is an organ of a plant. " * 40
 
 
 def talk(path: Path) -> Chat:
-    """Write a conversation with facts that the user states, a file, and a finding that occurs twice."""
+    """Write a conversation with facts that the user states, and a file."""
     turns = "".join(f"<user>{fact} Go on.</user><assistant>{LONG}</assistant>" for fact in FACTS)
-    found = "<assistant>The port was 8471, not the default.</assistant><user>Why 8471?</user><assistant>So.</assistant>"
     call = (
         '<tool_call tool_call_id="c" function_name="read_file">{"path": "notes/leaves.md"}</tool_call>'
         '<tool_response tool_call_id="c">Green.</tool_response><assistant>Read.</assistant>'
     )
+    found = "<assistant>The port was 8471, not the default.</assistant><user>Why 8471?</user><assistant>So.</assistant>"
     path.write_text(f"<system>Help.</system>{turns}{call}{found}<user>And now?</user><assistant>Chapter 1</assistant>")
     return Chat.open(path)
 
@@ -40,7 +40,6 @@ def test_a_dull_summary_loses_none_of_what_was_said(tmp_path: Path) -> None:
     lines = kept(chat)
     assert all(fact in lines for fact in FACTS)
     assert "file: notes/leaves.md (read_file)" in lines
-    assert "found: The port was 8471, not the default." in lines
 
 
 def test_decisions_survive_a_second_compaction_unless_they_are_revoked(tmp_path: Path) -> None:
