@@ -105,6 +105,15 @@ class ToolOutput:
 
 
 @dataclass(frozen=True, slots=True)
+class ToolProgress(Event):
+    """The call with id `call` of `name` is at work; `text` are the last lines that its program has printed."""
+
+    call: str
+    name: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
 class Reasoning(Event):
     """A model's reasoning, as far as its provider discloses it.
 

@@ -30,7 +30,7 @@ from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
 from lmm.errors import FileReadError, LmmError, Place
-from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolResult
+from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolProgress, ToolResult
 from lmm.stdin_lines import lines_of_stdin
 
 logger = logging.getLogger("lmm.acp")
@@ -255,6 +255,9 @@ def _update(event: Event) -> _Json | None:
         kind = next((kind for power, kind in _POWERS.items() if known and power in known.powers), "other")
         return {"sessionUpdate": "tool_call", "toolCallId": event.id, "title": call_line(event), "kind": kind,
                 "status": "in_progress", "rawInput": event.arguments}  # fmt: skip
+    if isinstance(event, ToolProgress):
+        return {"sessionUpdate": "tool_call_update", "toolCallId": event.call, "status": "in_progress",
+                "content": _content(event.text)}  # fmt: skip
     if isinstance(event, ToolResult):
         status = "failed" if event.failed else "completed"
         return {"sessionUpdate": "tool_call_update", "toolCallId": event.call, "status": status,

@@ -27,6 +27,7 @@ from lmm.messages import (
     Retrying,
     TextDelta,
     ToolCall,
+    ToolProgress,
     ToolResult,
     Usage,
     Waiting,
@@ -269,6 +270,8 @@ class RunPrinter:
         """Print an event that is not the model's text; `indent` is printed before events of agents."""
         if isinstance(event, ToolCall):
             self._note(f"{indent}→ {call_line(event)}")
+        elif isinstance(event, ToolProgress) and self.live:
+            self._note(f"{indent}  {event.text.rpartition(chr(10))[2]}")
         elif isinstance(event, ToolResult):
             sign, first = "✗" if event.failed else "←", event.text.strip().partition("\n")[0]
             self._note(f"{indent}{sign} {event.name} ({event.seconds:.1f} s): {first}")

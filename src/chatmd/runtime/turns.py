@@ -40,9 +40,10 @@ from chatmd.runtime import events
 from chatmd.runtime.output import AGAIN, AnswerJudge, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import ExpansionRecord, Payloads
-from chatmd.tools.calling import CANCELLED, PRESENT, OpenTool, ToolCaller, open_tools
+from chatmd.tools.calling import CANCELLED, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import Consent
+from chatmd.tools.schedule import PRESENT
 from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (

@@ -13,7 +13,6 @@ import logging
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
-from contextvars import ContextVar
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
 from typing import Any
@@ -27,7 +26,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import FunctionTool, kind_of, load_json
-from chatmd.tools.schedule import waits_for
+from chatmd.tools.schedule import PRESENT, waits_for
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
@@ -229,8 +228,6 @@ _LONGEST_MESSAGE = 500
 _MOST_PROBLEMS = 5
 CANCELLED = "The user cancelled this call before it returned. It may have had an effect."
 NOT_MADE = "The user ended the turn before this call was made. It had no effect."
-PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
-"""The id of the call that is being carried out, for code that acts on its behalf."""
 
 
 @dataclass(frozen=True, slots=True)

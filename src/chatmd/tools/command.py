@@ -6,20 +6,23 @@ import os
 import shlex
 import shutil
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from contextlib import nullcontext
+from contextlib import nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
+from chatmd.sidecar import store
 from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
-from chatmd.tools.schedule import IN_ORDER
+from chatmd.tools.schedule import IN_ORDER, PRESENT
 from lmm.config import TIERS, Settings
+from lmm.disk.folder import Folder
 from lmm.disk.names import is_secret_variable
-from lmm.messages import Notice, ToolDefinition, ToolOutput, object_schema
+from lmm.errors import LmmError
+from lmm.messages import Notice, ToolDefinition, ToolOutput, ToolProgress, object_schema
 from lmm.providers import PROVIDERS
 
 # -- The environment of programs: common variables, and those that a prompt names; never a key of a model provider
@@ -104,6 +107,8 @@ def keys_of(settings: Settings) -> frozenset[str]:
     return frozenset(known | {key.variable for key in configured if key})
 
 
+MOST_SHOWN = 8_000
+"""The number of characters of a program's output that a model is sent, unless its declaration says otherwise."""
 OPERATORS = frozenset(("|", "||", "&", "&&", ";", ">", ">>", "<", "<<", "2>", "2>&1", "|&", "&>"))
 """Words that only a shell interprets, if they are unquoted."""
 
@@ -120,8 +125,16 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
     folder = command_folder(declared, run)
     environment = environment_for(declared, run)
     program = find_program(words[0], run.folder, environment["PATH"], where)
-    timeout, limit = declared.timeout or run.rules.tool_timeout, declared.max_output or run.rules.max_output
-    started = Program((program, *words[1:]), folder, environment, timeout, limit)
+    timeout = declared.timeout or run.rules.tool_timeout
+    limit = declared.max_output or min(run.rules.max_output, MOST_SHOWN)
+    scrub = scrubber(AgentSpec(tools=(declared,)), run)
+
+    def keep(text: str) -> str:
+        with suppress(LmmError, OSError):  # the folder cannot be written: the report is all there is
+            return store(Folder(run.folder), scrub(text).encode("utf-8", "replace"), ".txt") if run.chain[0] else ""
+        return ""
+
+    started = Program((program, *words[1:]), folder, environment, timeout, limit, keep)
     confined = declared.sandbox and bool(bubblewrap())
     if declared.sandbox and not confined:
         run.tell(Notice(f"{declared.name} runs without the sandbox that it asks for: install bubblewrap"))
@@ -136,7 +149,12 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
             )
         for argument in arguments:
             _encoded(argument)
-        return await run_program(replace(started, argv=(*started.argv, *arguments)), _encoded(stdin))
+        present = PRESENT.get()
+
+        def hear(text: str) -> None:
+            run.tell(ToolProgress(present, declared.name, scrub(text)))
+
+        return await run_program(replace(started, argv=(*started.argv, *arguments), hear=hear), _encoded(stdin))
 
     return nullcontext((FunctionTool(_definition(declared, timeout, confined), call),))
 

@@ -18,7 +18,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -139,6 +139,10 @@ MARK = "LMM_CALL"
 FLOOD = 1_000_000_000
 """The number of bytes that a program may print before it is stopped."""
 
+KEPT = 100_000
+"""The number of characters that are kept of each stream, from its beginning and its end."""
+
+_PAUSE, _RECENT, _LAST = 0.5, 4000, 5  # seconds between two times that the last lines are told; bytes; lines
 _TERM_GRACE = 1.0  # seconds between SIGTERM and SIGKILL, to clean up
 _PIPE_GRACE = 1.0  # seconds in which child processes may continue to print
 _KILL_GRACE = 5.0  # seconds to wait for the end of a killed process
@@ -149,7 +153,8 @@ _LAST_GRACE = 0.2  # seconds to read the rest of the pipes at the end
 class Program:
     """A program to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited.
 
-    `timeout` is in seconds; `limit` characters of its output are kept.
+    `timeout` is in seconds; `limit` characters of its output are reported. More than that, up to `KEPT`, is stored by
+    `store`, which returns where. `hear` is called with the last lines, at most every half second.
     """
 
     argv: tuple[str, ...]
@@ -157,6 +162,8 @@ class Program:
     environment: Mapping[str, str]
     timeout: float
     limit: int
+    store: Callable[[str], str] = lambda text: ""
+    hear: Callable[[str], None] | None = None
 
 
 async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
@@ -178,8 +185,12 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
         stopped = f"stopped after {program.timeout:g} s, which is the limit"
     finally:
         left = await (process.clean_up() if finished else process.stop())
-    ending = process.exit_status + ("; remaining processes were killed" if left else "")
-    return ToolOutput(report(stopped or ending, process.streams, program.limit), failed=bool(stopped))
+    ending = stopped or process.exit_status + ("; remaining processes were killed" if left else "")
+    text = report(ending, process.streams, program.limit)
+    if sum(stream.size for stream in process.streams.values()) > program.limit:
+        whole = await asyncio.to_thread(program.store, report(ending, process.streams, KEPT))
+        text += f"[the whole output is in {whole}]\n" if whole else ""
+    return ToolOutput(text, failed=bool(stopped))
 
 
 class _Process(asyncio.SubprocessProtocol):
@@ -187,8 +198,9 @@ class _Process(asyncio.SubprocessProtocol):
 
     transport: asyncio.SubprocessTransport
 
-    def __init__(self, limit: int, mark: str) -> None:
-        self.streams = {"stdout": Stream(limit), "stderr": Stream(limit)}
+    def __init__(self, mark: str, hear: Callable[[str], None] | None) -> None:
+        self.streams = {"stdout": Stream(KEPT), "stderr": Stream(KEPT)}
+        self.hear, self._recent, self._telling = hear, b"", False
         self.mark, self.open = mark, 2
         self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.exited_or_flooding = asyncio.Event()
@@ -200,8 +212,18 @@ class _Process(asyncio.SubprocessProtocol):
 
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.streams["stdout" if fd == 1 else "stderr"].add(data)
+        self._recent = (self._recent + data)[-_RECENT:]
+        if self.hear is not None and not self._telling:
+            self._telling = True
+            asyncio.get_running_loop().call_later(_PAUSE, self._tell, self.hear)
         if sum(stream.size for stream in self.streams.values()) > FLOOD:
             self.exited_or_flooding.set()
+
+    def _tell(self, hear: Callable[[str], None]) -> None:
+        self._telling = False
+        lines = readable(self._recent.decode("utf-8", "ignore")).rstrip().split("\n")[-_LAST:]
+        if not self.exited.is_set():
+            hear("\n".join(lines))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self.open -= 1
@@ -274,7 +296,7 @@ async def _start(program: Program, stdin: bytes | None) -> _Process:
     with _as_file(stdin) as file:
         starting = loop.create_task(
             loop.subprocess_exec(
-                lambda: _Process(program.limit, mark),
+                lambda: _Process(mark, program.hear),
                 *program.argv,
                 stdin=file,
                 cwd=program.folder,

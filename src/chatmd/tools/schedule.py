@@ -1,9 +1,12 @@
-"""The order in which the calls of one reply are made."""
+"""The calls of one reply: which one is being made, and in what order they are."""
 
 from __future__ import annotations
 
 from collections.abc import Sequence
+from contextvars import ContextVar
 
+PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
+"""The id of the call that is being made, for code that acts on its behalf."""
 IN_ORDER = "Calls of one reply that write files or run programs are made in their order, each after those before it."
 """What the descriptions of such tools say about it."""
 
