@@ -279,8 +279,8 @@ def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Att
     """Return a passage as the model sees it; the file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
     parts = [f"{file}:{hit.place.lines}", hit.path, f"index: {index.name}"]
-    cut = " …" if len(hit.text) > _LONGEST else ""
-    return Attachment(hit.text[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
+    cut = " …" if len(hit.with_above) > _LONGEST else ""
+    return Attachment(hit.with_above[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
 
 
 def _indexing_text(index: FolderIndex, report: IngestReport) -> str:

@@ -9,11 +9,12 @@ import re
 from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import chain
 from typing import Any, Generic, Literal, TypeVar
 
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
-from lmm_education.payloads import PLACE, RECORD, Ids, StoredDocument, document_of, hit_of, section_of
+from lmm_education.payloads import PLACE, RECORD, Ids, StoredDocument, document_of, hit_of, section_of, texts_of
 from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
@@ -49,23 +50,24 @@ class Entry:
 
 @dataclass(frozen=True, slots=True)
 class StoredName:
-    """The names of a document: its docid and its file."""
+    """The names of a document: its docid, its file, its title and its aliases."""
 
     id: str
     file: str = ""
+    others: tuple[str, ...] = ()
 
     def answers_to(self, name: str) -> bool:
-        """Return whether `name` is its docid, its file, or the file's name with or without suffix.
+        """Return whether `name` is one of its names, ignoring case; the file's name with or without suffix.
 
         >>> StoredName("bio-1", "notes/Leaves.md").answers_to("leaves")
         True
         """
-        return is_called(name, self.id, self.file)
+        return any(is_called(name, self.id, self.file, other) for other in (*self.others, ""))
 
     @property
     def names(self) -> tuple[str, ...]:
         """All names of the document."""
-        return names_of(self.id, self.file)
+        return (*names_of(self.id, self.file), *self.others)
 
 
 class Kept(Generic[T]):
@@ -124,7 +126,10 @@ class Catalogue:
     @Kept
     def names(self) -> tuple[StoredName, ...]:
         """The names by which questions can refer to documents."""
-        return tuple(StoredName(each.id, each.file) for each in self.documents)
+        return tuple(
+            StoredName(each.id, each.file, (each.title, *texts_of((each.metadata or {}).get("aliases"))))
+            for each in self.documents
+        )
 
     @Kept
     def frequencies(self) -> Frequencies:
@@ -157,8 +162,9 @@ class Catalogue:
     def numbered(self, number: str) -> str:
         """Return the heading of the first section with this number; empty if there is none."""
         places = [section.place for section, _ in self.sections]
-        found = (place.headings[-1] for place in places if place.headings and place.numbers[-1:] == (number,))
-        return next(found, "")
+        named = ((place.numbers[-1:], place.headings) for place in places)
+        inner = (((each.number,), each.headings) for place in places for each in place.inner)
+        return next((headings[-1] for own, headings in chain(named, inner) if headings and own == (number,)), "")
 
     def mentions(self, term: str) -> list[Passage]:
         """Return the passages that contain a term, its words adjacent, in the order of the course."""
@@ -215,6 +221,9 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
             entry = Entry(name, level, place.file, place.lines.first, place.headings[:level], number=number)
             is_own = level == len(place.headings)
             yield replace(entry, section=section.id, last=place.lines.last) if is_own else entry
+        for line, number, headings in place.inner:
+            yield Entry(headings[-1], len(headings), place.file, line, headings, number=number, section=section.id,
+                        last=place.lines.last)  # fmt: skip
         above = path
 
 

@@ -61,8 +61,8 @@ class Preparation(Table, frozen=True):
     documents: Annotated[
         DocumentSplit,
         Key(
-            'what is retrieved whole: the text under each "heading", under headings up to a "level", parts of a '
-            '"size", or "none"',
+            'what is retrieved whole: the text under each "heading" (a small entry as one), under headings up to a '
+            '"level", parts of a "size", or "none"',
             tables=_RAG,
         ),
     ] = "heading"

@@ -140,7 +140,7 @@ def source_text(chunk: Chunk, source: Source) -> str:
     if source == "annotations":
         # A summary must be found in every encoding, even if only annotations are encoded.
         return "\n".join((*chunk.annotations, *((chunk.text,) if chunk.type == "summary" else ())))
-    above = (chunk.title, *chunk.place.headings) if source == "full" else ()
+    above = (chunk.title, *chunk.names, *chunk.place.headings, *chunk.above) if source == "full" else ()
     head = "\n".join(dict.fromkeys(filter(None, (*above, *chunk.annotations))))
     return "\n\n".join(part for part in (head, content) if part)
 

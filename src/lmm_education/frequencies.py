@@ -108,7 +108,8 @@ class Frequencies:
         The words of a question are the `indices` of `Encoder.sparse.query`, those of a passage the indices of the
         sparse vector that `Reader.get` returns with ``vectors=True``.
         """
-        return share_of({word: self.idf(word) for word in question}, held)
+        most = math.log(1 + max(self.chunks - 0.5, 0.0) / 1.5)  # a word that occurs nowhere weighs as if it did once
+        return share_of({word: min(self.idf(word), most) for word in question}, held)
 
     # -- storage -----------------------------------------------------------------------------------
 

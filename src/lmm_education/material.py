@@ -36,17 +36,32 @@ KEPT_PASSAGES = 2_000
 """Number of passages for which a process caches the results of reading them: about 10 MB."""
 
 
+class Inner(NamedTuple):
+    """A heading inside a text: its line, its number in a book, and the headings above it, including its own."""
+
+    line: int
+    number: str
+    headings: tuple[str, ...]
+
+
 @dataclass(frozen=True, slots=True)
 class Location:
     """The place of a text: the document's id, its file (relative to the course's folder, with ``/``), lines, and the
     headings above it, outermost first, without the document's title. `numbers` are the numbers of the document and of
-    each heading in a book, empty for those without; without any numbers, the tuple is empty."""
+    each heading in a book, empty for those without; without any numbers, the tuple is empty. `inner` are the headings
+    inside the text."""
 
     document: str
     file: str
     lines: Lines
     headings: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
+    inner: tuple[Inner, ...] = ()
+
+    @property
+    def names(self) -> tuple[str, ...]:
+        """The heading of the text, and those inside it."""
+        return (*self.headings[-1:], *(each.headings[-1] for each in self.inner))
 
     def path(self, title: str) -> tuple[str, ...]:
         """Return the document's title and the headings, with numbers, without repetitions (see `distinct_titles`).
@@ -108,7 +123,7 @@ class Section:
     `order` counts the sections of a document from 0; `depth` is the heading's level (0: text above the first heading),
     `parent` the id of the section of the heading above, empty for the topmost ones; `metadata` is the heading's own,
     without chats, edits and internal fields. `text` is what readers see, `source` what the author wrote, if different.
-    `audience` and `for_students` are as in `Chunk`.
+    `above`, `audience` and `for_students` are as in `Chunk`.
     """
 
     id: str
@@ -119,6 +134,7 @@ class Section:
     parent: str = ""
     metadata: Metadata = field(default_factory=dict)
     source: str = ""
+    above: tuple[str, ...] = ()
     audience: Audience = "everyone"
     for_students: Metadata = field(default_factory=dict)
 
@@ -128,12 +144,14 @@ class Chunk:
     """A text to embed and search.
 
     `text` is stored and shown, as readers see it; `source` is what the author wrote, if different; `overlap`, the end
-    of the previous chunk, is embedded with it but not stored. `annotations` is what the annotation model selects, one
-    item per line. `section` is the id of the section it is part of; `order` counts the chunks of a document from 0.
-    `type` is ``text``, ``summary`` for the summary of a section, or the ``type:`` in its metadata (``exercise``, …).
-    `metadata` is everything that the author and the models wrote in metadata blocks for this text, own properties
-    before inherited ones, without chats, edits and internal fields. `title` is the document's. `audience` says who may
-    read it; `for_students` has replacements of its fields for students.
+    of the previous chunk, is embedded with it but not stored. `above` are short texts directly below the headings above
+    it, which are embedded and shown to models with it; `names` are the document's, besides its `title`. `annotations`
+    is what the annotation model selects, one item per line. `section` is the id of the section it is part of; `order`
+    counts the chunks of a document from 0. `type` is ``text``, ``summary`` for the summary of a section, or the
+    ``type:`` in its metadata (``exercise``, …). `metadata` is everything that the author and the models wrote in
+    metadata blocks for this text, own properties before inherited ones, without chats, edits and internal fields.
+    `title` is the document's. `audience` says who may read it; `for_students` has replacements of its fields for
+    students.
     """
 
     id: str
@@ -143,6 +161,8 @@ class Chunk:
     text: str
     title: str = ""
     overlap: str = ""
+    above: tuple[str, ...] = ()
+    names: tuple[str, ...] = ()
     annotations: tuple[str, ...] = ()
     type: str = "text"
     metadata: Metadata = field(default_factory=dict)
@@ -208,9 +228,9 @@ class SparseVector:
 class Passage:
     """A text of the course that was found, or that the model read: a chunk or a whole section, as `what` says.
 
-    `id` is the point's, `section` the id of the section it belongs to, `title` the document's; `type` is as in `Chunk`,
-    `depth` the level of its section's heading, `parent` the id of the section above; `before` and `after` are the
-    headings of the neighbouring sections.
+    `id` is the point's, `section` the id of the section it belongs to, `title` the document's; `type` and `above` are
+    as in `Chunk`, `depth` the level of its section's heading, `parent` the id of the section above; `before` and
+    `after` are the headings of the neighbouring sections.
 
     For a search result, `score` is comparable within that result only, higher is better; `legs` has the engine's score
     of each leg of a hybrid query that found it, by vector name; `payload` has the requested fields; `hits` are the
@@ -228,6 +248,7 @@ class Passage:
     title: str = ""
     depth: int = 0
     parent: str = ""
+    above: tuple[str, ...] = ()
     before: str = ""
     after: str = ""
     score: float = 0.0
@@ -245,6 +266,11 @@ class Passage:
         'Botany > Leaves > Colour'
         """
         return " > ".join(self.place.path(self.title))
+
+    @property
+    def with_above(self) -> str:
+        """The text, after the short texts of the headings above it."""
+        return "\n\n".join((*self.above, self.text))
 
     @property
     def heading(self) -> str:

@@ -9,12 +9,12 @@ import json
 import math
 import uuid
 from collections import Counter
-from collections.abc import Collection, Mapping
+from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lmm_education.frequencies import Frequencies
-from lmm_education.material import Chunk, Lines, Location, Passage, PreparedDocument, Section
+from lmm_education.material import Chunk, Inner, Lines, Location, Passage, PreparedDocument, Section
 
 Payload = Mapping[str, Any]
 _LARGEST = 2**63
@@ -76,6 +76,7 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "order": chunk.order,
         "type": plain(_types(chunk)),
         "text": plain(chunk.text),
+        **_above(chunk),
         **_source(chunk),
         "language": plain(language),
         "hash": hash,
@@ -100,6 +101,23 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
     return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
 
 
+def texts_of(value: Any) -> Iterator[str]:
+    """Iterate over the texts in a metadata value, each on one line.
+
+    >>> list(texts_of(["two  words", 3, True, {"a": None}]))
+    ['two words', '3', 'true']
+    """
+    if isinstance(value, list | tuple):
+        for item in value:
+            yield from texts_of(item)
+    elif isinstance(value, Mapping):
+        yield from texts_of(list(value.values()))
+    elif value is not None:
+        text = " ".join(("true" if value is True else "false" if value is False else str(value)).split())
+        if text:
+            yield text
+
+
 def is_one_of(type: object, types: Collection[str]) -> bool:
     """Return whether a type is one of several, ignoring case."""
     return str(type).strip().casefold() in {each.strip().casefold() for each in types}
@@ -121,6 +139,7 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "order": section.order,
         "title": plain(title),
         "text": plain(section.text),
+        **_above(section),
         **_source(section),
         "metadata": plain(section.metadata),
         **_audience(section),
@@ -153,13 +172,18 @@ def _source(of: Chunk | Section) -> dict[str, str]:
     return {"source": plain(of.source)} if of.source else {}
 
 
+def _above(of: Chunk | Section) -> dict[str, Any]:
+    return {"above": plain(list(of.above))} if of.above else {}
+
+
 # Every field of a `Location` is a field of the payload, the lines as two; those with a default may be missing.
 _STORED = tuple(each.name for each in fields(Location) if each.name != "lines")
 PLACE = (*_STORED, "first_line", "last_line")
 
 
 def _place(place: Location) -> dict[str, Any]:
-    values = {name: plain(value) for name in _STORED if (value := getattr(place, name)) or name != "numbers"}
+    rare = ("numbers", "inner")
+    values = {name: plain(value) for name in _STORED if (value := getattr(place, name)) or name not in rare}
     return {**values, "first_line": place.lines.first, "last_line": place.lines.last}
 
 
@@ -191,6 +215,8 @@ def place_of(payload: Payload) -> Location:
     """Return the place of a chunk or a section; fields that were not requested are empty."""
     values = {name: value for name in _STORED if (value := payload.get(name)) is not None}
     values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    if inner := values.get("inner"):
+        values["inner"] = tuple(Inner(line, number, tuple(headings)) for line, number, headings in inner)
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))
     return Location(**{"document": "", "file": "", "lines": lines} | values)
 
@@ -225,6 +251,7 @@ def hit_of(
         language=payload.get("language", ""),
         depth=payload.get("depth", 0),
         parent=payload.get("parent") or "",
+        above=tuple(payload.get("above", ())),
     )
 
 
@@ -244,6 +271,7 @@ def section_of(id: str, payload: Payload) -> Section:
         text=payload.get("text", ""),
         metadata=payload.get("metadata", {}),
         source=payload.get("source", ""),
+        above=tuple(payload.get("above", ())),
     )
 
 

@@ -122,9 +122,10 @@ class Lookup:
         chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
         if not chosen:
             raise SearchError("there is no such document" if wanted else "the course has no sections")
-        if not wanted and len(chosen) > _MOST_HEADINGS:
+        entries = list(contents_of(chosen))
+        if not wanted and sum(entry.level > 0 for entry in entries) > _MOST_HEADINGS:
             return _documents(chosen)
-        return "\n".join(map(_line, contents_of(chosen)))
+        return "\n".join(map(_line, entries))
 
     async def _read(self, read: Callable[[Catalogue], T]) -> T:
         def in_view() -> T:
@@ -169,7 +170,7 @@ def _section_at(sections: Sequence[tuple[Section, str]], place: str) -> int:
     inside = [i for i, (section, title) in enumerate(sections) if not file or _is_in(section, title, file)]
     if heading is not None:
         named = heading.strip().casefold()
-        inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.headings[-1:])]
+        inside = [i for i in inside if named in map(str.casefold, sections[i][0].place.names)]
     if not inside:
         raise SearchError(f"there is no section at '{place}'", hint="give a place as it is shown, as in notes.md:12-40")
     return max((i for i in inside if sections[i][0].place.lines.first <= line), default=inside[0])

@@ -27,7 +27,7 @@ def as_document(source: Passage) -> Attachment:
         parts.append(f"type: {source.type}")
     neighbours = (("section before", source.before), ("section after", source.after))
     parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
-    return Attachment(source.text, LABEL, ", ".join(part for part in parts if part), source.number)
+    return Attachment(source.with_above, LABEL, ", ".join(part for part in parts if part), source.number)
 
 
 @dataclass(slots=True)

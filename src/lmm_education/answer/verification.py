@@ -81,7 +81,7 @@ def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quota
     """Return the quotations in a text, searched for in its sources; the question has the number 0."""
     if next(quotations_of(text), None) is None:
         return []
-    sources = {passage.number: f"{passage.path}\n\n{passage.text}" for passage in offered}
+    sources = {passage.number: f"{passage.path}\n\n{passage.with_above}" for passage in offered}
     return verify_quotations(text, sources | {0: asked})
 
 
@@ -269,7 +269,7 @@ def _compared(sentence: str, cited: Sequence[Passage], offered: Sequence[Passage
     """Return what is missing from the sources of a sentence."""
     documents, language = {passage.place.document for passage in cited}, cited[0].language
     near = [*cited, *(each for each in offered if each.place.document in documents and each not in cited)]
-    sources = [_read(f"{each.path}.\n\n{each.text}") for each in near]
+    sources = [_read(f"{each.path}.\n\n{each.with_above}") for each in near]
     said = _sentence(sentence)
     alike = [each for source in sources for each in source.alike(said)]
     if missing := _missing_numbers(list(_numbers(sentence)), sources, alike):

@@ -28,7 +28,8 @@ from typing import Literal
 
 from lmm.markdown.sentences import WORD
 from lmm_education.evaluation.questions import Question
-from lmm_education.material import Location, Passage, is_called
+from lmm_education.material import Passage, is_called
+from lmm_education.search.ranking import is_section
 
 Level = Literal["passage", "section", "document"]
 LEVELS: tuple[Level, ...] = ("passage", "section", "document")
@@ -165,22 +166,6 @@ def pages(text: str) -> list[str]:
     return [text[i : i + PAGE] for i in range(0, max(len(text), 1), PAGE)]
 
 
-# -- names -----------------------------------------------------------------------------------------
-
-
-def is_section(path: Sequence[str], place: Location, title: str) -> bool:
-    """Return whether a text is in the section that a question names by its heading, or by a path of headings.
-
-    >>> from lmm_education.material import Lines
-    >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division", "Mitosis"))
-    >>> is_section(("Division",), place, "Biology"), is_section(("Cells", "Mitosis"), place, "Biology")
-    (True, False)
-    """
-    headings = [words(heading) for heading in (title, *place.headings)]
-    wanted = [words(heading) for heading in path]
-    return any(headings[i : i + len(wanted)] == wanted for i in range(len(headings) - len(wanted) + 1))
-
-
 # -- targets ---------------------------------------------------------------------------------------
 
 
@@ -223,7 +208,7 @@ def _target(question: Question, documents: Collection[str], holders: Mapping[Wor
 def _missing(target: Expected, texts: Sequence[Passage]) -> str:
     """Return what part of the target is not in the store; `texts` are those of the documents that it names."""
     question = target.question
-    inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title)]
+    inside = [t for t in texts if not question.section or is_section(question.section, t.place, t.title, words)]
     if not texts:
         return f"there is no document '{question.document}' in the store"
     if not inside:
@@ -285,7 +270,7 @@ def _passage_rank(target: Expected, found: Sequence[Passage]) -> int | None:
     rank = 0
     for text in found:
         right_place = is_named(question, text)
-        right_section = not question.section or is_section(question.section, text.place, text.title)
+        right_section = not question.section or is_section(question.section, text.place, text.title, words)
         for page in pages(text.text):
             rank += 1
             if not right_place:
@@ -318,7 +303,7 @@ def _section_key(text: Passage) -> SectionKey:
 
 def _in_right_section(target: Expected, text: Passage) -> bool:
     if target.question.section:
-        return is_named(target.question, text) and is_section(target.question.section, text.place, text.title)
+        return is_named(target.question, text) and is_section(target.question.section, text.place, text.title, words)
     if _section_key(text) in target.sections:
         return True
     read = words(text.text)

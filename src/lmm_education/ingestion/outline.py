@@ -339,7 +339,14 @@ def read_outline(
         return Outline(title, Heading(title, 0, (), 1), ())
     typed = stretches(tree, lasting)
     root = _heading(tree, None, typed)
-    return Outline(tree.title, root, tuple(_items(tree, root, read_text or block_text, typed)))
+    return Outline(_title(tree, title), root, tuple(_items(tree, root, read_text or block_text, typed)))
+
+
+def _title(tree: HeaderNode, name: str) -> str:
+    """Return the title of a document: the header's, else that of the heading above all others, else its name."""
+    top = min((heading.level for heading in tree.headings), default=0)
+    above = [heading.title for heading in tree.headings if heading.level == top]
+    return tree.title if tree.own("title") is not None or len(above) < 2 or not name else name
 
 
 def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[int, Stretch]) -> Iterator[Item]:

@@ -19,9 +19,9 @@ from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.source_files import sort_key
-from lmm_education.ingestion.steps import ChunkDraft, Part, divide, passages_of, pool
-from lmm_education.material import Chunk, Lines, Location, PreparedDocument, Section, Withheld
-from lmm_education.payloads import Ids, types_in
+from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool
+from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
+from lmm_education.payloads import Ids, texts_of, types_in
 
 # -- annotations -----------------------------------------------------------------------------------
 
@@ -44,19 +44,7 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
     generated = [name for name in model.generated if name not in _NOT_ANNOTATIONS]
     values = [near.get(name) for name in model.own_properties]
     values += [nearest.get(name) for name in (*model.inherited_properties, *generated)]
-    return tuple(dict.fromkeys(text for value in values for text in _texts(value)))
-
-
-def _texts(value: Any) -> Iterator[str]:
-    if isinstance(value, list | tuple):
-        for item in value:
-            yield from _texts(item)
-    elif isinstance(value, Mapping):
-        yield from _texts(list(value.values()))
-    elif value is not None:
-        text = " ".join(("true" if value is True else "false" if value is False else str(value)).split())
-        if text:
-            yield text
+    return tuple(dict.fromkeys(text for value in values for text in texts_of(value)))
 
 
 # -- documents -------------------------------------------------------------------------------------
@@ -95,7 +83,7 @@ def prepare_document(text: str, **how: Any) -> PreparedDocument:
     >>> [(chunk.place.headings, str(chunk.place), chunk.annotations) for chunk in document.chunks]
     [(('Leaves', 'Colour'), 'botany.md:8', ('Why green?',))]
     >>> [section.place.headings for section in document.sections]
-    [('Leaves',), ('Leaves', 'Colour')]
+    [('Leaves',)]
     """
     return prepare_steps(text, **how).document
 
@@ -137,9 +125,10 @@ def prepare_steps(
 def cut_into_passages(steps: Steps, limits: Limits) -> Steps:
     """Run the last two steps on the pooled texts."""
     settings, whole = steps.settings, steps.settings.splitter == "none"
+    generated = settings.annotation_model.generated
     parts = tuple(
-        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap)))
-        for part in divide(steps.outline, steps.pooled, settings)
+        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap, generated=generated)))
+        for part in divide(steps.outline, steps.pooled, settings, limits)
     )
     return replace(steps, parts=parts)
 
@@ -158,18 +147,22 @@ def as_written(steps: Steps) -> PreparedDocument:
     ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
     title = rendered_text(chapter.title or steps.outline.title, chapter)
     numbers = _numbers(steps)
+    words, names = own_words(root, steps.pooled), _names(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
-    above: dict[tuple[str, ...], str] = {}  # the section that each path of headings begins with
+    parents: dict[tuple[str, ...], str] = {}  # the section that each path of headings begins with
     for part, passages in steps.parts:
         section, path = _section(steps, part, ids, len(sections)), part.heading.path
-        parent = next((above[path[:end]] for end in range(len(path) - 1, 0, -1) if path[:end] in above), "")
+        parent = next((parents[path[:end]] for end in range(len(path) - 1, 0, -1) if path[:end] in parents), "")
         if not sections or sections[-1].place.headings != path:  # otherwise it goes on with what is cut by size
-            above[path] = section.id
-        sections.append(_numbered(replace(section, parent=parent), numbers))
+            parents[path] = section.id
+        section = replace(section, parent=parent, above=_above(words[id(part.heading)], section, withholding))
+        sections.append(_numbered(section, numbers))
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
-            chunks.append(replace(_numbered(chunk, numbers), title=title))
+            held = [each for each in words[id(passage.heading)] if passage.own or each.heading is not passage.heading]
+            above = _above(held, chunk, withholding)
+            chunks.append(replace(_numbered(chunk, numbers), title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
     outline = [item_values(item, numbers) for item in items]
     shown = [
@@ -271,8 +264,14 @@ def _section_as_read(
 
 def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
     headings = tuple(rendered_text(heading, chapter) for heading in of.place.headings)
-    if headings != of.place.headings:
-        of = replace(of, place=replace(of.place, headings=headings))
+    inner = tuple(
+        each._replace(headings=tuple(rendered_text(heading, chapter) for heading in each.headings))
+        for each in of.place.inner
+    )
+    if (headings, inner) != (of.place.headings, of.place.inner):
+        of = replace(of, place=replace(of.place, headings=headings, inner=inner))
+    if of.above:
+        of = replace(of, above=tuple(with_notes(rendered_text(each, chapter), notes) for each in of.above))
     shown = with_notes(rendered_text(of.text, chapter), notes)
     if isinstance(of, Chunk) and of.overlap:
         of = replace(of, overlap=with_notes(rendered_text(of.overlap, chapter), notes))
@@ -326,7 +325,28 @@ def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:
 def _numbered(of: S, numbers: Mapping[tuple[str, ...], str]) -> S:
     path = of.place.headings
     own = tuple(numbers.get(path[:end], "") for end in range(len(path) + 1))
-    return replace(of, place=replace(of.place, numbers=own)) if any(own) else of
+    inner = tuple(each._replace(number=numbers.get(each.headings, "")) for each in of.place.inner)
+    return replace(of, place=replace(of.place, numbers=own, inner=inner)) if any(own) else of
+
+
+_NAMES = ("subtitle", "aliases", "tags", "keywords")
+_PART_OF_A_NAME = re.compile(r"[^\W_]+?(?=[\W_]|\Z|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ]))")
+
+
+def _names(steps: Steps) -> tuple[str, ...]:
+    """Return the names of a document besides its title: the words of its file's name, and what its header gives."""
+    file = PurePosixPath(steps.file)
+    name = file.parent.name if file.stem.casefold() in ("index", "readme") else file.stem
+    header = steps.withholding.shown(steps.outline.root.own)
+    given = (text for field in _NAMES for text in texts_of(header.get(field)))
+    found = distinct_titles((steps.outline.title, " ".join(_PART_OF_A_NAME.findall(name)), *given))
+    return tuple(filter(None, found[1:]))
+
+
+def _above(words: Iterable[TextItem], of: Section | Chunk, withholding: Withholding) -> tuple[str, ...]:
+    """Return those words of an entry that are not in its part itself, and may be read by all who may read that."""
+    readable = (each for each in words if of.audience == TEACHER or withholding.of(_types(each)) == EVERYONE)
+    return tuple(each.text for each in readable if each.text not in of.text)
 
 
 def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
@@ -334,7 +354,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     first = part.items[0] if part.by_size else heading
     begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
     new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
-    place = Location(steps.docid, steps.file, part.lines, path)
+    place = Location(steps.docid, steps.file, part.lines, path, inner=() if part.by_size else _inner(part.items))
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
     texts = [item for item in part.items if isinstance(item, TextItem)]
@@ -348,32 +368,41 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
         text=part.text,
         metadata=heading.own,
         audience=audience if texts else withholding.of_metadata(heading.all),
-        for_students=_changed(text=(part.text, shown.text), metadata=(heading.own, withholding.shown(heading.own))),
+        for_students=_changed(
+            text=(part.text, shown.text),
+            metadata=(heading.own, withholding.shown(heading.own)),
+            inner=(place.inner, _inner(shown.items) if place.inner else ()),
+        ),
     )
+
+
+def _inner(items: Iterable[Item]) -> tuple[Inner, ...]:
+    return tuple(Inner(item.line, "", item.path) for item in items if isinstance(item, Heading))
 
 
 def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
     """Return items without the texts that are withheld from students, and without headings that become empty."""
-    shown = [i for i in items if isinstance(i, TextItem) and withholding.of(_types(i)) == EVERYONE]
-    above = {i.heading.path[:end] for i in shown for end in range(len(i.heading.path) + 1)}
-    keep = {id(i) for i in shown}
-    keep |= {
-        id(i) for i in items if isinstance(i, Heading) and (i.path in above or withholding.of(_types(i)) == EVERYONE)
-    }
-    return tuple(i for i in items if id(i) in keep)
+    keep, above = set[int](), list[Heading]()
+    for item in items:
+        readable = withholding.of(_types(item)) == EVERYONE
+        if isinstance(item, Heading):
+            above = [*(heading for heading in above if heading.level < item.level), item]
+        keep |= {id(each) for each in (item, *(() if isinstance(item, Heading) else above)) if readable}
+    return tuple(item for item in items if id(item) in keep)
 
 
 def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:
     heading, withholding = passage.heading, steps.withholding
     metadata = {**heading.all, **passage.own} if passage.own else heading.all
+    annotations = [annotate(steps.settings.annotation_model, passage.own, each) for each in (heading, *passage.inner)]
     return Chunk(
         id=ids.of("chunk", passage.type, passage.text),
-        place=Location(steps.docid, steps.file, passage.lines, heading.path),
+        place=Location(steps.docid, steps.file, passage.lines, heading.path, inner=_inner(passage.inner)),
         section=section,
         order=order,
         text=passage.text,
         overlap=passage.overlap,
-        annotations=annotate(steps.settings.annotation_model, passage.own, heading),
+        annotations=tuple(dict.fromkeys(each for some in annotations for each in some)),
         type=passage.type,
         metadata=metadata,
         audience=withholding.of([passage.type, *types_in(metadata)]),

@@ -88,7 +88,7 @@ def step_files(steps: Steps) -> dict[str, str]:
 
 def render(steps: Steps, name: str) -> str:
     """Return the prepared file of one step."""
-    shown = [_heading(i, part) if isinstance(i, Heading) else _text(i) for i, part in STEPS[name](steps)]
+    shown = [_heading(i, part) if isinstance(i, Heading) else _text(i, name) for i, part in STEPS[name](steps)]
     header, body = _header(steps, name), "".join(shown)
     mark = header[MARK]
     return _document(header | {MARK: mark | {"hash": _hash(_document(header, body))}}, body)
@@ -132,7 +132,7 @@ def _heading(heading: Heading, part: Part | None) -> str:
     return f"{MetadataBlock.make(values).source}{heading.source}\n\n"
 
 
-def _text(text: TextItem) -> str:
+def _text(text: TextItem, step: str) -> str:
     values, shown = without_conversation(text.values), text.text
     values[LINES] = _range_text(text.lines)
     if text.repeated:
@@ -143,7 +143,7 @@ def _text(text: TextItem) -> str:
         values[OWNER] = text.owner
     if text.key != key_of(shown):  # in a div, whose fences are not shown
         values[KEY] = text.key
-    if not _reads_back(shown):
+    if step == "pooled" and not _reads_back(shown):  # the others are for looking at
         values[TEXT], shown = shown, _KEPT_IN_METADATA
     return f"{MetadataBlock.make(values).source}{shown}\n\n"
 
@@ -170,13 +170,7 @@ def _documents(steps: Steps) -> Shown:
 
 def _chunks(steps: Steps) -> Shown:
     for part, passages in steps.parts:
-        if steps.settings.splitter == "none":
-            summaries = {id(each.heading): _as_text(each) for each in passages if each.is_summary}
-            shown: list[Item | None] = [summaries.get(id(heading)) for heading in part.opening]
-            shown += [each for item in part.items for each in (item, summaries.get(id(item)))]
-            yield from _of_part(part, [each for each in shown if each is not None])
-        else:
-            yield from _of_part(part, list(_with_headings(part, passages)))
+        yield from _of_part(part, list(_with_headings(part, passages)))
 
 
 def _of_part(part: Part, items: Sequence[Item]) -> Shown:
@@ -186,9 +180,10 @@ def _of_part(part: Part, items: Sequence[Item]) -> Shown:
         yield item, part if number == 0 else None
 
 
-def _with_headings(part: Part, passages: Iterable[ChunkDraft]) -> Iterator[Item]:
+def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]:
     """Iterate over the texts of passages, each after the headings that precede it in the part."""
-    headings = [item for item in part.items if isinstance(item, Heading)]
+    inner = {id(heading) for passage in passages for heading in passage.inner}
+    headings = [item for item in part.items if isinstance(item, Heading) and id(item) not in inner]
     for passage in passages:
         while any(heading is passage.heading for heading in headings):
             yield headings.pop(0)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import accumulate, groupby, takewhile
 from typing import Any
@@ -214,24 +214,50 @@ def _lines(item: Item) -> Lines:
     return item.lines if isinstance(item, TextItem) else Lines(item.line, item.line)
 
 
-def divide(outline: Outline, items: Sequence[Item], settings: Preparation) -> list[Part]:
+def divide(outline: Outline, items: Sequence[Item], settings: Preparation, limits: Limits) -> list[Part]:
     """Return the parts of a document, in order, divided as the settings say.
 
-    Each heading has its part, even without text; the text above the first heading has one if there is any, or if the
-    document has a summary.
+    Each heading has its part, even without text, except for those in a small entry (see `inner_headings`); the text
+    above the first heading has one if there is any, or if the document has a summary.
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n\\n# C\\n\\nthree\\n")
-    >>> [part.text for part in divide(outline, outline.items, Preparation(documents="level", level=1))]
+    >>> [part.text for part in divide(outline, outline.items, Preparation(), Limits(0, 2000))]
     ['one\\n\\n## B\\n\\ntwo', 'three']
+    >>> [part.text for part in divide(outline, outline.items, Preparation(), Limits(0, 5))]
+    ['one', 'two', 'three']
     """
-    return list(_DIVIDE[settings.documents](outline, items, settings))
+    return list(_DIVIDE[settings.documents](outline, items, settings, limits))
 
 
-def _by_level(outline: Outline, items: Sequence[Item], level: int) -> Iterator[Part]:
-    heading, held = outline.root, list[Item]()
+def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
+    """Return the ids of the headings inside small entries: a heading is a small entry if all that is below it fits into
+    a chunk. Such an entry is one unit, because its parts mean little without its name."""
+    sizes: dict[int, int] = {}
+    open_: list[Heading] = []
     for item in items:
-        if isinstance(item, Heading) and item.level <= level:
+        if isinstance(item, Heading):
+            while open_ and open_[-1].level >= item.level:
+                open_.pop()
+        size = limits.measure(item.text if isinstance(item, TextItem) else item.source) + limits.joint
+        for heading in open_:
+            sizes[id(heading)] += size
+        if isinstance(item, Heading):
+            open_.append(item)
+            sizes[id(item)] = 0
+    inner, entry = set[int](), 7
+    for item in items:
+        if isinstance(item, Heading) and item.level > entry:
+            inner.add(id(item))
+        elif isinstance(item, Heading):
+            entry = item.level if item.level and sizes[id(item)] <= limits.high + limits.joint else 7
+    return frozenset(inner)
+
+
+def _by_level(outline: Outline, items: Sequence[Item], level: int, limits: Limits) -> Iterator[Part]:
+    heading, held, inner = outline.root, list[Item](), inner_headings(items, limits)
+    for item in items:
+        if isinstance(item, Heading) and item.level <= level and id(item) not in inner:
             if _has_place(heading, held):
                 yield Part(heading, tuple(held), (heading,))
             heading, held = item, []
@@ -300,13 +326,13 @@ def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
     return pieces
 
 
-_Divide = Callable[[Outline, Sequence[Item], Preparation], Iterator[Part]]
+_Divide = Callable[[Outline, Sequence[Item], Preparation, Limits], Iterator[Part]]
 _DIVIDE: dict[DocumentSplit, _Divide] = {
-    "heading": lambda outline, items, settings: _by_level(outline, items, 6),
-    "level": lambda outline, items, settings: _by_level(outline, items, settings.level),
-    "size": lambda outline, items, settings: _by_size(outline, items, settings.document_size),
+    "heading": lambda outline, items, settings, limits: _by_level(outline, items, 6, limits),
+    "level": lambda outline, items, settings, limits: _by_level(outline, items, settings.level, limits),
+    "size": lambda outline, items, settings, limits: _by_size(outline, items, settings.document_size),
     # Nothing is stored in this case, but chunks still vote for the section that contains them.
-    "none": lambda outline, items, settings: _by_level(outline, items, 6),
+    "none": lambda outline, items, settings, limits: _by_level(outline, items, 6, limits),
 }
 
 
@@ -479,7 +505,8 @@ _WORD_START = re.compile(r"\s+(?=\S)")
 class ChunkDraft:
     """A chunk without ids: its text and its place. `own` are the properties of this text alone.
 
-    `is_summary` distinguishes the summary of a section from a text to which its author gave that type.
+    `is_summary` distinguishes the summary of a section from a text to which its author gave that type; `inner` are the
+    headings inside the text of a small entry.
     """
 
     text: str
@@ -491,24 +518,34 @@ class ChunkDraft:
     overlap: str = ""
     is_summary: bool = False
     owner: int = 0
+    inner: tuple[Heading, ...] = ()
 
 
-def passages_of(part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0) -> Iterator[ChunkDraft]:
+def passages_of(
+    part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0, generated: Collection[str] = ()
+) -> Iterator[ChunkDraft]:
     """Iterate over the chunks of a part, in order, each section's summary before its texts.
 
-    With `whole`, nothing is cut: the part is one chunk, except for texts with properties of their own.
+    With `whole`, nothing is cut: the part is one chunk, except for texts with properties of their own. Properties that
+    are `generated` for a heading in a small entry do not make its text one with properties of its own.
     """
     for heading in part.opening:
         yield from _summary(heading)
-    if whole:
-        yield from _whole(part)
-        return
-    for run in _runs(part.items):
-        if isinstance(run, Heading):
-            yield from _summary(run)
+    inner = inner_headings([part.heading, *part.items], limits) if not whole else frozenset(map(id, part.items))
+    ignored = frozenset((*generated, SUMMARY))
+
+    def given(heading: Heading) -> object:
+        return types_in(heading.all) if whole else {k: value for k, value in heading.all.items() if k not in ignored}
+
+    for entry, run in _runs(part, inner, given):
+        for item in run:
+            yield from _summary(item) if isinstance(item, Heading) else ()
+        texts = [item for item in run if isinstance(item, TextItem)]
+        if entry and texts and (len({id(text.heading) for text in texts}) > 1 or whole):
+            yield _as_one(entry, run)
             continue
         before = ""
-        for text in _packed(run, limits):
+        for text in texts if whole else _packed(texts, limits):
             yield _passage(text, _tail(before, overlap, limits) if overlap else "")
             before = text.text
 
@@ -537,22 +574,25 @@ def _summary(heading: Heading) -> Iterator[ChunkDraft]:
         )
 
 
-def _runs(items: Iterable[Item]) -> Iterator[Heading | list[TextItem]]:
-    """Iterate over headings, and over groups of texts between them that may be packed together."""
-    for together, run in groupby(items, key=_run_key):
-        held = list(run)
-        if isinstance(together, int):
-            yield [item for item in held if isinstance(item, TextItem)]
-        else:
-            for item in held:
-                yield item if isinstance(item, Heading) else [item]
+def _runs(
+    part: Part, inner: Collection[int], given: Callable[[Heading], object]
+) -> Iterator[tuple[Heading | None, list[Item]]]:
+    """Iterate over the items in groups that may be packed together: below one heading, without properties of their own
+    or of one stretch; or in one entry (with the headings `inner` to it) whose heading is `given` the same properties,
+    and comes with the group."""
+    entry = part.heading
 
+    def key(item: Item) -> tuple[int, object]:
+        nonlocal entry
+        heading = item if isinstance(item, Heading) else item.heading
+        if heading is item and id(item) not in inner:
+            entry = heading
+        if isinstance(item, TextItem) and item.own:
+            return id(heading), item.stretch or id(item)
+        return (id(entry), entry) if heading is entry or given(heading) == given(entry) else (id(heading), None)
 
-def _run_key(item: Item) -> int | str:
-    """Return the key shared by texts that may be packed: none has properties of its own, or all are of one stretch."""
-    if isinstance(item, Heading):
-        return "heading"
-    return item.stretch or ("alone" if item.own else 0)
+    for (_, whole), run in groupby(part.items, key):
+        yield whole if isinstance(whole, Heading) else None, list(run)
 
 
 def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
@@ -573,29 +613,41 @@ def _cut(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
         yield join(texts[start:end])
 
 
-def _whole(part: Part) -> Iterator[ChunkDraft]:
-    held: list[Item] = []
-    for item in part.items:
-        if isinstance(item, Heading):
-            yield from _summary(item)
-        if isinstance(item, TextItem) and (item.own or types_in(item.heading.all) != types_in(part.heading.all)):
-            yield from _as_one(part, held)
-            yield _passage(item)
-            held = []
-        else:
-            held.append(item)
-    yield from _as_one(part, held)
+def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
+    """Return the texts of an entry with the headings between them as one chunk."""
+    items = [item for item in items if item is not heading]
+    last = max(at for at, item in enumerate(items) if isinstance(item, TextItem))
+    one = Part(heading, tuple(items[: last + 1]))
+    type = next(iter(types_in(heading.all)), "text")
+    owner = next(item.owner for item in items if isinstance(item, TextItem))
+    inner = tuple(item for item in one.items if isinstance(item, Heading))
+    return ChunkDraft(
+        text=one.text, lines=one.lines, heading=heading, own={}, values={}, type=type, owner=owner, inner=inner
+    )
 
 
-def _as_one(part: Part, items: Sequence[Item]) -> Iterator[ChunkDraft]:
-    texts = [item for item in items if isinstance(item, TextItem)]
-    if texts:
-        one = Part(part.heading, tuple(items), by_size=True)
-        type = next(iter(types_in(part.heading.all)), "text")
-        owner = texts[0].owner
-        yield ChunkDraft(
-            text=one.text, lines=one.lines, heading=part.heading, own={}, values={}, type=type, owner=owner
-        )
+# -- an entry's own words --------------------------------------------------------------------------
+
+OWN_WORDS = 200
+"""Most characters of the texts directly below a heading that are searched with everything below it: a name, a date."""
+
+
+def own_words(root: Heading, items: Iterable[Item]) -> dict[int, tuple[TextItem, ...]]:
+    """Return the texts that belong to each heading and what is below it, by the heading's id: those directly below it
+    and below the headings above it, if these are short."""
+    texts: dict[int, list[TextItem]] = {id(root): []}
+    open_, above = [root], {id(root): tuple[int, ...]([id(root)])}
+    for item in items:
+        if isinstance(item, TextItem):
+            texts[id(item.heading)] += [] if item.own else [item]
+            continue
+        while open_[-1].level >= item.level:
+            open_.pop()
+        above[id(item)] = (*above[id(open_[-1])], id(item))
+        open_.append(item)
+        texts[id(item)] = []
+    short = {name for name, held in texts.items() if sum(len(text.text) for text in held) <= OWN_WORDS}
+    return {name: tuple(text for each in path if each in short for text in texts[each]) for name, path in above.items()}
 
 
 def _tail(text: str, size: int, limits: Limits) -> str:

@@ -39,7 +39,7 @@ from typing import Literal, NamedTuple
 
 from lmm import markdown
 from lmm.markdown.sentences import EMPHASIS, WORD, sentence_ends
-from lmm_education.material import KEPT_PASSAGES, Passage, named
+from lmm_education.material import KEPT_PASSAGES, Location, Passage, named
 
 # -- questions about terms -------------------------------------------------------------------------
 # Which term a question such as "What is X?", or "X" alone, asks for, and how a text introduces it.
@@ -334,9 +334,10 @@ def text_bonus(
     >>> text_bonus(leaves, {5: 1.0, 6: 1.0}, lambda text: [len(word) for word in text.split()], 0.5)
     0.1
     """
-    prose = prose_of(passage.text)
+    text = passage.with_above
+    prose = prose_of(text)
     said = words(prose)
-    beside = {} if prose == passage.text else dict.fromkeys(words(passage.text))
+    beside = {} if prose == text else dict.fromkeys(words(text))
     whole = math.fsum(asked.values()) or 1.0
     in_code = math.fsum(weight for word, weight in asked.items() if word in beside and word not in said) / whole
     return weight * (NEAR * together(said, asked) - CODE * in_code) + introduced(term, passage)
@@ -417,8 +418,26 @@ def is_named(topics: Iterable[str], hit: Passage) -> bool:
     """
     headings = hit.place.headings
     number = "".join(hit.place.numbers[len(headings) : len(headings) + 1])
-    names = _names_of(hit.heading, number)
+    names = _names_of(hit.heading, number).union(*(_names_of(e.headings[-1], e.number) for e in hit.place.inner))
     return any(_words_in(topic) in names for topic in topics)
+
+
+def is_section(
+    path: Sequence[str], place: Location, title: str, words: Callable[[str], Sequence[str]] = _words_in
+) -> bool:
+    """Return whether a text is in the section that a heading or a path of headings names, or has it inside.
+
+    >>> from lmm_education.material import Inner, Lines
+    >>> place = Location("d", "d.md", Lines(1, 2), ("Cells", "Division"), inner=(Inner(2, "", ("A", "B")),))
+    >>> [is_section(path, place, "Biology") for path in (("Biology", "cells"), ("Biology", "Division"), ("A", "B"))]
+    [True, False, True]
+    """
+    wanted = [tuple(words(heading)) for heading in path]
+    for names in ((title, *place.headings), *(each.headings for each in place.inner)):
+        headings = [tuple(words(name)) for name in names]
+        if any(headings[at : at + len(wanted)] == wanted for at in range(len(headings) - len(wanted) + 1)):
+            return True
+    return False
 
 
 # -- votes -----------------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ async def rerank(hits: Sequence[Passage], question: str, score: Score) -> list[P
 def passage_text(hit: Passage) -> str:
     """Return a passage with its document's title and its headings, as it was embedded."""
     head = "\n".join(dict.fromkeys(part for part in (hit.title, *hit.place.headings) if part))
-    return f"{head}\n\n{hit.text}" if head else hit.text
+    return f"{head}\n\n{hit.with_above}" if head else hit.with_above
 
 
 # -- a cross-encoder -------------------------------------------------------------------------------

@@ -64,7 +64,8 @@ def test_chunks_are_grouped_by_their_sections_in_a_second_collection(course: Cou
     """As Qdrant's `group_by` and `with_lookup` want it; a section says its depth, and which one is above."""
     qdrant = pytest.importorskip("qdrant_client")
     models, client = qdrant.models, qdrant.QdrantClient(":memory:")
-    course.write("trees.md", "# Trees\n\nTall.\n\n## Oaks\n\nThey have acorns.\n\n### Red oaks\n\nPointed leaves.\n")
+    long = "They are tall. " * 150  # not a small entry
+    course.write("trees.md", f"# Trees\n\nTall.\n\n## Oaks\n\nThey have acorns.\n\n### Red oaks\n\n{long}\n")
     with lmm_education.Course.open(config=course.config, embedder=course.embedder) as opened:
         documents = opened.prepare()
         chunks, sections = (list(opened.points(documents, what=what)) for what in ("chunks", "sections"))

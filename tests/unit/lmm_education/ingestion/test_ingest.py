@@ -132,7 +132,8 @@ def test_sections_are_stored_in_order_whatever_metadata_stands_between(course: C
     """One document per section, with all of its text; and each chunk names its section."""
     course.write(
         "a.md",
-        "# A\n\nOne.\n\n---\ntopic: x\n---\nTwo.\n\nThree.\n\n---\ntype: exercise\n---\nFour.\n\n## B\n\nFive.\n",
+        "# A\n\nOne.\n\n---\ntopic: x\n---\nTwo.\n\nThree.\n\n---\ntype: exercise\n---\nFour.\n\n## B\n\nFive.\n\n"
+        + 500 * "word ",
     )
     course.ingest()
     points = course.contents()
@@ -167,14 +168,15 @@ def test_a_folder_and_its_file_mean_the_same(course: Course, monkeypatch: pytest
 
 
 def test_a_file_with_a_docid_may_be_moved(course: Course) -> None:
-    """It is the same document; its payloads say the new file, and nothing is embedded."""
+    """It is the same document; its payloads say the new file, and nothing is embedded: its name is the same."""
     path = course.write("a.md", f"---\ndocid: cells\n---\n{section('Mitosis', 2)}")
     course.ingest()
-    path.rename(course.folder / "b.md")
+    (course.folder / "old").mkdir()
+    path.rename(course.folder / "old" / "a.md")
     (document,) = course.ingest().documents
     assert (document.moved_from, document.embedded) == ("a.md", 0)
-    assert course.files() == ["b.md"]
-    assert {p["file"] for p, _ in course.contents()["chunks"].values()} == {"b.md"}
+    assert course.files() == ["old/a.md"]
+    assert {p["file"] for p, _ in course.contents()["chunks"].values()} == {"old/a.md"}
 
 
 def test_a_renamed_file_without_docid_is_a_new_document(course: Course) -> None:
@@ -234,7 +236,7 @@ def test_a_file_that_is_gone_is_told_and_pruned(course: Course) -> None:
 
 
 def test_files_that_exchange_their_names(course: Course) -> None:
-    """Each is the document that its docid says."""
+    """Each is the document that its docid says, and is found by its new name."""
     one = course.write("a.md", "---\ndocid: one\ntitle: One\n---\nThe first.\n")
     two = course.write("b.md", "---\ndocid: two\ntitle: Two\n---\nThe second.\n")
     course.ingest()
@@ -242,7 +244,7 @@ def test_files_that_exchange_their_names(course: Course) -> None:
     two.rename(one)
     (course.folder / "c.md").rename(two)
     assert not course.ingest().failed
-    assert course.embedder.seen == []
+    assert course.embedder.seen == ["Two\na\n\nThe second.", "One\nb\n\nThe first."]
     places = {p["text"]: (p["file"], p["document"]) for p, _ in course.contents()["chunks"].values()}
     assert places == {"The first.": ("b.md", "one"), "The second.": ("a.md", "two")}
 

@@ -75,7 +75,7 @@ def test_a_document_without_text_has_no_chunks() -> None:
     skipped = prepare_document("---\nskip: true\n---\n# A\n\nText.\n", docid="d", file="a.md", settings=Preparation())
     assert (skipped.chunks, skipped.sections) == ((), ())
     headings = prepare_document("# A\n\n## B\n", docid="d", file="a.md", settings=Preparation())
-    assert [section.place.headings for section in headings.sections] == [("A",), ("A", "B")]
+    assert [section.place.names for section in headings.sections] == [("A", "B")]
 
 
 def test_title_and_language() -> None:
@@ -189,9 +189,9 @@ def test_headings_are_as_readers_see_them() -> None:
 def test_a_footnote_is_read_where_the_text_refers_to_it() -> None:
     """It may stand at the end of the document; beside its reference it stays a footnote, and code is code."""
     text = (
-        "# A\n\n## B\n\nLeaves are green[^why].\n\n```\nx[^why]\n```\n\n## C\n\nStems[^stem] carry.\n\n"
+        "# A\n\n# B\n\nLeaves are green[^why].\n\n```\nx[^why]\n```\n\n# C\n\nStems[^stem] carry.\n\n"
         "[^stem]: Water.\n\n"
-        "```\n[^why]: no note\n```\n\n## D\n\n[^why]: They hold\n    chlorophyll<!-- hidden -->.\n"
+        "```\n[^why]: no note\n```\n\n# D\n\n[^why]: They hold\n    chlorophyll<!-- hidden -->.\n"
     )
     document = prepare_document(text, docid="d", file="a.md", settings=Preparation())
     shown = [section.text for section in document.sections]

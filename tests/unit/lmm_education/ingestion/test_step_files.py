@@ -10,7 +10,7 @@ from memory import temporary_folder
 
 from lmm_education.ingestion.source_files import OUR_OWN
 
-LEAVES = "---\ntitle: Leaves\n---\n# Colour\n\nLeaves are green.\n\n## Why\n\nChlorophyll is.\n"
+LEAVES = "---\ntitle: Leaves\n---\n# Colour\n\nLeaves are green.\n\n# Why\n\nChlorophyll is.\n"
 STEPS = ["leaves.chunks.md", "leaves.documents.md", "leaves.pooled.md"]
 
 
