@@ -21,7 +21,7 @@ from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
-from lmm.errors import DocumentError, Failure, FileWriteError, LmmError, Place, check_keywords
+from lmm.errors import DocumentError, Failure, FileWriteError, Finding, LmmError, Place, check_keywords
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
@@ -39,11 +39,9 @@ from lmm.notebook.batch import BatchFunction, FieldPlanner, find_batch_model, ol
 from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
 from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.header import check_header, complete_header
+from lmm.notebook.header import check_conflicts, check_readable, complete_header
 from lmm.notebook.mentions import load_mentions, no_mentions
-from lmm.notebook.near_misses import without_near_misses
-from lmm.notebook.problem import Finding
-from lmm.notebook.problems import find_problems, header_gaps, without_running_code
+from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
 from lmm.prompts.templates import load_prompts
@@ -433,8 +431,8 @@ class Document:
         return Client(settings, tier=tier, model=given, listener=self.listener, **how)
 
     def _check_settings(self, tier: str, model: str | ChatModel | None) -> Settings:
-        """Return the settings with the named model; fail if the header cannot be read and seems to name another."""
-        check_header(self.blocks, document=self._parsed.file)
+        """Return the settings with the named model; fail if metadata that say what may be sent cannot be read."""
+        check_readable(self.blocks, ("model",) if tier == "major" else ("model", "skip", "frozen"), self._parsed.file)
         return self._settings({tier: model} if isinstance(model, str) else {})
 
     def _settings(self, overrides: Mapping[str, str]) -> Settings:
@@ -460,10 +458,10 @@ class Document:
         return path is not None and book is not None and book.whole and book.position(path) is not None
 
     def fix(self) -> int:
-        """Correct misspelt prompts that are certain, and values in which knitr would run code; return how many."""
+        """Correct misspelt prompts, and values in which knitr would run code; return how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
-        text, mended = without_near_misses(self.text)
+        text, mended = with_fixes(self.text, find_problems(self.blocks))
         self._fixed |= mended > 0
         self._become(text)
         return count + mended
@@ -501,6 +499,7 @@ class Document:
         force: bool = False,
         metadata: bool = False,
     ) -> int:
+        check_conflicts(self.text, self._parsed.file)
         sign = self._signature if verdict == "accept" else None
         if hunk is not None:
             blocks = pending_edits.resolve_hunk(self.blocks, verdict, hunk, line=line, force=force, sign=sign)

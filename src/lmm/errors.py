@@ -37,7 +37,7 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, Literal
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,6 +59,21 @@ class Place:
     def __str__(self) -> str:
         numbers = [str(n) for n in (self.line, self.column) if n]
         return ":".join([_on_one_line(self.file) or "text", *numbers]) if self.file or numbers else ""
+
+
+@dataclass(frozen=True, slots=True)
+class Finding:
+    """A problem of a document; `line` and `column` count from 1. An ``error`` makes `lmm scan` exit with 1.
+
+    `fix` is the correct line, if that is certain.
+    """
+
+    line: int
+    column: int
+    message: str
+    hint: str
+    severity: Literal["error", "warning"] = "error"
+    fix: str | None = None
 
 
 def _on_one_line(name: str) -> str:

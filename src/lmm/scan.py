@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from lmm import config_files
 from lmm.document import BatchFailed as BatchFailed, Document, ModelOptions, saved
-from lmm.errors import ModelRejected
+from lmm.errors import Finding as Finding, ModelRejected
 from lmm.loop import background, blocking
 from lmm.messages import ChatRequest, Listener, Reply, ignore
 from lmm.models.client import Client
@@ -20,7 +20,6 @@ from lmm.notebook.answers import AnsweredPrompt, Subject, chat_request, edit_req
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.edit_reply import read_edit_reply
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.problem import Finding as Finding
 from lmm.pipeline import Report
 from lmm.prompts.templates import load_prompts
 from lmm.watcher import watch_documents as watch_documents

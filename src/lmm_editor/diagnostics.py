@@ -10,8 +10,7 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from lmm.document import Document
-from lmm.errors import LmmError
-from lmm.notebook.problem import Finding
+from lmm.errors import Finding, LmmError
 from lmm_editor.buffer import common_prefix
 
 if TYPE_CHECKING:

@@ -65,6 +65,10 @@ class IngestError(LmmError):
     """A document cannot be prepared or stored."""
 
 
+class UnreadableMetadata(IngestError):
+    """Metadata that seem to say who may read a text cannot be read."""
+
+
 class ExportError(LmmError):
     """A document cannot be exported as it is, or not to this place."""
 

@@ -3,9 +3,7 @@
 from __future__ import annotations
 
 import contextlib
-import functools
-from dataclasses import asdict, replace
-from importlib import import_module
+from dataclasses import asdict
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -17,17 +15,16 @@ from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
-    from lmm.notebook.problem import Finding
+    from lmm.errors import Finding
 
 
 @options.command()
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
-@options.flag("--fix", help="Correct what is certain: misspelt prompts, replies in which knitr would run code.")
-@options.flag("--quotes", help="Also compare quotations, including those in a log, with the lines that they name.")
+@options.flag("--fix", help="Correct misspelt prompts on their line, and replies in which knitr would run code.")
 @options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
 @options.json_lines
-def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, authors: bool, as_json: bool) -> int:
+def scan(*, files: tuple[Path, ...], check: bool, fix: bool, authors: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
@@ -40,9 +37,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, quotes: bool, autho
 
     def act(path: Path) -> int:
         nonlocal found
-        is_log = quotes and _is_log(path)
-        problems, done = ((), "") if is_log else _scan(path, check=check, fix=fix)
-        problems += _misquotations(path, is_log=is_log) if quotes else ()
+        problems, done = _scan(path, check=check, fix=fix)
         found += len(problems)
         for problem in problems:
             if as_json:
@@ -94,38 +89,10 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
     return document.problems(gaps=check), done or ("completed the header" if completed else "")
 
 
-def _is_log(path: Path) -> bool:
-    """Return whether a file is a log of lmm serve, judging only by its being a database."""
-    with contextlib.suppress(OSError), path.open("rb") as file:
-        return file.read(16) == b"SQLite format 3\0"
-    return False
-
-
-def _misquotations(path: Path, *, is_log: bool) -> tuple[Finding, ...]:
-    """Find quotations in a document, or in the answers of a log, that are not in the files beside it that they name."""
-    from lmm import Document
-    from lmm.disk.files import decode_document
-    from lmm.disk.folder import Folder
-    from lmm.notebook.quoted_sources import problems_in, quotation_problems
-
-    folder = Folder(path.parent)
-
-    @functools.cache
-    def read(name: str) -> str:
-        return decode_document(folder.read(name), name)
-
-    if not is_log:
-        return tuple(quotation_problems(Document.open(path).blocks, read))
-    answers = import_module("lmm_education.exchange_log.log_file").linked_answers(path)
-    found = ((id, problem) for id, text in answers for problem in problems_in(0, text, read))
-    return tuple(replace(problem, line=0, message=f"answer {id}: {problem.message}") for id, problem in found)
-
-
 def _line(path: Path, problem: Finding) -> str:
     warning = "warning: " if problem.severity == "warning" else ""
     hint = f" ({problem.hint})" if problem.hint else ""
-    place = f":{problem.line}:{problem.column}" if problem.line else ""
-    return f"{terminal.path_text(path)}{place}: {warning}{problem.message}{hint}"
+    return f"{terminal.path_text(path)}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}"
 
 
 @options.command()

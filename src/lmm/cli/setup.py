@@ -47,7 +47,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm.disk import trust as trust_store
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
-    from lmm.notebook.header import check_header
+    from lmm.notebook.header import check_readable
     from lmm.notebook.problems import stale_problems
     from lmm.permissions import how_to_agree, missing_permissions
 
@@ -55,7 +55,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     stale = list[str]()
     if file is not None:
         blocks = parse_markdown_text(read_document(file))
-        check_header(blocks, document=str(file))
+        check_readable(blocks, ("model",), str(file))
         top = header_of(blocks)
         header = top.values() if top else None
         stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]

@@ -16,6 +16,7 @@ from dataclasses import dataclass, replace
 from typing import Any, ClassVar, Self
 
 from lmm.markdown import metadata, yaml_core
+from lmm.markdown.foreign_headers import foreign_values, form_of
 from lmm.markdown.inline import Attributes, read_attributes
 from lmm.markdown.metadata import Prompt, find_prompts
 from lmm.markdown.spans import WORDS, replace_spans
@@ -236,6 +237,21 @@ class TextBlock(Block):
         """Return the block with another text; the blank lines around it stay."""
         before, _, after = self.around()
         return self.with_source(before + text + after)
+
+
+@dataclass(frozen=True, slots=True)
+class ForeignHeader(TextBlock):
+    """A header in another notation (see `lmm.markdown.foreign_headers`): never changed, and not sent to a model."""
+
+    @property
+    def form(self) -> str:
+        """The name of its notation."""
+        return form_of(self.content)
+
+    @property
+    def values(self) -> dict[str, Any]:
+        """Its values, as a new dictionary."""
+        return foreign_values(self.content)
 
 
 @dataclass(frozen=True, slots=True)

@@ -66,6 +66,9 @@ CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTI
 _STARTS_LIKE_METADATA = re.compile(
     r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
 )
+_MEANT = re.compile(
+    r"^(?:-[ \t]+)?[\"']?(?:~{1,2}[\w.-]+|model|skip|type|frozen)=?[\"']?[ \t]*:(?=\s|\Z)", re.MULTILINE
+)
 # The seed writes `frozen = True`; it is read as `frozen: true`, and reported.
 _BOOLEAN_ASSIGNMENT = re.compile(r"^([A-Za-z_~][\w.~\-]*) = (?=(?:True|False|true|false)[ \t]*\r?$)", re.MULTILINE)
 # A byte order mark and blank lines before a document's first block belong to that block's source.
@@ -80,9 +83,8 @@ def prefix_end(source: str) -> int:
 
 @dataclass(frozen=True, slots=True)
 class NotMetadata:
-    """The reason why a body is not metadata, and whether the author clearly meant it to be."""
+    """The reason why a body is not metadata, its place, and what to do."""
 
-    meant: bool
     reason: str
     line: int
     column: int
@@ -94,16 +96,15 @@ def check(body: str) -> NotMetadata | None:
 
     >>> check("title: x\\n") is None
     True
-    >>> check("just prose\\n").meant
-    False
+    >>> check("just prose\\n").reason
+    "expected 'key: value' lines, found plain text"
     """
     if surely_mapping().match(body.replace("\r\n", "\n")):
         return None
     try:
         read(body)
     except MetadataError as error:
-        meant = bool(find_prompts(body)) or _STARTS_LIKE_METADATA.match(body) is not None
-        return NotMetadata(meant, error.message, error.line, error.column, error.hint or _hint(body))
+        return NotMetadata(error.message, error.line, error.column, error.hint or _hint(body))
     return None
 
 
@@ -115,10 +116,16 @@ def _hint(body: str) -> str:
     return "quote values that contain ': ' or ' #', or start with a special character"
 
 
-def starts_like_metadata(body: str) -> bool:
-    """Return whether the first line begins with ``key:`` or is a prompt."""
-    first = find_prompts(body[: body.find("\n") + 1] or body)
-    return bool(first) or _STARTS_LIKE_METADATA.match(body) is not None
+def is_meant(body: str, *, header: bool = False) -> bool:
+    """Return whether a body that cannot be read was clearly meant as metadata: it has a prompt, a key that a program
+    wrote, or one that says what may be done with the text; or it is the document's `header`, and begins with a key.
+
+    >>> is_meant("type: a: b\\n"), is_meant("Note: see: this\\n"), is_meant("Note: see: this\\n", header=True)
+    (True, False, True)
+    """
+    if header and _STARTS_LIKE_METADATA.match(body):
+        return True
+    return _MEANT.search(body) is not None or bool(find_prompts(body))
 
 
 def as_yaml(body: str) -> str:

@@ -17,15 +17,18 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import (
     Block,
     ErrorBlock,
+    ForeignHeader,
     HeaderBlock,
     HeadingBlock,
     MetadataBlock,
     TextBlock,
     serialize as serialize,
 )
+from lmm.markdown.foreign_headers import foreign_header_end
 from lmm.markdown.inline import closing_fence
 
 _BLANKS = r"(?:[ \t]*\r?\n)*(?:[ \t]+\Z)?"
+_BLANK_LINES = re.compile(rf"[ \t]*(?:\r?\n)?{_BLANKS}")
 _HASHES = r" {0,3}#{1,6}(?:[ \t]|\r?(?:\n|\Z))"
 _HEADING = re.compile(rf" {{0,3}}#{{1,6}}(?:[ \t][^\n]*|\r?(?=\n|\Z))(?:\n|\Z){_BLANKS}")
 METADATA_OPEN = re.compile(r"---[ \t]*(?:#[^\n]*)?\r?\n(?![ \t]*(?:\r?\n|\Z))")
@@ -81,13 +84,15 @@ def header_of(blocks: Iterable[Block]) -> HeaderBlock | None:
 
 
 def header_values(text: str) -> dict[str, Any]:
-    """Return the metadata of a text's header, empty if it has none.
+    """Return the metadata of a text's header, in any notation; empty if it has none.
 
-    >>> header_values("---\\ntitle: x\\n---\\n# A\\n"), header_values("# A\\n")
-    ({'title': 'x'}, {})
+    >>> header_values("---\\ntitle: x\\n---\\n# A\\n"), header_values("% x\\n\\n# A\\n"), header_values("# A\\n")
+    ({'title': 'x'}, {'title': 'x'}, {})
     """
-    header = header_of(iter_blocks(text))
-    return header.values() if header else {}
+    first = next(iter_blocks(text), None)
+    if isinstance(first, ForeignHeader):
+        return first.values
+    return first.values() if isinstance(first, HeaderBlock) else {}
 
 
 def misread(blocks: Sequence[Block]) -> list[Block]:
@@ -127,8 +132,14 @@ class _Parser:
         text, size = self.text, len(self.text)
         at = metadata.prefix_end(text)
         start, line = 0, 1 + text.count("\n", 0, at)
+        foreign = foreign_header_end(text, at)
         while start < size:
-            block = self._block(start, at, line)
+            if foreign:
+                blanks = _BLANK_LINES.match(text, foreign)
+                block: Block = ForeignHeader(text[: blanks.end() if blanks else foreign], line)
+                foreign = 0
+            else:
+                block = self._block(start, at, line)
             yield block
             start += len(block.source)
             line += text.count("\n", at, start)
@@ -175,16 +186,17 @@ class _Parser:
         if closing is None:
             self.missing.add("---")
         if closing is None or closing["comment"]:
-            if not metadata.starts_like_metadata(text[opening.end() : opening.end() + 1000]):
+            if not metadata.is_meant(text[opening.end() : opening.end() + 1000].split("\n\n", 1)[0], header=start == 0):
                 return None
             end = "end the block with a line '---', above any HTML comment,"
             hint = f"{end} or put a blank line after this one if it is a horizontal rule"
             return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
-        problem = metadata.check(text[opening.end() : closing.start() + 1])
+        body = text[opening.end() : closing.start() + 1]
+        problem = metadata.check(body)
         if problem is None:
             kind = HeaderBlock if start == 0 else MetadataBlock
             return kind(text[start : closing.end()], line)
-        if not problem.meant:
+        if not metadata.is_meant(body, header=start == 0):
             return None
         return self._error(start, at, line, problem.reason, problem.hint, line + problem.line, problem.column)
 

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import re
 import unicodedata
-from bisect import bisect
 from collections import Counter
 from collections.abc import Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -135,22 +134,6 @@ def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
     nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
     (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
     return quotation._replace(found="near", source=number, words=words) if share >= _NEAR else quotation
-
-
-def lines_of_quotation(quotation: Quotation, source: str) -> Iterator[int]:
-    """Iterate over the lines of a text, counted from 1, on which an exact quotation begins, last first.
-
-    >>> text = "A leaf falls.\\n\\nNow\\na leaf falls.\\n"
-    >>> list(lines_of_quotation(Quotation("a leaf falls", 0, 0), text))
-    [4, 1]
-    """
-    paragraphs, lines = _pieces(quotation), source.splitlines(keepends=True)
-    end = len(lines)
-    while _holds("".join(lines[:end]), paragraphs):
-        # Of the texts that begin on a later and later line, this is the last that still holds it.
-        begin = bisect(range(end), False, key=lambda at: not _holds("".join(lines[at:end]), paragraphs)) - 1
-        yield begin + 1
-        end = begin
 
 
 def _pieces(quotation: Quotation) -> list[list[str]]:

@@ -22,7 +22,17 @@ from typing import Any, ClassVar, TypeVar
 from lmm.disk import files
 from lmm.errors import DocumentError, MetadataError
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, apart, serialize
+from lmm.markdown.blocks import (
+    Block,
+    ErrorBlock,
+    ForeignHeader,
+    HeaderBlock,
+    HeadingBlock,
+    MetadataBlock,
+    TextBlock,
+    apart,
+    serialize,
+)
 from lmm.markdown.ioutils import Logger, load_markdown, print_error, save_markdown
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import METADATA_OPEN, misread, parse_markdown_text
@@ -284,6 +294,8 @@ class HeaderNode(HeadingNode):
     def title(self) -> str:
         """The header's ``title``, else the first heading's, else the title given to `blocks_to_tree`."""
         title = self.own("title")
+        if title is None and self.foreign is not None:
+            title = self.foreign.values.get("title")
         if title is not None:
             return str(title)
         return next((node.title for node in self.headings if node.title), self._title)
@@ -292,12 +304,22 @@ class HeaderNode(HeadingNode):
     def title(self, title: str) -> None:
         self.set_metadata("title", title)
 
+    @property
+    def foreign(self) -> ForeignHeader | None:
+        """The document's header in another notation, if it has one; then it can get no other."""
+        first = next((node for node in self.children if node.own_blocks()), None)
+        block = first.block if isinstance(first, TextNode) else None
+        return block if isinstance(block, ForeignHeader) else None
+
     def ensure_header(self, values: Mapping[str, Any] | None = None) -> None:
         """Add a header with these values, or a title, if the document has none."""
         if self.metadata_block is None:
             self.metadata_block = self._new_metadata(values or {"title": self.title or "Untitled"})
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
+        if self.foreign is not None:
+            what = f"the header of this document is in {self.foreign.form}, and is left as it is"
+            raise MetadataError(what, hint="write a header of '---' lines and 'key: value' lines")
         first = next((node for node in self.children if node.own_blocks()), None)
         newline = first.own_blocks()[0].newline if first else "\n"
         block = HeaderBlock.make(values, newline=newline)
@@ -540,8 +562,9 @@ def prune(tree: Node | None, test: Callable[[Node], bool]) -> list[Node]:
 
 
 def without_metadata(blocks: Sequence[Block]) -> str:
-    """Return the text of blocks as a reader sees it, without metadata and error blocks."""
-    return serialize(b for b in blocks if not isinstance(b, (MetadataBlock, ErrorBlock))).strip("\ufeff\r\n")
+    """Return the text of blocks as a reader sees it, without headers, metadata and error blocks."""
+    hidden = (MetadataBlock, ErrorBlock, ForeignHeader)
+    return serialize(b for b in blocks if not isinstance(b, hidden)).strip("\ufeff\r\n")
 
 
 def annotated_text(node: Node) -> str:

@@ -52,7 +52,6 @@ from lmm.notebook.edit_restore import EditRequest, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import WaitingEdit, check_restorable, find_edits, ids_for, old_view, place_edit, place_revision
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
-from lmm.notebook.quoted_sources import misquotation_text, misquotations
 from lmm.notebook.staleness import text_hash
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
@@ -537,9 +536,7 @@ class AnswerPlanner:
                 client.tell(Failed(outcome.error), outcome.place)
                 continue
             pending = outcome.prompt
-            shown = [plan.document.text, pending.text, *(each.text for each in pending.mentions.texts)]
-            quoted = [] if pending.is_edit else misquotations(outcome.reply.text, shown)
-            notes = [*pending.mentions.notes, *([NOTICE] if pending.condensed else []), *map(misquotation_text, quoted)]
+            notes = [*pending.mentions.notes, *([NOTICE] if pending.condensed else [])]
             notes += [f"{client.name} does not accept pictures; they were left out"] if pending.blind else []
             for note in notes:
                 client.tell(Notice(note), place_of(plan.document, pending))

@@ -42,7 +42,7 @@ from lmm.notebook.generated_fields import (
     own_material,
     text_of,
 )
-from lmm.notebook.header import check_header
+from lmm.notebook.header import check_readable
 from lmm.notebook.staleness import EMPTY
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.user_code import call, user_error
@@ -199,9 +199,9 @@ class FieldPlanner:
         """Plan work on the tree without pending edits.
 
         Raises:
-            LmmError: the header cannot be read and seems to name a model.
+            LmmError: metadata that say what may be sent cannot be read.
         """
-        check_header(document.blocks, document=document.file)
+        check_readable(document.blocks, ("model", "skip", "frozen"), document.file)
         tree = old_tree(document)
         system = settings.system if settings.origins.get("system") != "default" else ""
         return FieldPlan(document, tree, find_nodes(tree), self.choose(settings), system)

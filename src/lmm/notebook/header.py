@@ -5,11 +5,12 @@ from __future__ import annotations
 import contextlib
 import re
 import unicodedata
-from collections.abc import Sequence
+from collections.abc import Collection, Sequence
 
 from lmm.disk import digest
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeaderBlock, HeadingBlock, serialize
+from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import header_of
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 
@@ -18,7 +19,7 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     """Add ``title`` and ``docid`` to the header if they are missing; `name` is the file's name without its suffix.
 
     The title is the first heading's, else `name`; a `chapter` of a book gets none. A document that begins with broken
-    metadata is left as it is (a second header would hide the author's), and so is a header that cannot be extended.
+    metadata, or with a header in another notation, is left as it is, and so is a header that cannot be extended.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
@@ -29,8 +30,6 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     <BLANKLINE>
     # Cells
     """
-    if blocks and isinstance(blocks[0], ErrorBlock):
-        return list(blocks)
     missing = missing_keys(blocks, chapter=chapter)
     if not missing:
         return list(blocks)
@@ -45,27 +44,45 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     return tree_to_blocks(tree)
 
 
-def check_header(blocks: Sequence[Block], *, document: str = "") -> None:
-    """Raise if the header cannot be read but seems to name a model: otherwise another model would be asked.
+def check_readable(blocks: Sequence[Block], controls: Collection[str], document: str = "") -> None:
+    """Raise if metadata that seem to set one of `controls` cannot be read: what their author wants is not known.
 
     Raises:
-        LmmError: this is so; the error says where and why.
+        LmmError: this is so, or there is an unresolved conflict of git; the error says where, and what to do.
     """
-    if blocks and isinstance(blocks[0], ErrorBlock) and "model" in blocks[0].source:
-        error = blocks[0]
-        place = f"{document or 'the document'}:{error.error_line}:{error.error_column}"
-        raise LmmError(f"the header cannot be read: {error.reason}", where=place, hint=error.hint)
+    check_conflicts(serialize(blocks), document)
+    for one in find_lookalikes(blocks):
+        if wanted := sorted(one.controls.intersection(controls)):
+            what = f"this sets '{wanted[0]}', but cannot be read: {one.reason}"
+            raise LmmError(what, where=f"{document or 'the document'}:{one.line}:{one.column}", hint=one.hint)
+
+
+def check_conflicts(text: str, document: str = "") -> None:
+    """Raise if there is an unresolved conflict of git.
+
+    Raises:
+        LmmError: this is so.
+    """
+    for line in conflicts(text)[:1]:
+        raise LmmError(CONFLICT, where=f"{document or 'the document'}:{line}:1", hint=RESOLVE)
 
 
 def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]:
     """Return which of ``title`` and ``docid`` the header lacks.
 
+    A header that cannot be read, or in another notation, lacks nothing: a second one would hide it.
     With ``title: ''`` the author says that there is none; an empty docid counts as missing.
     """
     header = header_of(blocks)
+    if blocks and header is None and (isinstance(blocks[0], ForeignHeader) or _has_unread_header(blocks)):
+        return []
     lacks = {"title": (None,), "docid": (None, "")}
     wanted = lacks if not chapter else {"docid": lacks["docid"]}
     return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]
+
+
+def _has_unread_header(blocks: Sequence[Block]) -> bool:
+    return isinstance(blocks[0], ErrorBlock) or any(one.header for one in find_lookalikes(blocks))
 
 
 def make_docid(name: str, text: str) -> str:

@@ -3,15 +3,17 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from bisect import bisect_left
-from collections.abc import Iterator, Sequence
+from collections.abc import Iterable, Iterator, Sequence
 
 import yaml
 
 from lmm.config import load_settings
-from lmm.errors import ConfigError, MetadataError, Untrusted
+from lmm.errors import ConfigError, Finding, MetadataError, Untrusted
 from lmm.markdown import metadata, yaml_core
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
@@ -21,11 +23,16 @@ from lmm.notebook.edit_warnings import excerpt
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
 from lmm.notebook.near_misses import find_near_misses
-from lmm.notebook.problem import Finding
 
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"
 _RESOLVE = "lmm accept or lmm reject"
+_OF_THE_DOCUMENT = frozenset(
+    {
+        *("title", "subtitle", "author", "date", "lang", "dir", "abstract", "bibliography", "csl", "nocite", "toc"),
+        *("documentclass", "header-includes", "include-before", "include-after", "output", "format", "references"),
+    }
+)
 
 
 def _warning(line: int, message: str, hint: str) -> Finding:
@@ -39,18 +46,33 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
     >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
     [(3, "quote values that contain ': ' or ' #', or start with a special character")]
     """
-    found = find_near_misses(blocks)
+    found = unread(blocks)
     lines = [miss.line for miss in found]
     for before, block in zip((None, *blocks), blocks, strict=False):
         if isinstance(block, MetadataBlock):
             found += _metadata_problems(block, before)
-        elif isinstance(block, ErrorBlock) and not _is_within(lines, block):
-            found.append(Finding(block.error_line or block.line, block.error_column, block.reason, block.hint))
         elif isinstance(block, TextBlock) and not _is_within(lines, block):
             found += _text_problems(block)
     found += _taken_for_tables(blocks)
     found += _edit_problems(blocks)
     found += stale_problems(blocks)
+    return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def _not_read(blocks: Sequence[Block]) -> list[Finding]:
+    """Return what is not read, in order of lines: near misses, what only looks like metadata, conflicts of git."""
+    lookalikes = find_lookalikes(blocks, unsure=True)
+    found = find_near_misses(blocks, lookalikes)
+    known = {miss.line for miss in found}
+    for one in lookalikes:
+        if one.controls and not one.asks:
+            what = f"this sets '{min(one.controls)}', but cannot be read: {one.reason}"
+            found.append(Finding(one.line, one.column, what, one.hint))
+        elif one.is_sure and one.line not in known:
+            what = f"this looks like metadata, but is text: {one.reason}"
+            found.append(Finding(one.line, one.column, what, one.hint, "error" if one.header else "warning"))
+    known |= {miss.line for miss in found if CONFLICT in miss.message}
+    found += [Finding(line, 1, CONFLICT, RESOLVE) for line in conflicts(serialize(blocks)) if line not in known]
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
@@ -63,16 +85,21 @@ def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
 
 
 def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
-    """Find prompts that will not be asked: near misses, empty ones, and prompts in blocks that cannot be read."""
-    found = find_near_misses(blocks)
-    lines = [miss.line for miss in found]
+    """Find prompts that are not asked, because they are empty or not read, and all other metadata that are not read."""
+    found = unread(blocks)
     for block in blocks:
         if isinstance(block, MetadataBlock):
             found += _empty_prompts(block)
-        if isinstance(block, ErrorBlock) and metadata.find_prompts(block.source) and not _is_within(lines, block):
-            what = f"there is a question in a block that cannot be read: {block.reason}"
-            found.append(Finding(block.error_line or block.line, block.error_column, what, block.hint))
     return sorted(found, key=lambda p: (p.line, p.column))
+
+
+def unread(blocks: Sequence[Block]) -> list[Finding]:
+    """Find metadata that are not read, and are text therefore, and rules that Pandoc takes for metadata."""
+    found = _not_read(blocks)
+    lines = [miss.line for miss in found]
+    errors = (block for block in blocks if isinstance(block, ErrorBlock) and not _is_within(lines, block))
+    found += [Finding(one.error_line or one.line, one.error_column, one.reason, one.hint) for one in errors]
+    return sorted([*found, *_rules_taken_for_metadata(blocks)], key=lambda p: (p.line, p.column))
 
 
 def _is_within(lines: Sequence[int], block: Block) -> bool:
@@ -108,11 +135,41 @@ def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Finding]:
             yield _warning(block.line, message, "end it with ... in place of its last ---")
 
 
+_RULE = re.compile(r"---[ \t]*\r?\n(?![ \t]*(?:\r?\n|\Z))")
+_STOP = re.compile(r"^(?:---|\.\.\.)[ \t]*\r?$", re.MULTILINE)
+
+
+def _rules_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
+    """Iterate over rules that Pandoc and Quarto take for the start of metadata, as far as the next line ``---``.
+
+    Pandoc stops where these are not YAML, and leaves them out where they are; else the rule is one.
+    """
+    text, at, read = serialize(blocks), 0, 0
+    for block in blocks:
+        begins = at + len(block.around()[0])
+        at += len(block.source)
+        if begins < read or not _RULE.match(text, begins):
+            continue
+        stop = _STOP.search(text, text.index("\n", begins) + 1)
+        if stop is None:
+            return
+        read = stop.end() if isinstance(block, MetadataBlock) else read
+        is_metadata = isinstance(block, MetadataBlock) and (block.prompts or block.values() or not block.body.strip())
+        if is_metadata or isinstance(block, ErrorBlock):
+            continue
+        body = text[text.index("\n", begins) + 1 : stop.start()]
+        first, last = text.count("\n", 0, begins) + 1, text.count("\n", 0, stop.start()) + 1
+        try:
+            if isinstance(yaml_core.compose(body.expandtabs(_PANDOC_TAB)), yaml.ScalarNode | yaml.SequenceNode):
+                continue
+            what, read = "leaves them out", stop.end()
+        except MetadataError as error:
+            what = f"stops: {error.message} (line {first + error.line})"
+        message = f"Pandoc takes the lines from this rule to line {last} for metadata, and {what}"
+        yield _warning(first, message, "put a blank line below the rule, or write *** for it")
+
+
 def _text_problems(block: TextBlock) -> Iterator[Finding]:
-    first, _, below = block.content.partition("\n")
-    if first.rstrip() == "---" and below.partition("\n")[0].strip() and "\n---" in block.content:
-        hint = "put a blank line after it, or write *** for a rule"
-        yield _warning(block.line, "Pandoc reads this rule as the start of metadata", hint)
     opened = unclosed_construct(block.content)
     if opened is not None:
         offset, mark = opened
@@ -132,6 +189,8 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
     shown = _shown_by_pandoc(block, before)
     if shown is not None:
         yield shown
+    elif not isinstance(block, HeaderBlock):
+        yield from _keys_of_the_document(block)
     yield from _prompt_problems(block, body, first)
     for value in logged_warnings(body):
         yield Finding(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
@@ -144,6 +203,13 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         yield from _refused_by_pandoc(block, body, first)
     if isinstance(block, HeaderBlock):
         yield from _header_problems(block, body, first)
+
+
+def _keys_of_the_document(block: MetadataBlock) -> Iterator[Finding]:
+    for key in sorted(_OF_THE_DOCUMENT.intersection(block.values())):
+        line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
+        message = f"Pandoc takes this '{key}' for that of the whole document"
+        yield _warning(line, message, f"give the key another name, such as '{key}-here'")
 
 
 def _shown_by_pandoc(block: MetadataBlock, before: Block | None) -> Finding | None:
@@ -222,6 +288,19 @@ def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Find
             block.with_key(key, "added")
         except MetadataError as error:
             yield _warning(block.line, f"'{key}' cannot be added to this header: {error.message}", error.hint)
+
+
+def with_fixes(text: str, problems: Iterable[Finding]) -> tuple[str, int]:
+    """Return a document with the lines corrected for which that is certain, and their number.
+
+    >>> with_fixes("---\\nQuery: why\\n---\\n", [Finding(2, 1, "…", "…", fix="query: why")])
+    ('---\\nquery: why\\n---\\n', 1)
+    """
+    lines = text.split("\n")
+    fixes = {problem.line: problem.fix for problem in problems if problem.fix is not None}
+    for line, fix in fixes.items():
+        lines[line - 1] = fix + "\r" * lines[line - 1].endswith("\r")
+    return "\n".join(lines), len(fixes)
 
 
 # -- code that knitr would run ---------------------------------------------------------------------

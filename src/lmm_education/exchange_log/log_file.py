@@ -192,19 +192,6 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
         return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
 
 
-def linked_answers(file: Path) -> Iterator[tuple[str, str]]:
-    """Iterate over the ids and answers in a log, with a link to the source's file after each number.
-
-    Raises:
-        LogError: it cannot be read, or belongs to another program.
-    """
-    for exchange in read_log(file):
-        linked = exchange.answer
-        for source in exchange.sources:
-            linked = linked.replace(f"[{source.number}]", f"[{source.number}] []({source.file})")
-        yield exchange.id, linked
-
-
 @contextlib.contextmanager
 def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
     """Open a log for reading only."""

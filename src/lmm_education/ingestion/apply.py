@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import Counter, deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
@@ -21,18 +21,20 @@ from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
 from lmm.markdown import without
-from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import header_values
 from lmm.markdown.sentences import LETTERS
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
+from lmm.notebook.problems import unread
 from lmm.notebook.staleness import STALE
+from lmm_education.audience import EVERYONE, TEACHER
 from lmm_education.books.chapters import Books
 from lmm_education.encode.bm25 import LANGUAGES, is_stemmed, language_code, word_id
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
-from lmm_education.errors import IngestError, StoreError, StoreMissing
+from lmm_education.errors import IngestError, StoreError, StoreMissing, UnreadableMetadata
 from lmm_education.frequencies import Frequencies
+from lmm_education.ingestion.near_types import as_meant, note_texts
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
     Annotating,
@@ -59,7 +61,7 @@ from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same
-from lmm_education.store.port import RECORDS, SECTIONS, Match, Point, Reader, Store, Writer
+from lmm_education.store.port import RECORDS, SECTIONS, CollectionName, Match, Point, Reader, Store, Writer
 
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
 LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
@@ -101,7 +103,8 @@ class IngestRun:
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
     those of the documents that were prepared, `foreign` the files that seem to be in another, undeclared language,
-    by language; `model_error` is why the embedding model is not called any more.
+    by language; `model_error` is why the embedding model is not called any more; `unreadable` are the files that say
+    who may read them in a form that cannot be read.
     """
 
     course: CourseParts
@@ -114,6 +117,7 @@ class IngestRun:
     languages: set[str] = field(default_factory=set)
     foreign: dict[str, list[str]] = field(default_factory=dict)
     model_error: ModelError | None = None
+    unreadable: list[str] = field(default_factory=list)
 
     def end(self, document: DocumentReport) -> None:
         """Report a document that is done."""
@@ -122,6 +126,8 @@ class IngestRun:
 
     def fail(self, source: SourceFile, error: LmmError) -> None:
         """Report a document that cannot be ingested."""
+        if isinstance(error, UnreadableMetadata):
+            self.unreadable.append(source.file)
         self.end(DocumentReport(source.path, source.file, state="failed", error=error))
 
     def skip(self, source: SourceFile, reason: str) -> None:
@@ -151,6 +157,8 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
             hint="--prune continues without them",
         )
     pruned = [gone.id for gone in plan.gone] if options.prune else []
+    if not options.dry_run and not run.report.rebuilt:
+        withhold(run)
     if options.dry_run:
         _estimate(run, plan.changed)
     elif plan.changed or pruned:
@@ -478,6 +486,36 @@ def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, P
     return found
 
 
+def withhold(run: IngestRun) -> None:
+    """Withhold from students what is stored of documents whose metadata cannot be read, until they are ingested again.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    store, manifest = run.course.store, run.course.store.manifest() if run.unreadable else None
+    if manifest is None:
+        return
+    files = {each.id: each.file for each in stored_documents(store) if each.file in run.unreadable}
+    shown = [Match("document", tuple(files)), Match("audience", (EVERYONE,))]
+    if not files or not any(store.count(collection, where=shown) for collection in COLLECTIONS):
+        return
+    with store.writing(manifest) as writer:
+        for collection in COLLECTIONS:
+            points = {point.id: point.payload for point in writer.scroll(collection, where=shown)}
+            writer.set_payload(collection, {id: _hidden(payload) for id, payload in points.items()})
+    run.report.notices += [
+        f"{file}: what is stored of it is withheld from students until it can be read" for file in files.values()
+    ]
+
+
+def _hidden(payload: Payload) -> Payload:
+    """Return the payload of a point that only teachers may see; a record's, so that it is ingested again."""
+    return {**payload, "audience": TEACHER, **({"hash": ""} if payload.get("what") == "document" else {})}
+
+
+COLLECTIONS: tuple[CollectionName, ...] = ("chunks", "documents")
+
+
 def remove(writer: Writer, docids: Sequence[str]) -> None:
     """Remove all points of some documents, their records last."""
     for some in batches(docids):
@@ -542,22 +580,18 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
     if language == course and "lang" not in header_values(text) and (seems := foreign_language(text, course)):
         run.foreign.setdefault(seems, []).append(document.source.file)
     if document.shows is None:
-        run.report.notices += _warnings(document, text)
+        run.report.notices += _warnings(document, text, run.course.settings.withholding.lasting)
     if document.shows is not None or not run.options.is_review:
         run.unannotated += _missing_annotations(text, run.course)
 
 
-def _warnings(document: DocumentFile, text: str) -> list[str]:
+def _warnings(document: DocumentFile, text: str, types: Collection[str]) -> list[str]:
     """Return warnings about metadata that was not understood, each with its place."""
     if "---" not in text:
         return []
     blocks, path = parsed(text), document.source.path
-    errors = [block for block in blocks if isinstance(block, ErrorBlock)]
-    found = [
-        f"{path}:{error.error_line or error.line}: this metadata cannot be read, and is treated as text: "
-        f"{error.reason} (see lmm scan {path})"
-        for error in errors
-    ]
+    found = [f"{path}:{one.line}: {one.message} ({one.hint})" for one in unread(blocks)]
+    found += note_texts(path, as_meant(text, types)[1])
     header = header_values(text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):

@@ -16,7 +16,7 @@ from types import MappingProxyType
 from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
-from lmm.markdown.blocks import Block
+from lmm.markdown.blocks import Block, ForeignHeader
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.markdown.units import fences_of_divs, rests_of_units
@@ -24,6 +24,7 @@ from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
 from lmm_education.books.code_cells import environments
+from lmm_education.ingestion.near_types import as_meant
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in
@@ -334,7 +335,7 @@ def read_outline(
     >>> [(type(item).__name__, item.own) for item in outline.items]
     [('Heading', {}), ('TextItem', {'type': 'exercise'})]
     """
-    tree = blocks_to_tree(old_view(parsed(text)), title=title)
+    tree = blocks_to_tree(old_view(parsed(as_meant(text, lasting)[0])), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
     typed = stretches(tree, lasting)
@@ -467,7 +468,7 @@ def _with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, 
 def block_text(node: TextNode) -> str:
     """Return the text of a node, with LF; empty for a comment, or for metadata without a text."""
     text = node.text.replace("\r\n", "\n").rstrip()
-    return "" if is_comment(text) else text
+    return "" if is_comment(text) or isinstance(node.block, ForeignHeader) else text
 
 
 # -- storage ---------------------------------------------------------------------------------------

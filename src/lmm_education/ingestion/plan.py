@@ -25,6 +25,7 @@ from lmm.messages import Waiting
 from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
+from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.prepared import read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output
 from lmm_education.material import Chunk, PreparedDocument, Withheld
@@ -230,6 +231,7 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
     if reason := passed_over(source, text):
         return Skipped(source, reason)
+    check_metadata(as_meant(text, ())[0])
     if is_own_output(text):
         docid, file = read_mark(text)
         chapter = books.chapter(source.path.with_name(PurePosixPath(file).name))

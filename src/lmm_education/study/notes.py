@@ -39,7 +39,8 @@ from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm_education.books.code_cells import read_cell
-from lmm_education.errors import ExportError
+from lmm_education.errors import ExportError, UnreadableMetadata
+from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.outline import SOLUTION, Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
@@ -102,6 +103,11 @@ def clean_notes(
     >>> clean_notes("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n\\nLeaves are green.\\n").text
     '# Leaves\\n\\nLeaves are green.\\n'
     """
+    try:
+        text, _ = as_meant(text, lasting)
+        check_metadata(text)
+    except UnreadableMetadata as error:
+        raise ExportError(error.message, where=f"{where}:{error.where}", hint=error.hint) from error
     blocks = _resolved(_checked(parse_markdown_text(text), where), edits, where)
     header = header_of(blocks)
     tree = blocks_to_tree(blocks)

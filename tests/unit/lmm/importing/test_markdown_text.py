@@ -9,6 +9,7 @@ from strategies import texts
 
 from lmm.importing.markdown_text import defused, front_matter
 from lmm.markdown import parse_markdown_text
+from lmm.markdown.lookalikes import find_lookalikes
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.notebook.near_misses import find_near_misses
 
@@ -23,7 +24,8 @@ def test_the_golden_files(case: Case) -> None:
 def test_whatever_is_written_is_no_metadata_and_is_closed(text: str) -> None:
     """Also when other text follows; `lmm scan` sees no prompt in it, which --fix would make a question."""
     safe = defused(text)
-    assert not find_near_misses(parse_markdown_text(safe))
+    blocks = parse_markdown_text(safe)
+    assert not find_near_misses(blocks, find_lookalikes(blocks, unsure=True))
     assert {block.kind for block in parse_markdown_text(safe)} <= {"heading", "text"}
     assert unclosed_construct(safe) is None
 

@@ -113,9 +113,9 @@ def test_no_blocks_have_no_tree() -> None:
 
 def test_an_error_block_is_a_text_node() -> None:
     """Metadata that cannot be read stands in the tree with its text; giving it another text mends it."""
-    tree = load_text("# A\n\n---\nkey: a: b\n---\n\nText.\n")
+    tree = load_text("# A\n\n---\ntype: a: b\n---\n\nText.\n")
     broken = tree.headings[0].texts[0]
-    assert (broken.is_error, broken.text) == (True, "---\nkey: a: b\n---")
+    assert (broken.is_error, broken.text) == (True, "---\ntype: a: b\n---")
     broken.text = "Mended."
     assert not broken.is_error
     assert text_of(tree) == "# A\n\nMended.\n\nText.\n"

@@ -35,7 +35,7 @@ Two.
 ## B
 
 ---
-broken: a: b
+skip: a: b
 ---
 
 ---

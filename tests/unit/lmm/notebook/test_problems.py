@@ -6,15 +6,19 @@ import pytest
 from hypothesis import given
 from strategies import documents, written_documents
 
+from lmm.errors import Finding
 from lmm.markdown import parse_markdown_text
-from lmm.notebook.problem import Finding
 from lmm.notebook.problems import find_problems, header_gaps
 
 # The line and column of each problem are marked in the text by "«".
 CASES = {
-    "never closes": ("«---\nkey: x\n\nText.\n", "this metadata block never closes", "end the block with a line '---'"),
-    "broken": ("Text.\n\n---\na: 1\nb: c«: d\n---\n", "mapping values are not allowed in this context", "quote values"),
-    "mixed list": ("Text.\n\n---\n«- a: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
+    "never closes": ("«---\nkey: x\n\nText.\n", "this metadata block never closes", "put a line '---' below"),
+    "broken": (
+        "Text.\n\n---\ntype: 1\nb: c«: d\n---\n",
+        "mapping values are not allowed in this context",
+        "quote values",
+    ),
+    "mixed list": ("Text.\n\n---\n«- type: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
     "duplicate key": (
         "---\ntitle: T\ndocid: d\na: 1\n«a: 2\n---\n",
         "'a' occurs a second time",
@@ -56,7 +60,16 @@ CASES = {
         "after its last line",
     ),
     "list form": ("# A\n\n---\n«- k: 1\n---\nText.\n", "Pandoc reads this metadata", "without the '- '"),
-    "a rule": ("Text.\n\n«---\nnot yaml\n---\nMore.\n", "Pandoc reads this rule", "write *** for a rule"),
+    "a rule": ("A.\n\n«---\n**One**\n\nB.\n\n---\n\nC.\n", "from this rule to line 8 for metadata", "write *** for it"),
+    "a rule above text": (
+        "A.\n\n«---\nNote: see: this\n---\nC.\n",
+        "mapping values are not allowed",
+        "blank line below",
+    ),
+    "a rule, and a question": ("A.\n\n«---\n@ann\n\n# B\n\n---\n?: why?\n---\n", "and stops", "write *** for it"),
+    "a rule above a comment": ("A.\n\n«---\n# B\n\n---\n", "leaves them out", "write *** for it"),
+    "a conflict": ("# A\n\n«<<<<<<< HEAD\na\n=======\nb\n>>>>>>> main\n", "conflict of git", "keep one side"),
+    "a key of the document": ("# A\n\n---\n«title: B\n---\nC.\n", "'title' for that of the whole", "another name"),
     "an open fence": ("Text.\n\n«```r\nx\n\ny\n", "'```' is never closed", "close it"),
     "an open fence in a list": ("Text.\n\n1.  - «```r\n      x\n", "'```' is never closed", "close it"),
     "an open equation": ("# A\n\nText\n  «$$\nx\n", "'$$' is never closed", "close it"),
@@ -66,8 +79,8 @@ CASES = {
         "the marks of this edit are missing",
         "delete '~edit_'",
     ),
-    "CRLF": ("# A\r\n\r\n---\r\na: 1\r\nb: c«: d\r\n---\r\n", "mapping values are not allowed", "quote values"),
-    "a byte order mark": ("\ufeff«---\nkey: x\n\nText.\n", "never closes", "end the block"),
+    "CRLF": ("# A\r\n\r\n---\r\ntype: 1\r\nb: c«: d\r\n---\r\n", "mapping values are not allowed", "quote values"),
+    "a byte order mark": ("\ufeff«---\nkey: x\n\nText.\n", "never closes", "put a line"),
     "blank lines first": ("\n\n---\nb: c«: d\n---\n", "mapping values are not allowed", "quote values"),
 }
 ERRORS = {
@@ -81,6 +94,7 @@ ERRORS = {
     "CRLF",
     "a byte order mark",
     "blank lines first",
+    "a conflict",
 }
 
 

@@ -1,0 +1,351 @@
+"""Text that looks like metadata but is not read as metadata: where it is, why, which keys it has, the form that works.
+
+One rule: a line ``---`` or one like it, and below it a line ``key: value`` or a prompt. Whoever acts on metadata (which
+model may be asked, what students must not see) asks `find_lookalikes` before, so that a slip of the author's is never
+taken for the absence of what was written. Code, comments and formulas are none.
+"""
+
+from __future__ import annotations
+
+import re
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterator, Sequence
+from dataclasses import dataclass, replace
+from itertools import accumulate
+from typing import Any
+
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, ForeignHeader, HeaderBlock, HeadingBlock, MetadataBlock
+from lmm.markdown.spans import spans
+
+CONTROLS = ("model", "skip", "type", "frozen")
+"""The keys that say what may be done with a text."""
+_DASH = "-‐‑‒–—―−─"
+_SPACE = r"[ \t\xa0\u200b\u2060\ufeff]*"
+FENCE_LIKE = re.compile(
+    rf"{_SPACE}(?:(?:[{_DASH}]{{2,}}|[{_DASH[1:]}]|[{_DASH}](?:[ \t]+[{_DASH}]){{2,}})(?:[ \t]*(?:ya?ml|json|toml))?"
+    rf"|(?:\*[ \t]*){{3,}}|_{{3,}}|\+{{3}}){_SPACE}(?:#.*|<!--.*)?\s*\Z",
+    re.IGNORECASE,
+)
+MARGIN = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?=-{3}|[?+=]:))?")
+_KEY = re.compile(
+    r"""(?:[-*+][ \t]+)?["'“”‘’*_\\{]*~{0,2}(?P<key>[A-Za-z][\w.\\-]*)["'“”‘’*_]*=?[ \t]*"""
+    r"(?:[:：](?!//)(?P<space>[ \t]|\s*\Z)?|=[ \t])"
+)
+_IN_BRACES = re.compile(r"""[{,][ \t]*["']?(model|skip|type|frozen)["']?[ \t]*:""")
+_CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?:[ \t].*)?\s*\Z|={7}\s*\Z")
+_TAG = re.compile(r"\s*(?:\{%|\{\{|<%|<#|<\?|@\{)")
+_FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
+_HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
+_CANDIDATE = re.compile(
+    rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*(?:[{_DASH}*_+?=~`]|query:|message:|edit:)", re.MULTILINE
+)
+_HIDING = ("code_block", "code", "comment", "math", "raw")
+_LONGEST = 200  # lines of a body
+_HEADER_KEYS = ("title", "docid", "author", "date", "model")
+
+
+@dataclass(frozen=True, slots=True)
+class Lookalike:
+    """Text that looks like metadata: its place, why it is not read, and what to do.
+
+    `controls` are those of its keys that say what may be done with the text, `asks` whether it has prompts, `header`
+    whether it was meant as the document's header. `body` are the lines (from 1, the last one excluded) between its
+    markers, `margin` what stands before them, `closed` whether there is a closing marker. If it is not `is_sure`, these
+    are lines between rules, which are metadata only if one of them is nearly a prompt.
+    """
+
+    line: int
+    column: int
+    reason: str
+    hint: str
+    controls: frozenset[str] = frozenset()
+    asks: bool = False
+    body: tuple[int, int] = (0, 0)
+    margin: str = ""
+    closed: bool = False
+    header: bool = False
+    is_sure: bool = True
+
+
+def find_lookalikes(blocks: Sequence[Block], *, unsure: bool = False) -> list[Lookalike]:
+    """Find what looks like metadata in a document and is not read as such, in order; with `unsure`, also lines between
+    rules.
+
+    >>> from lmm.markdown import parse_markdown_text
+    >>> (one,) = find_lookalikes(parse_markdown_text("---\\ntitle: R: the exam\\nskip: true\\n---\\n# A\\n"))
+    >>> one.line, one.reason, sorted(one.controls)
+    (2, 'mapping values are not allowed in this context', ['skip'])
+    """
+    found = list(_displaced(blocks))
+    if _CANDIDATE.search("".join(block.source for block in blocks if not isinstance(block, MetadataBlock))):
+        found += (one for one in _Page(blocks).lookalikes() if one.is_sure or unsure)
+    return sorted(found, key=lambda one: one.line)
+
+
+def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
+    """Metadata that can be read, but not where or as what they were meant: a header that is not at the top."""
+    top, only_noise = not any(isinstance(block, HeaderBlock) for block in blocks), True
+    for block in blocks:
+        if isinstance(block, ForeignHeader):
+            if _names_model(block.values.get("model")) or re.search(r"^\W*model\W*[:=]", block.content, re.M | re.I):
+                hint = "write a header of '---' lines and 'key: value' lines, or name the model in config.toml"
+                yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
+        elif isinstance(block, MetadataBlock):
+            values = block.values()
+            named = [key for key in values if key.strip("~=_").casefold() in ("model", "models", "modell")]
+            is_header = isinstance(block, HeaderBlock)
+            for key in named:
+                if _names_model(values[key]) and (key not in ("model", "model=", "~model", "~model_") or not is_header):
+                    line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
+                    reason = f"'{key}' is not 'model'" if is_header else "'model' counts only in the header"
+                    hint = "write 'model:'" if is_header else "make this block the first thing in the file"
+                    yield Lookalike(line, 1, reason, hint, _MODEL)
+            controls = frozenset(CONTROLS).intersection(values)
+            meant = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)
+            if top and meant:
+                hint = "move it to the first line of the file"
+                reason = "this header is not the first thing in the file"
+                yield Lookalike(block.line, 1, reason, hint, controls, header=True)
+            top = False
+        elif isinstance(block, HeadingBlock):
+            top = False
+        else:
+            only_noise = only_noise and all(map(_is_noise, block.content.split("\n")))
+
+
+_MODEL = frozenset({"model"})
+
+
+def _names_model(value: Any) -> bool:
+    """Return whether a value names a model, and not, say, a car."""
+    return bool(value) and (isinstance(value, dict | list) or "/" in str(value) or str(value).casefold() == "default")
+
+
+class _Page:
+    """The lines of a document, and which of them are metadata or code."""
+
+    def __init__(self, blocks: Sequence[Block]) -> None:
+        text = "".join(block.source for block in blocks)
+        self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text.removeprefix("\ufeff"))
+        self.taken = bytearray(len(self.lines) + 1)  # 1: metadata; 2: code and the like; 3: comments
+        self.headings = {block.line - 1 for block in blocks if isinstance(block, HeadingBlock)}
+        at, run, begins = 0, list[str](), 0
+        for block in (*blocks, None):
+            if block is not None and not isinstance(block, MetadataBlock | ForeignHeader):
+                run.append(block.source)
+                continue
+            self._hide("".join(run), begins)
+            at = begins = begins + sum(source.count("\n") for source in run)
+            run = []
+            if block is not None:
+                begins = at + block.source.count("\n")
+                last = at + len((block.around()[0] + block.content).split("\n"))
+                self.taken[at:last] = b"\1" * (last - at)
+
+    def _hide(self, text: str, first: int) -> None:
+        """Mark the lines of code, comments and formulas in a part of the document that begins on the line `first`."""
+        starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
+        for span in spans(text, in_list=True) if text else ():
+            if span.kind in _HIDING:
+                i = bisect_right(starts, span.start) - 1
+                whole = not text[starts[i] : span.start].strip(" \t>")
+                if span.target == "indented" and ("\n" not in span.text or not (first or text[: span.start].strip())):
+                    continue  # only the line --- is indented, or all of the header is
+                for k in range(i if whole else i + 1, bisect_left(starts, span.end)):
+                    self.taken[first + k] = 3 if span.kind == "comment" else 2
+
+    def lookalikes(self) -> Iterator[Lookalike]:
+        """Iterate over what looks like metadata, in order."""
+        i, top = 0, True
+        while i < len(self.lines):
+            found, end = self._read(i, top=top) if not self.taken[i] else (None, i + 1)
+            if found is not None:
+                yield found
+            noise = self.taken[i] == 3 or (not self.taken[i] and _is_noise(self.lines[i]))
+            top = top and noise and not (found and found.is_sure)
+            i = max(end, i + 1)
+
+    def _rest(self, i: int) -> str:
+        return self.lines[i][len(self._margin(i)) :] if i < len(self.lines) else ""
+
+    def _margin(self, i: int) -> str:
+        line = self.lines[i]
+        match = None if FENCE_LIKE.match(line.lstrip(" \t>")) else MARGIN.match(line)
+        return match[0] if match else line[: len(line) - len(line.lstrip(" \t>"))]
+
+    def _closes(self, i: int) -> bool:
+        rest = self.lines[i].lstrip(" \t>")
+        return metadata.CLOSE.match(rest) is not None or FENCE_LIKE.match(rest) is not None
+
+    def _is_text(self, i: int) -> bool:
+        return i >= 0 and not self.taken[i] and bool(self.lines[i].strip()) and i not in self.headings
+
+    def _read(self, i: int, *, top: bool) -> tuple[Lookalike | None, int]:
+        """Read what may begin on a line; return it, and the line at which to go on."""
+        rest, margin = self._rest(i), self._margin(i)
+        if not FENCE_LIKE.match(rest):
+            return self._prompt_alone(i, rest, margin)
+        start = i + 1
+        while start < len(self.lines) and (self.taken[start] == 3 or not self.lines[start].strip()):
+            start += 1
+        end = self._end(start, top=top)
+        closed = end < len(self.lines) and not self.taken[end] and self._closes(end)
+        body = ["\n" if self.taken[k] == 3 else outdented(self.lines[k], margin) for k in range(start, end)]
+        found = self._judge(i, (start, end), body, top=top, closed=closed)
+        return found, end + (found is not None and found.is_sure and closed)
+
+    def _end(self, start: int, *, top: bool) -> int:
+        """Return the line that ends a body: one like ``---``, code, a heading, or a blank line that no key follows."""
+        k, size = start, min(len(self.lines), start + _LONGEST)
+        while k < size and self.taken[k] in (0, 3) and not self._closes(k):
+            if not self.lines[k].strip():
+                following = k
+                while following < size and not self.lines[following].strip():
+                    following += 1
+                goes_on = following < size and not self.taken[following]
+                if not goes_on or not (self.lines[following][0] in " \t" or self._is_like_body(following, top=top)):
+                    break
+                k = following
+            elif _HEADING.match(self.lines[k]) and not self._is_comment(start, k, top=top):
+                k += k == start  # a formatter makes a heading of a key
+                break
+            else:
+                k += 1
+        return k
+
+    def _is_comment(self, start: int, k: int, *, top: bool) -> bool:
+        """Return whether a line that begins with ``#`` is a comment of YAML: there is no blank line around it."""
+        after = self.lines[k + 1] if k + 1 < len(self.lines) else ""
+        return bool(after.strip()) and (
+            (k > start and bool(self.lines[k - 1].strip())) or (top and bool(_KEY.match(after)))
+        )
+
+    def _is_like_body(self, k: int, *, top: bool) -> bool:
+        return top and (_KEY.match(self.lines[k]) is not None or self._closes(k) or _is_noise(self.lines[k]))
+
+    def _judge(self, i: int, where: tuple[int, int], body: list[str], *, top: bool, closed: bool) -> Lookalike | None:
+        """Return the metadata that a line like ``---`` opens, if it looks like metadata."""
+        start, end = where
+        if not body:
+            return None
+        heading = _HEADING.match(body[0])
+        if heading:
+            body = [body[0][heading.end() :], *body[1:]]
+        first = next((line for line in body if not _is_noise(line)), "")
+        lines = [match for line in body if (match := _KEY.match(line.strip(" \t>")))]
+        begins, strict = _KEY.match(first.strip(" \t>")), start > i + 1 or not closed
+        names = [match["key"].replace("\\", "") for match in lines]
+        loose = top or not strict
+        controls = {name.casefold() if loose else name for name in names}.intersection(CONTROLS)
+        if body[0].startswith("{"):
+            controls |= set(_IN_BRACES.findall("".join(body)))
+        asks = any(metadata.PROMPT_START.match(line) for line in body)
+        formatted = any(_FORMATTED.match(line.strip()) for line in body) or (heading is not None and start > i + 1)
+        if not loose and (begins is None or (not begins["space"] and not closed)):
+            controls = set()
+        if self._is_text(i - 1) and not (closed and begins is not None):
+            controls = set()
+        other = (
+            begins is not None and begins["space"] is not None and ((top and (closed or start == i + 1)) or formatted)
+        )
+        looks = bool(controls or asks or other or (formatted and begins is not None))
+        looks = looks and not (heading and not (controls or asks or first.startswith("~")))
+        if not (looks or closed):
+            return None
+        line, column, reason, hint = self._reason(i, where, body, closed=closed, formatted=formatted)
+        found = Lookalike(line, column, reason, hint, frozenset(controls), asks, header=top and looks, is_sure=looks)
+        return replace(found, body=(start + 1, end + 1), margin=self._margin(i), closed=closed)
+
+    def _reason(
+        self, i: int, where: tuple[int, int], body: list[str], *, closed: bool, formatted: bool
+    ) -> tuple[int, int, str, str]:
+        """Return line, column, why metadata that begin on a line are not read, and what to do."""
+        start, end = where
+        line, column = self.lines[i], len(self._margin(i)) + 1
+        shown, margin = line.strip(" \t\r\n>"), self._margin(i).strip()
+        marked = next((k + 1 for k in range(max(i - 1, 0), end + 1) if self._is_conflict(k)), 0)
+        tag = next((k for k, one in enumerate(body, start + 1) if _TAG.match(one)), 0)
+        opens = shown.startswith("---") and metadata.CLOSE.match(shown) is not None
+        rules = (
+            (marked, marked, 1, CONFLICT, RESOLVE),
+            (formatted, i + 1, 1, "a formatter has rewritten this metadata", UNFORMAT),
+            (tag, tag, 1, "a template's tag stands in this metadata", "put the tag below it, or delete it"),
+            (">" in margin, i + 1, column, "metadata in a quotation is not read", _AT_MARGIN),
+            (margin, i + 1, column, "metadata in a list is not read", _AT_MARGIN),
+            (not opens, i + 1, column, f"'{shown}' does not open metadata", _WRITE_FENCE),
+            (column > 1, i + 1, column, "metadata that is indented is not read", _AT_MARGIN),
+            (self._is_text(i - 1), i + 1, column, _BELOW_TEXT, "put a blank line above it"),
+            (start > i + 1, i + 1, column, _A_RULE, "delete the blank line"),
+            (not closed, i + 1, column, "this metadata block never closes", "put a line '---' below its last line"),
+        )
+        found = next((rule[1:] for rule in rules if rule[0]), None)
+        return found or self._reason_inside(i, end, body)
+
+    def _reason_inside(self, i: int, end: int, body: list[str]) -> tuple[int, int, str, str]:
+        """The same, where the line that opens them is right."""
+        close = self.lines[end]
+        if not metadata.CLOSE.match(close):
+            at = len(close) - len(close.lstrip(" \t>")) + 1
+            return end + 1, at, f"'{close.strip()}' does not close metadata", _WRITE_FENCE
+        problem = metadata.check("".join(body))
+        if problem is None:
+            return i + 1, 1, "this metadata is not where it is read", "put a blank line above it, and none below"
+        return end - len(body) + problem.line, problem.column, problem.reason, problem.hint
+
+    def _is_conflict(self, k: int) -> bool:
+        return k < len(self.lines) and self.lines[k][0] in "<|>" and _CONFLICT.match(self.lines[k]) is not None
+
+    def _prompt_alone(self, i: int, rest: str, margin: str) -> tuple[Lookalike | None, int]:
+        """Return a prompt without a line ``---`` above it, and the line at which to go on."""
+        if not metadata.PROMPT_START.match(rest):
+            return None, i + 1
+        end = i + 1
+        while end < len(self.lines) and not self.taken[end] and not self._closes(end) and self.lines[end].strip():
+            if _HEADING.match(self.lines[end]):
+                break
+            end += 1
+        closes = end < len(self.lines) and not self.taken[end] and self._rest(end).startswith("---")
+        below_text = self._is_text(i - 1)
+        if not (closes and not below_text if rest[0].isalpha() or margin.strip() else closes or not below_text):
+            return None, end
+        below = "" if closes else " and below"
+        column = len(margin) + 1
+        found = Lookalike(i + 1, column, "this prompt is not in a metadata block", f"put a line '---' above{below} it")
+        found = replace(found, asks=True, body=(i + 1, end + 1), margin=margin, closed=closes)
+        return found, end + closes
+
+
+_AT_MARGIN = "put it at the start of the line, between blank lines"
+_BELOW_TEXT = "a metadata block directly below text is read as part of that text"
+_A_RULE = "'---' and a blank line are a rule, and what is below is text"
+_WRITE_FENCE = "write '---' at the start of the line"
+CONFLICT = "an unresolved conflict of git"
+RESOLVE = "keep one side, and delete the lines <<<<<<<, ======= and >>>>>>>"
+UNFORMAT = "take the formatter's change back, and exclude the file from it (docs/formats.md says how)"
+
+
+def _is_noise(line: str) -> bool:
+    """Return whether a line is blank, a comment, a template's tag or a mark of git."""
+    bare = line.strip()
+    return not bare or bare.startswith(("#", "<!--")) or bool(_TAG.match(line)) or bool(_CONFLICT.match(line))
+
+
+def outdented(line: str, margin: str) -> str:
+    """Remove the margin from a line, as far as it has one."""
+    if margin.strip():
+        return line.lstrip(" \t>")
+    return line[min(len(margin), len(line) - len(line.lstrip(" \t"))) :]
+
+
+def conflicts(text: str) -> list[int]:
+    """Return the lines (from 1) on which an unresolved conflict of git begins, outside of code.
+
+    >>> conflicts("A leaf\\n<<<<<<< HEAD\\nis green.\\n=======\\nis red.\\n>>>>>>> main\\n")
+    [2]
+    """
+    if "<<<<<<<" not in text or not re.search(r"^>{7}(?:[ \t]|\r?$)", text, re.M):
+        return []
+    code = [(s.start, s.end) for s in spans(text) if s.kind == "code_block" and s.target != "indented"]
+    found = (match.start() for match in re.finditer(r"^<{7}(?=[ \t]|\r?$)", text, re.M))
+    return [text.count("\n", 0, at) + 1 for at in found if not any(a <= at < b for a, b in code)]
