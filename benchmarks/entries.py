@@ -23,7 +23,7 @@ from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
 from benchmarks.retrieval import BUILTIN, elsewhere, nearest
 from lmm import loop
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.models.tokens import count_tokens
 from lmm.providers import parse_name
 from lmm_education import Course
@@ -117,7 +117,7 @@ def peer(book: Book, model: str) -> Iterator[tuple[str, ...]]:
     """The nearest pieces that fit."""
     texts = [piece for text in book.files.values() for piece in pieces(text)]
     questions = [question for question, _ in asked(book)]
-    embed = open_embedder(ModelSettings(parse_name(model))).embed
+    embed = open_embedder(EmbeddingSettings(parse_name(model))).embed
     for order in nearest(embed, texts, questions):
         yield tuple("\n\n".join(fitting([texts[i] for i in order], budget)) for budget in BUDGETS)
 

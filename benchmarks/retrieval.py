@@ -22,7 +22,7 @@ from typing import Any, NamedTuple
 import lmm_education
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row, show
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.providers import minilm_weights, parse_name
 from lmm_education.encode.encoder import open_embedder
 from lmm_education.evaluation.experiments import Variant, read_texts, scratch_courses
@@ -132,7 +132,7 @@ def hybrid(course: Course, questions: Sequence[Question], model: str) -> list[As
 
 def peers(course: Course, questions: Sequence[Question], model: str) -> dict[str, list[Asked]]:
     """What each of them that is installed finds."""
-    embed = open_embedder(ModelSettings(parse_name(model))).embed
+    embed = open_embedder(EmbeddingSettings(parse_name(model))).embed
     found: dict[str, list[Asked]] = {}
     for size in SIZES if find_spec("langchain_text_splitters") else ():
         texts = pieces(course, recursive_splitter(size))

@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, ClassVar, Self
+from typing import Annotated, Self
 
-from lmm.config_tables import Config, Count, Key, Positive, Share, Table, check_tables, keys_of, read_keys
+from lmm.config_tables import Config, Count, Key, Positive, Share, Table, convert
 
 
 class ChatmdSettings(Table, frozen=True):
     """The limits and permissions of a run, from ``[chatmd]`` and the command line; times are in seconds."""
 
-    ABOUT: ClassVar = {"chatmd": "What ChatMD files may do when they are run."}
+    ABOUT = "What ChatMD files may do when they are run."
 
     max_turns: Annotated[Count, Key("requests to models in a run, including those of agents")] = 50
     max_depth: Annotated[Count, Key("how deep agents may ask agents")] = 4
@@ -27,12 +27,7 @@ class ChatmdSettings(Table, frozen=True):
         bool, Key("whether tools and documents may reach this machine and its network", asks="always")
     ] = False
     roots: Annotated[
-        tuple[Path, ...],
-        Key(
-            "other folders that imports, documents and agents may come from",
-            written=tuple[str, ...],
-            asks="always",
-        ),
+        tuple[Path, ...], Key("other folders that imports, documents and agents may come from", asks="always")
     ] = ()
 
     @classmethod
@@ -48,7 +43,4 @@ class ChatmdSettings(Table, frozen=True):
         Traceback (most recent call last):
         lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
         """
-        check_tables(config.toml, ["chatmd"], config.where)
-        given = read_keys(keys_of(ChatmdSettings), config.toml, config.where)
-        folder = config.path.parent if config.path else Path()
-        return cls(**given | {"roots": tuple(folder / root for root in given.get("roots", ()))})
+        return convert(cls, "chatmd", config.tables.get("chatmd", {}), folder=config.folder)

@@ -14,7 +14,7 @@ from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentConfig, AgentSpec, Content
 from chatmd.language.imports import resolve_imports
 from chatmd.language.nodes import Element, SyntaxTree
-from lmm.config import ModelSettings, Settings, is_chosen, load_settings
+from lmm.config import ModelSettings, Settings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
@@ -144,7 +144,7 @@ def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool 
     if tier == "major" and not named:
         return settings
     its_model: ModelSettings = getattr(settings, tier)
-    major, minor, aux = (getattr(settings, name) if is_chosen(settings, name) else its_model for name in _TIERS)
+    major, minor, aux = (getattr(settings, name) if settings.is_chosen(name) else its_model for name in _TIERS)
     return settings.replace(major=major, minor=minor, aux=aux)
 
 

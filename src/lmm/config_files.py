@@ -17,11 +17,12 @@ from typing import Any
 import msgspec
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import BOM, TABLES, Config, Key, keys_in, keys_of, kinds_of
+from lmm.config_tables import BOM, TABLES, Config, Key, about, keys_in
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError, LmmError
 from lmm.permissions import require_trust
+from lmm.providers import ModelName
 
 CONFIG = "config.toml"
 _HEAD = """\
@@ -31,6 +32,7 @@ _HEAD = """\
 """
 _HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
 _WIDTH, _COLUMN = 118, 42
+_NONE: tuple[Any, ...] = ("", None, (), {}, msgspec.NODEFAULT)
 
 
 def find_config(
@@ -76,7 +78,7 @@ def _config_above(folders: Iterable[Path]) -> Path | None:
     """Return the nearest file of the user's in a folder above these that configures our models or anything else."""
     for file in (above / CONFIG for folder in folders for above in folder.parents):
         with contextlib.suppress(LmmError):  # another program's
-            if file.is_file() and not is_foreign(file) and Config(file, read_document(file)).toml:
+            if file.is_file() and not is_foreign(file) and Config(file, read_document(file)).tables:
                 return file
     return None
 
@@ -139,29 +141,16 @@ def settings_for(
 def template() -> str:
     """Return a config.toml in which every key is explained, and none is set."""
     return _HEAD + "".join(
-        f"\n{_comment(about)}[{name}]\n{''.join(map(_line, keys))}" for name, about, keys in _tables()
+        f"\n{_comment(about(table))}[{table}]\n{''.join(map(_line, keys))}" for table, keys in _tables()
     )
 
 
 def reference() -> str:
     """Return the reference of all keys, as markdown tables."""
     return "\n".join(
-        f"### `[{name}]`\n\n{about.partition(chr(10))[0]}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
-        for name, about, keys in _tables()
+        f"### `[{table}]`\n\n{about(table).partition(chr(10))[0]}\n\n{_HEADINGS}{''.join(map(_row, keys))}"
+        for table, keys in _tables()
     )
-
-
-def in_force(config: Config) -> Iterator[tuple[str, str, str]]:
-    """Iterate over what a configuration file sets, key by key: ``[table] key``, the value, and the place.
-
-    Raises:
-        ConfigError: it is not TOML.
-    """
-    for table in TABLES:
-        written = config.toml.get(table)
-        for name, value in written.items() if isinstance(written, Mapping) else ():
-            if value != {}:  # a table of which nothing is set
-                yield f"[{table}] {name}", _toml(value), config.where(table, name)
 
 
 def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = "config.toml") -> str:
@@ -196,22 +185,14 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
 
 
-def _tables() -> Iterator[tuple[str, str, list[Key]]]:
-    """Iterate over the tables with their descriptions and keys; tables of the same types list a key only once."""
-    told = dict[tuple[type, ...], set[str]]()
+def _tables() -> Iterator[tuple[str, list[Key]]]:
+    """Iterate over the tables with their keys; a key that is the same in an earlier table is listed only there, except
+    the first of each table."""
+    listed: list[Key] = []
     for table in TABLES:
-        kinds = kinds_of(table)
-        before = told.setdefault(kinds, set())
-        yield (
-            table,
-            " ".join(kind.ABOUT[table] for kind in kinds if table in kind.ABOUT),
-            [key for key in keys_in(table) if key.inner is None and (key.name not in before or key.example_of_its_own)],
-        )
-        before.update(key.name for key in keys_in(table))
-        for key in keys_in(table):
-            if key.inner is not None:
-                inside = f"{table}.{key.name}"
-                yield inside, key.inner.ABOUT[inside], list(keys_of(key.inner))
+        keys = list(keys_in(table).values())
+        yield table, [key for i, key in enumerate(keys) if i == 0 or key not in listed]
+        listed += keys
 
 
 def _comment(about: str) -> str:
@@ -221,35 +202,28 @@ def _comment(about: str) -> str:
 
 def _line(key: Key) -> str:
     """Return a key as a comment, with its description at the right."""
-    setting = f"# {key.name} = {_toml(_shown(key))}"
+    setting = f"# {key.name} = {as_toml(key.default if key.example is None else key.example)}"
     first, *more = textwrap.wrap(key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
     return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
 
 
 def _row(key: Key) -> str:
-    unset = "" if key.default in ("", None, (), {}, msgspec.NODEFAULT) else f"`{_toml(key.default)}`"
-    example = "" if key.example is None else f"`{_toml(_shown(key))}`"
-    variables = [f"`{variable.format(key.table.upper())}`" for variable in key.variables]
-    said = [key.about, *(["in the environment: " + ", ".join(variables)] if variables else [])]
-    text = "; ".join([*said, *(["[asked about](#what-you-have-to-agree-to)"] if key.asks else [])])
+    unset = "" if key.default in _NONE or isinstance(key.default, ModelName) else f"`{as_toml(key.default)}`"
+    example = "" if key.example is None else f"`{as_toml(key.example)}`"
+    text = f"{key.about}; [asked about](#what-you-have-to-agree-to)" if key.asks else key.about
     return f"| `{key.name}` | {unset} | {example} | {text} |\n"
 
 
-def _shown(key: Key) -> Any:
-    """Return the example (the table's own if there is one), else the default."""
-    if key.example_of_its_own:
-        return key.example[key.table]
-    return key.default if key.example is None else key.example
-
-
-def _toml(value: Any) -> str:
+def as_toml(value: Any) -> str:
     """Format a value as TOML.
 
-    >>> _toml({"ask": "Go"}), _toml((1.0, True))
+    >>> as_toml({"ask": "Go"}), as_toml((1.0, True))
     ('{ ask = "Go" }', '[1.0, true]')
     """
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {_toml(inner)}" for key, inner in value.items()) + " }"
+        return "{ " + ", ".join(f"{key} = {as_toml(inner)}" for key, inner in value.items()) + " }"
     if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(_toml, value))}]"
-    return json.dumps(value.as_posix() if isinstance(value, PurePath) else value, ensure_ascii=False)
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, PurePath):
+        value = value.as_posix()
+    return json.dumps(value, ensure_ascii=False, default=str)

@@ -1,27 +1,30 @@
-"""The schema of config.toml: each table is a `Table`, and each of its keys a field annotated with a `Key`.
+"""The schema of config.toml, and the file as it was read.
 
-The allowed keys, their checks, suggestions for misspelt names, the output of `lmm status`, the file that `lmm init`
-writes, the page on configuration, and the questions of `lmm trust` all come from these fields.
+Each table is a `Table`, whose fields with a `Key` are the table's keys: from them come the checks and the suggestions
+for misspelt names, the file that `lmm init` writes, the page on configuration, and the questions of `lmm trust`. A
+value keeps its `Origin` (`Setting`) until all layers are merged (`lmm.config`); then `convert` makes a `Table` of them.
 """
 
 from __future__ import annotations
 
 import functools
 import importlib
+import json
+import operator
 import re
 import tomllib
-import types
 import typing
-from collections.abc import Callable, Iterable, Mapping
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal, Self, Union
+from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
 from msgspec import Meta
 
 from lmm.errors import ConfigError, nearest
 from lmm.hosts import check_server
+from lmm.providers import ModelName, parse_name
 
 Count = Annotated[int, Meta(ge=1)]
 CountOrZero = Annotated[int, Meta(ge=0)]
@@ -32,11 +35,16 @@ Names = tuple[str, ...]
 Where = Callable[[str, str], str]
 """Returns the place of a key of a table, for messages."""
 
+TIERS = ("major", "minor", "aux", "embedding")
 TABLES: Mapping[str, tuple[str, ...]] = {
-    **dict.fromkeys(("major", "minor", "aux", "embedding"), ("lmm.config:ModelSettings",)),
-    **dict.fromkeys(("messages", "notebook", "prompts"), ("lmm.config:Settings",)),
+    **dict.fromkeys(("major", "minor", "aux"), ("lmm.config:ModelSettings",)),
+    "embedding": ("lmm.config:EmbeddingSettings",),
+    "messages": ("lmm.config:MessageSettings",),
+    "notebook": ("lmm.config:NotebookSettings",),
+    "prompts": ("lmm.config:PromptSettings",),
+    "text_splitter": ("lmm_education.config:SplitterSettings",),
     "RAG": ("lmm.config:Annotations", "lmm_education.config:CourseSettings", "lmm_education.config:Preparation"),
-    "text_splitter": ("lmm_education.config:Preparation",),
+    "RAG.annotation_model": ("lmm_education.config:AnnotationModel",),
     "storage": ("lmm_education.config:StorageSettings",),
     "search": ("lmm_education.config:SearchSettings",),
     "answer": ("lmm_education.config:AnswerSettings",),
@@ -44,109 +52,83 @@ TABLES: Mapping[str, tuple[str, ...]] = {
     "serve": ("lmm_education.config:ServeSettings",),
     "chatmd": ("chatmd.config:ChatmdSettings",),
 }
-"""Every table of config.toml, in display order, with the types that declare its keys."""
+"""Every table of config.toml, in display order, with its type; [RAG] has one in each package that reads it."""
+READERS = ("lmm.config:load_settings", "lmm_education.config:course_settings", "chatmd.config:ChatmdSettings.of")
+"""The functions that read a configuration, one for each package."""
 
-COMBINED = ("lmm_education.config:course_settings",)
-"""Functions that read a configuration and reject combinations of values that are valid on their own."""
 
-RENAMED: Mapping[str, str] = {
-    "embeddings.dense_model": "[embedding] model",
-    "embeddings.sparse_model": "[RAG] sparse_model",
-    **{f"{tier}.provider_params": f"[{tier}] parameters" for tier in ("major", "minor", "aux")},
-    **{f"model.{tier}": f"[{tier}] model" for tier in ("major", "minor", "aux")},
-    "RAG.retrieve_companion_docs": "[search] companion",
-    "RAG.max_companion_docs": "",
-    "RAG.annotation_model.filters": "",
-    "textSplitter.splitter": "[text_splitter] splitter",
-    "textSplitter.threshold": "",
-    "answer.budget": "[answer] context_tokens",
-    "storage.port": "[storage] url",
-    "database.collection_name": "[storage] course",
-    "database.companion_collection": "",
-    "server.mode": "",
-    "server.host": "lmm serve --host",
-    "server.port": "lmm serve --port",
-}
-"""Names of keys in lm-markdown, lmm-education or headers, with their names here; empty: there is no such key."""
+class Origin(NamedTuple):
+    """The layer that a value comes from, and its place there, for display."""
+
+    layer: Literal["default", "follows", "environment", "file", "header", "flags", "store"]
+    place: str
+
+
+class Setting(NamedTuple):
+    """A value as it was written, and its origin."""
+
+    value: Any
+    origin: Origin
+
+
+Values = Mapping[str, Setting]
+"""The settings of one table, by key."""
+Layer = Mapping[str, Values]
+"""The settings of one layer, by table."""
 
 
 @dataclass(frozen=True, slots=True)
 class Key:
     """The annotation that makes a field a key of config.toml.
 
-    `about` describes it in the file and on the page; `example` is shown instead of an uninformative default, and may
-    map tables to examples. `name` is its name in the file (default: the field's; `also` is accepted, too), `tables` are
-    the tables it belongs to (default: those of its class), `written` is the type of the value in the file, if not that
-    of the field. `asks`: when its value requires the user's consent in a file that may be a stranger's
-    (`lmm.permissions`). `variables` are equivalent environment variables; ``{}`` is the table's name in capitals.
+    `about` describes it in the file and on the page; `example` is shown instead of an uninformative default. `name` is
+    its name in the file (default: the field's, which is always accepted). `asks`: when its value requires the user's
+    consent in a file that may be a stranger's (`lmm.permissions`). `belongs_to` says what makes it void: a stronger
+    layer that names another provider, or even just another model.
 
-    As returned by `keys_of`, it is the key of one `table`, with its `name` there, the `field` that declares it and the
-    field's `default`; `type` is the type of the value in the file.
+    As returned by `keys_of`, it has its `name`, and the `field` that declares it with its `default` and `type`.
     """
 
     about: str
     example: Any = None
     name: str = ""
-    also: str = ""
-    tables: tuple[str, ...] = ()
-    written: Any = None
     asks: Literal["", "always", "host", "path", "model"] = ""
-    variables: tuple[str, ...] = ()
+    belongs_to: Literal["", "provider", "model"] = ""
     # Added by `keys_of`:
-    table: str = ""
     field: str = ""
     type: Any = None
     default: Any = None
 
-    @property
-    def names(self) -> tuple[str, ...]:
-        """All accepted names of the key."""
-        return (self.name, self.also) if self.also else (self.name,)
+    def convert(self, setting: Setting, table: str, folder: Path = Path(), *, strict: bool = True) -> Any:
+        """Return the value of the field for a value that was written; paths are relative to `folder`.
 
-    @property
-    def example_of_its_own(self) -> bool:
-        """Whether the example is specific to this table."""
-        return isinstance(self.example, Mapping) and self.table in self.example
-
-    @property
-    def inner(self) -> type[Table] | None:
-        """The type of the nested table that this key holds, as ``[RAG.annotation_model]``, else None."""
-        return self.type if isinstance(self.type, type) and issubclass(self.type, Table) else None
-
-    def check(self, value: Any, where: Where) -> Any:
-        """Return the value of the field for a value in the file.
+        Without `strict`, a text may stand for a number or a truth value.
 
         Raises:
-            ConfigError: it has the wrong type, or an unknown key.
+            ConfigError: it has the wrong type.
         """
-        place = where(self.table, self.name)
-        if self.inner is not None:
-            if not isinstance(value, Mapping):
-                raise ConfigError(f"[{self.table}.{self.name}] must be a table", where=place)
-            inside = f"{self.table}.{self.name}"
-            known = keys_of(self.inner)
-            refuse_unknown(inside, value, known, where)
-            return read_keys(known, {inside: value}, where)
+        name, (value, (_, place)) = f"'{self.name}' in [{table}]", setting
+        if self.type is ModelName and isinstance(value, str):
+            return parse_name(value, where=place)
         try:
-            found = msgspec.convert(value, self.type, strict=True)
-        except msgspec.ValidationError:
-            wrong = f"'{self.name}' in [{self.table}] must be {in_words(self.type)}, not {value!r}"
-            raise ConfigError(wrong, where=place) from None
+            decode = functools.partial(_decode, folder)
+            found = msgspec.convert(value, self.type, strict=strict, dec_hook=decode)
+        except msgspec.ValidationError as error:
+            raise ConfigError(f"{name} must be {_wanted(self.type, error)}, not {value!r}", where=place) from None
+        if isinstance(found, Parameters) and (ours := _OURS & {*found}):
+            raise ConfigError(
+                f"'{min(ours)}' is not a parameter of [{table}]: every request sets it itself", where=place
+            )
         if self.asks == "host":
             for url in filter(None, (found,) if isinstance(found, str) else found):
-                check_server(url, f"'{self.name}' in [{self.table}]", place)
+                check_server(url, name, place)
         return found
 
 
 class Table(msgspec.Struct, frozen=True):
-    """Settings, some of whose fields are keys of config.toml: those with a `Key`.
+    """The settings of a table of config.toml; fields with a `Key` may be set there. `ABOUT` describes the table."""
 
-    `ABOUT` maps the tables of these keys to their descriptions. A text instead of a table is the value of the
-    key `IN_A_LINE`.
-    """
-
-    ABOUT: ClassVar[Mapping[str, str]] = {}
-    IN_A_LINE: ClassVar[str] = ""
+    ABOUT: ClassVar[str | Mapping[str, str]] = ""
 
     def replace(self, **changes: Any) -> Self:
         """Return a copy with other values; for a nested table, a mapping changes the fields that it names.
@@ -161,144 +143,145 @@ class Table(msgspec.Struct, frozen=True):
         return msgspec.structs.replace(self, **changes)
 
 
+T = TypeVar("T", bound=Table)
+
+
 @functools.cache
-def keys_of(kind: type[Table]) -> tuple[Key, ...]:
-    """Return the keys that a type declares, in the order of its fields, one for each table that may contain it."""
+def keys_of(kind: type[Table]) -> Mapping[str, Key]:
+    """Return the keys of a type by their names, in the order of its fields."""
     hints = typing.get_type_hints(kind, include_extras=True)
-    found = []
+    found = {}
     for field in msgspec.structs.fields(kind):
         extras = getattr(hints[field.name], "__metadata__", ())
-        key = next((extra for extra in extras if isinstance(extra, Key)), None)
-        if key is not None:
-            declared = {"name": key.name or field.name, "type": key.written or _plain(hints[field.name])}
-            declared |= {"field": field.name, "default": field.default}
-            found += [replace(key, table=table, **declared) for table in key.tables or kind.ABOUT]
-    return tuple(found)
-
-
-def _plain(annotated: Any) -> Any:
-    """Return a type without its `Key`, but with its bounds, if any."""
-    kept = tuple(extra for extra in annotated.__metadata__ if isinstance(extra, Meta))
-    return Annotated[(annotated.__origin__, *kept)] if kept else annotated.__origin__
+        if key := next((extra for extra in extras if isinstance(extra, Key)), None):
+            rest = tuple(extra for extra in extras if isinstance(extra, Meta))
+            plain = hints[field.name].__origin__
+            of = Annotated[(plain, *rest)] if rest else plain
+            name = key.name or field.name
+            found[name] = replace(key, name=name, field=field.name, type=of, default=field.default)
+    return found
 
 
 @functools.cache
-def keys_in(table: str) -> tuple[Key, ...]:
-    """Return all keys that a table of config.toml may have, of all packages."""
-    return tuple(one for kind in kinds_of(table) for one in keys_of(kind) if one.table == table)
+def keys_in(table: str) -> Mapping[str, Key]:
+    """Return the keys of a table by their names, of all packages."""
+    return {name: key for kind in map(_load, TABLES[table]) for name, key in keys_of(kind).items()}
 
 
 @functools.cache
-def kinds_of(table: str) -> tuple[type[Table], ...]:
-    """Return the types that declare the keys of a table."""
-    return tuple(map(_load, TABLES[table]))
+def about(table: str) -> str:
+    """Return the description of a table."""
+    texts = (kind.ABOUT for kind in map(_load, TABLES[table]))
+    return " ".join(filter(None, (text if isinstance(text, str) else text.get(table, "") for text in texts)))
 
 
 def _load(name: str) -> Any:
     module, _, attribute = name.partition(":")
-    return getattr(importlib.import_module(module), attribute)
+    return operator.attrgetter(attribute)(importlib.import_module(module))
 
 
-def tables_of(package: str) -> tuple[str, ...]:
-    """Return the tables whose last declaring type is in this package, which checks them.
+def convert(kind: type[T], table: str, settings: Values, *, base: T | None = None, folder: Path = Path()) -> T:
+    """Return the settings of a table as its type; keys that are not set have their values in `base`, or defaults.
 
-    >>> tables_of("chatmd")
-    ('chatmd',)
+    Keys of other types of the table are left out; see `keys_in`. Paths are relative to `folder`.
+
+    Raises:
+        ConfigError: a key is unknown, or a value has the wrong type.
+
+    >>> from lmm_education.config import SearchSettings
+    >>> convert(SearchSettings, "search", Config(text="[search]\\nlimit = 3").tables["search"]).limit
+    3
     """
-    return tuple(table for table, kinds in TABLES.items() if kinds[-1].startswith(f"{package}."))
+    check_keys(table, settings)
+    values = {}
+    for key in keys_of(kind).values():
+        if setting := settings.get(key.name) or settings.get(key.field):
+            values[key.field] = key.convert(setting, table, folder)
+    return kind(**values) if base is None else base.replace(**values)
+
+
+def check_keys(table: str, settings: Values) -> None:
+    """Raise `ConfigError` if a table has an unknown key, and suggest the nearest or the present one."""
+    if not settings:
+        return
+    known = keys_in(table)
+    fields = {key.field for key in known.values()}
+    for name, setting in settings.items():
+        if name not in known and name not in fields:
+            hint = _renamed(f"{table}.{name}") or nearest(str(name), known)
+            raise ConfigError(f"unknown key '{name}' in [{table}]", where=setting.origin.place, hint=hint)
 
 
 def check_config(config: Config) -> None:
-    """Check that all packages can use the configuration, also those that read it later.
+    """Check that all packages can read the configuration, also those that read it later.
 
     Raises:
         ConfigError: one cannot.
     """
-    check_tables(config.toml, TABLES, config.where)
-    for name in COMBINED:
+    for name in READERS:
         _load(name)(config)
 
 
-def check_tables(toml: Mapping[str, Any], tables: Iterable[str], where: Where) -> None:
-    """Check that these tables of a file contain only known keys, with values of the right type.
-
-    Raises:
-        ConfigError: they do not; it names the place, and what was probably meant.
-    """
-    for table in tables:
-        if table in toml:
-            refuse_unknown(table, toml[table], keys_in(table), where)
-            read_keys(keys_in(table), toml, where)
-
-
-def read_keys(known: Iterable[Key], toml: Mapping[str, Any], where: Where) -> dict[str, Any]:
-    """Return the values of these keys in the file, by the names of their fields.
-
-    Raises:
-        ConfigError: a value has the wrong type.
-
-    >>> from lmm_education.config import SearchSettings
-    >>> read_keys(keys_of(SearchSettings), {"search": {"limit": 3}}, lambda table, key: "config.toml")
-    {'limit': 3}
-    """
-    found = {}
-    for one in known:
-        table = toml.get(one.table, {})
-        if not isinstance(table, Mapping):
-            hint = f"write [{one.table}] and 'key = value' lines under it"
-            raise ConfigError(f"[{one.table}] must be a table", where=where(one.table, ""), hint=hint)
-        for name in one.names:
-            if name in table:
-                found[one.field] = one.check(table[name], where)
+@functools.cache
+def renamed_keys() -> Mapping[str, Mapping[str, str]]:
+    """Return the tables and keys of lm-markdown and lmm-education: their present names, or why there are none."""
+    found: Mapping[str, Mapping[str, str]] = json.loads(
+        Path(__file__).with_name("renamed_keys.json").read_text("utf-8")
+    )
     return found
 
 
-def refuse_unknown(table: str, written: Any, known: Iterable[Key], where: Where) -> None:
-    """Raise `ConfigError` if a table has a key that is not `known`, and suggest the nearest one."""
-    names = [name for one in known for name in one.names]
-    for key in written if isinstance(written, Mapping) else ():
-        if key not in names:
-            hint = _renamed(f"{table}.{key}") or nearest(str(key), names)
-            raise ConfigError(f"unknown key '{key}' in [{table}]", where=where(table, str(key)), hint=hint)
-
-
 def _renamed(name: str) -> str:
-    """Return a hint that gives the present name of a key or table of lm-markdown; empty if it is not one.
+    """Return a hint that gives the present name of a key or a table; empty if it is not one of the older packages.
 
-    >>> _renamed("textSplitter")
-    "here 'splitter' is [text_splitter] splitter; 'threshold' is not needed"
+    >>> _renamed("embeddings")
+    "here 'dense_model' is [embedding] model; 'sparse_model' is [RAG] sparse_model"
     """
-    told = ((*old.rpartition("."), new or "not needed") for old, new in RENAMED.items())
-    found = [f"'{key}' is {new}" for table, dot, key, new in told if name in (table, f"{table}{dot}{key}")]
-    return f"here {'; '.join(found)}" if found else ""
+    table, _, key = name.rpartition(".")
+    there = renamed_keys().get(table, {})
+    keys = {key: there[key]} if key in there else renamed_keys().get(name, {})
+    names = "; ".join(f"'{old}' is {new}" for old, new in keys.items())
+    return f"here {names}" if names else ""
 
 
-def in_words(kind: Any) -> str:
-    """Describe a type in words, for messages.
+_WORDS = {"int": "a whole number", "float": "a number", "bool": "true or false", "str": "text", "array": "a list"}
 
-    >>> in_words(Count), in_words(Share | None), in_words(str | Names), in_words(Literal["old", "new"])
-    ('a whole number above 0', 'a number from 0 to 1', 'text or a list of names', 'one of old, new')
+
+def _wanted(kind: Any, error: Exception) -> str:
+    """Describe in words what msgspec expected.
+
+    >>> _wanted(Count, ValueError("Expected `int` >= 1")), _wanted(str | Names, ValueError("Expected `str | array`"))
+    ('a whole number of at least 1', 'text or a list')
     """
-    bounds = [extra for extra in getattr(kind, "__metadata__", ()) if isinstance(extra, Meta)]
-    kind = getattr(kind, "__origin__", kind) if bounds else kind
-    if typing.get_origin(kind) in (Union, types.UnionType):
-        return " or ".join(in_words(one) for one in typing.get_args(kind) if one is not types.NoneType)
-    if typing.get_origin(kind) is Annotated:
-        return in_words(Annotated[(typing.get_args(kind)[0], *kind.__metadata__)])
-    if typing.get_origin(kind) is Literal:
-        return "one of " + ", ".join(typing.get_args(kind))
-    if typing.get_origin(kind) is tuple:
-        return "a list of names"
-    if typing.get_origin(kind) is Mapping and typing.get_origin(one := typing.get_args(kind)[1]) is Literal:
-        return f"a table whose values are {in_words(one)}"
-    words = {bool: "true or false", int: "a whole number", float: "a number", str: "text"}.get(kind, "a table")
-    return words + "".join(map(_bounds, bounds))
+    parts = (kind, *typing.get_args(kind))
+    if options := [text for part in parts if typing.get_origin(part) is Literal for text in typing.get_args(part)]:
+        return "one of " + ", ".join(filter(None, options))
+    found = re.match(r"Expected `(.+?)`(?: ([<>]=?) (\S+))?", str(error))
+    if found is None:  # raised by `_decode`
+        return str(error)
+    words = " or ".join(_WORDS.get(word, "a table") for word in found[1].split(" | ") if word != "null")
+    bound = {">": "above", ">=": "of at least", "<": "below", "<=": "of at most"}.get(found[2], "")
+    return f"{words} {bound} {float(found[3]):g}" if bound else words
 
 
-def _bounds(of: Meta) -> str:
-    if of.le is not None:
-        return f" from {of.ge:g} to {of.le:g}"
-    return " above 0" if of.gt == 0 or of.ge == 1 else ", 0 or more"
+_OURS = frozenset(("model", "messages", "input", "instructions", "system", "stream", "stream_options", "tools"))
+"""Parameters that every request sets itself."""
+
+
+class Parameters(dict[str, Any]):
+    """Additional parameters of a request, sent to the provider unchanged."""
+
+    def __hash__(self) -> int:  # type: ignore[override]  # settings are keys of caches, and never changed
+        return hash(json.dumps(self, sort_keys=True, default=str))
+
+
+def _decode(folder: Path, kind: type, value: Any) -> Any:
+    """Convert a value to a type that msgspec does not know; the text of the error is what is wanted."""
+    if kind is Path and isinstance(value, str):
+        return folder / value
+    if kind is Parameters and isinstance(value, dict):
+        return Parameters(value)
+    raise TypeError("a table" if kind is Parameters else "text")
 
 
 # -- the file ----------------------------------------------------------------------------------------------
@@ -323,8 +306,13 @@ class Config:
         return str(self.path) if self.path else "config.toml"
 
     @property
-    def toml(self) -> Mapping[str, Any]:
-        """The parsed configuration, by table.
+    def folder(self) -> Path:
+        """The folder that paths in the file are relative to."""
+        return self.path.parent if self.path else Path()
+
+    @property
+    def tables(self) -> Layer:
+        """The settings of the file, by table.
 
         Raises:
             ConfigError: it is not TOML, or has an unknown table.
@@ -352,10 +340,10 @@ BOM = "\ufeff"
 
 
 @functools.lru_cache(maxsize=16)
-def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
+def _parsed(text: str, name: str) -> tuple[Layer, tuple[str, ...]]:
     """Return the tables of a text, and hints; the seed's `questions = True` is accepted, although it is not TOML."""
     hints: tuple[str, ...] = ()
-    text = text.removeprefix(BOM)
+    config, text = Config(Path(name), text), text.removeprefix(BOM)
     try:
         toml = tomllib.loads(text)
     except tomllib.TOMLDecodeError as error:
@@ -369,11 +357,29 @@ def _parsed(text: str, name: str) -> tuple[Mapping[str, Any], tuple[str, ...]]:
         hints = (f"{name}: TOML requires true and false in lower case; True and False are accepted here",)
     for table, written in toml.items():
         if table not in TABLES:
-            where = Config(Path(name), text).where(table)
-            raise ConfigError(f"unknown table [{table}]", where=where, hint=_renamed(table) or nearest(table, TABLES))
-        if isinstance(written, str) and (key := kinds_of(table)[0].IN_A_LINE):
-            toml[table] = {key: written}
-    return toml, hints
+            hint = _renamed(table) or nearest(table, TABLES)
+            raise ConfigError(f"unknown table [{table}]", where=config.where(table), hint=hint)
+        if isinstance(written, str) and table in TIERS:
+            toml[table] = {"model": written}
+    return layer_of(toml, "file", config.where), hints
+
+
+def layer_of(tables: Mapping[str, Any], layer: Any, where: Where) -> dict[str, Values]:
+    """Return a layer with these tables; a table in a table is one by itself if it is in `TABLES`.
+
+    Raises:
+        ConfigError: one is not a table.
+    """
+    found: dict[str, Values] = {}
+    for table, written in tables.items():
+        if not isinstance(written, Mapping):
+            hint = f"write [{table}] and 'key = value' lines under it"
+            raise ConfigError(f"[{table}] must be a table", where=where(table, ""), hint=hint)
+        inner = {f"{table}.{key}": value for key, value in written.items() if f"{table}.{key}" in TABLES}
+        keys = {key: value for key, value in written.items() if f"{table}.{key}" not in inner}
+        found[table] = {key: Setting(value, Origin(layer, where(table, key))) for key, value in keys.items()}
+        found |= layer_of(inner, layer, where)
+    return found
 
 
 def line_of(text: str, table: str, key: str = "") -> int:

@@ -415,7 +415,7 @@ class Document:
     def _planner(
         self, settings: Settings, at: int | None, *, again: bool, stale: bool, since: str | None = None
     ) -> AnswerPlanner:
-        prompts, mentions = load_prompts(settings.prompts_folder), partial(load_mentions, self.path)
+        prompts, mentions = load_prompts(settings.prompts.folder), partial(load_mentions, self.path)
         return AnswerPlanner(prompts, at, again=again, since=since, stale=stale, load_mentions=mentions)
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
@@ -518,7 +518,7 @@ class Document:
 
     @property
     def _signature(self) -> pending_edits.Signature | None:
-        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).authorship
+        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).notebook.authorship
         return authorship.sign if signs else None
 
     @property
@@ -715,7 +715,7 @@ def record_source(document: Document, **asking: Unpack[ModelOptions]) -> RecordS
     """Return a document as a source of records; for pending edits, the old text is used."""
     client = document._client("minor", **asking)
     version = document._version
-    return RecordSource(old_tree(version), client, load_prompts(client.settings.prompts_folder), version.file)
+    return RecordSource(old_tree(version), client, load_prompts(client.settings.prompts.folder), version.file)
 
 
 def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T]:

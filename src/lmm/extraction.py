@@ -177,7 +177,7 @@ def plan_records(sources: Sequence[RecordSource], schema: Schema, select: str | 
 def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
     settings = source.client.settings
     # The default system message is about chats; a configured one applies here, too.
-    system = () if settings.origins["system"] == "default" else (Message("system", settings.system),)
+    system = (Message("system", settings.messages.system),) if settings.is_set("messages", "system") else ()
     prompt = source.prompts.fill("extract", schema=schema.text)
     about = Attachment(section.text, "text", section.source.replace('"', "'"))
     request = ChatRequest((*system, Message("user", prompt, (about,))), "extract")

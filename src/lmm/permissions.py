@@ -14,7 +14,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from lmm.config_tables import TABLES, Config, keys_in, line_of
+from lmm.config_tables import Config, keys_in, line_of
 from lmm.disk import trust
 from lmm.errors import Untrusted
 from lmm.hosts import is_loopback_url
@@ -45,12 +45,13 @@ def permissions_of(config: Config) -> tuple[Permission, ...]:
     if config.path is None:
         return ()
     found, folder = [], config.path.parent.resolve()
-    for key in (key for table in TABLES for key in keys_in(table) if key.asks):
-        written = config.toml.get(key.table)
-        value = written.get(key.name) if isinstance(written, Mapping) else None
-        if value and _REACHES[key.asks](key.check(value, config.where), folder):
-            line = line_of(config.text, key.table, key.name)
-            found.append(Permission(key.table, key.name, _shown(value), line))
+    for table, values in config.tables.items():
+        for name, setting in values.items():
+            key, value = keys_in(table).get(name), setting.value
+            if key is not None and key.asks and value:
+                key.convert(setting, table)  # raises if it is invalid
+                if _REACHES[key.asks](value, folder):
+                    found.append(Permission(table, name, _shown(value), line_of(config.text, table, name)))
     return tuple(sorted(found, key=lambda one: one.line))
 
 

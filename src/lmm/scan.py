@@ -113,7 +113,7 @@ async def aask(
         ConfigError: the configuration names something unknown.
     """
     client = _client(model, config, again)
-    request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.system)
+    request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.messages.system)
     return (await _reply(client, request, text, prompt, context, earlier)).text
 
 
@@ -136,8 +136,8 @@ async def aedit(
     a reply without a new text `NoEdit`.
     """
     client = _client(model, config, again)
-    prompts = load_prompts(client.settings.prompts_folder)
-    request = edit_request(Subject("", (), text, context), prompt, client.settings.system, prompts)
+    prompts = load_prompts(client.settings.prompts.folder)
+    request = edit_request(Subject("", (), text, context), prompt, client.settings.messages.system, prompts)
     reply = await _reply(client, request, text, prompt, context, ())
     if reply.cut:  # replacing the text by it would lose the rest
         hint = "set a larger 'max_tokens' in config.toml and ask with again=True, or edit a smaller part"
@@ -150,7 +150,7 @@ edit = blocking(aedit)
 
 async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, context: str, earlier: Earlier) -> Reply:
     around = [context] if context else []  # part of the key here: it was passed by the caller, not found in a file
-    key = (request.task, client.settings.system, [list(pair) for pair in earlier], prompt, text, *around)
+    key = (request.task, client.settings.messages.system, [list(pair) for pair in earlier], prompt, text, *around)
     return await client.ask(Ask(request, text=prompt, key=key))
 
 

@@ -391,7 +391,7 @@ class ArrivingReplies:
         self._settings = document.settings
         self._prompts = {prompt.line: prompt for prompt in document.pending}
         self._replies: dict[int, Reply] = {}
-        self._planner = AnswerPlanner(load_prompts(self._settings.prompts_folder))
+        self._planner = AnswerPlanner(load_prompts(self._settings.prompts.folder))
         self._plan = AnswerPlan(document._parsed, (), self._settings)
         self.words, self.note = 0, ""
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from pathlib import Path
-from typing import Annotated, Any, ClassVar, Literal
+from typing import Annotated, Any, Literal
 
 from lmm.config import Annotations
 from lmm.config_tables import (
@@ -15,15 +15,13 @@ from lmm.config_tables import (
     Count,
     CountOrZero,
     Key,
+    Layer,
     Names,
     NotNegative,
     Table,
-    Where,
-    check_tables,
+    convert,
     keys_of,
-    read_keys,
-    refuse_unknown,
-    tables_of,
+    layer_of,
 )
 from lmm.errors import ConfigError
 from lmm_education.audience import Withholding
@@ -33,50 +31,52 @@ DocumentSplit = Literal["heading", "level", "size", "none"]
 Unit = Literal["characters", "tokens"]
 Mode = Literal["answer", "explain", "hints"]
 Login = Literal["none", "password", "users", "proxy", "oidc", "lti"]
-_SPLITTER = ("text_splitter",)
-_RAG = ("RAG",)
 
 
 class AnnotationModel(Table, frozen=True):
     """Which properties annotate a text: its own, inherited ones of the nearest heading above, and generated ones."""
 
-    ABOUT: ClassVar = {"RAG.annotation_model": "Which properties of a text are embedded with it."}
+    ABOUT = "Which properties of a text are embedded with it."
 
     own_properties: Annotated[Names, Key("of the text or its heading", ["topic"])] = ()
     inherited_properties: Annotated[Names, Key("of the nearest heading above that has it", ["part"])] = ()
     generated: Annotated[Names, Key("by `lmm annotate`")] = ("titles", "questions", "keywords")
 
 
-class Preparation(Table, frozen=True):
-    """The three steps from a document to chunks: pooling, sections to retrieve, chunks to embed."""
+class SplitterSettings(Table, frozen=True):
+    """How a text is cut into chunks."""
 
-    ABOUT: ClassVar = {
-        "RAG": "and how `lmm ingest` prepares documents. A document's header may have the keys "
-        "of [RAG] and [text_splitter] for itself, under RAG:.",
-        "text_splitter": "Chunks: what is embedded and found.",
-    }
+    ABOUT = "Chunks: what is embedded and found."
 
-    pool: Annotated[bool, Key("equations, code and very short texts join their neighbours", tables=_RAG)] = True
-    pool_size: Annotated[CountOrZero, Key("what is very short, in characters", tables=_RAG)] = 120
+    splitter: Annotated[Literal["default", "none"], Key('or "none": one chunk for each text to retrieve')] = "default"
+    min_size: Annotated[CountOrZero, Key("of a chunk")] = 1000
+    max_size: Annotated[Count, Key("of a chunk")] = 2000
+    overlap: Annotated[CountOrZero, Key("embedded again with the next chunk")] = 0
+    unit: Annotated[Unit, Key('of the sizes: or "tokens"')] = "characters"
+
+
+class Preparation(SplitterSettings, frozen=True):
+    """The three steps from a document to chunks: pooling, sections to retrieve, chunks to embed. In [RAG], as under
+    ``RAG:`` in a header, the keys of [text_splitter] may be set, too."""
+
+    ABOUT = (
+        "and how `lmm ingest` prepares documents. A document's header may have the keys "
+        "of [RAG] and [text_splitter] for itself, under RAG:."
+    )
+
+    pool: Annotated[bool, Key("equations, code and very short texts join their neighbours")] = True
+    pool_size: Annotated[CountOrZero, Key("what is very short, in characters")] = 120
     documents: Annotated[
         DocumentSplit,
         Key(
             'what is retrieved whole: the text under each "heading" (a small entry as one), under headings up to a '
             '"level", parts of a "size", or "none"',
-            tables=_RAG,
         ),
     ] = "heading"
-    level: Annotated[Count, Key('of headings, for documents = "level"', tables=_RAG)] = 2
-    document_size: Annotated[Count, Key('characters, for documents = "size"', tables=_RAG)] = 8000
-    splitter: Annotated[
-        Literal["default", "none"], Key('or "none": one chunk for each text to retrieve', tables=_SPLITTER)
-    ] = "default"
-    min_size: Annotated[CountOrZero, Key("of a chunk", tables=_SPLITTER)] = 1000
-    max_size: Annotated[Count, Key("of a chunk", tables=_SPLITTER)] = 2000
-    overlap: Annotated[CountOrZero, Key("embedded again with the next chunk", tables=_SPLITTER)] = 0
-    unit: Annotated[Unit, Key('of the sizes: or "tokens"', tables=_SPLITTER)] = "characters"
-    language: Annotated[str, Key("of documents without a lang: of their own", tables=_RAG)] = "en"
-    annotation_model: Annotated[AnnotationModel, Key("", tables=_RAG)] = AnnotationModel()
+    level: Annotated[Count, Key('of headings, for documents = "level"')] = 2
+    document_size: Annotated[Count, Key('characters, for documents = "size"')] = 8000
+    language: Annotated[str, Key("of documents without a lang: of their own")] = "en"
+    annotation_model: AnnotationModel = AnnotationModel()
 
 
 class StorageSettings(Table, frozen=True):
@@ -84,9 +84,9 @@ class StorageSettings(Table, frozen=True):
     environment variable `api_key_env`. The path of `folder` below `root` may not be trustworthy: links in it are
     refused."""
 
-    ABOUT: ClassVar = {"storage": "Where the course is stored: in a folder, or in a Qdrant server or cluster."}
+    ABOUT = "Where the course is stored: in a folder, or in a Qdrant server or cluster."
 
-    folder: Annotated[Path, Key("of the embedded store", written=str, asks="path")] = Path(".lmm/store")
+    folder: Annotated[Path, Key("of the embedded store", asks="path")] = Path(".lmm/store")
     root: Path = Path()
     url: Annotated[
         str | Names,
@@ -108,7 +108,7 @@ class StorageSettings(Table, frozen=True):
 class SearchSettings(Table, frozen=True):
     """How passages are searched."""
 
-    ABOUT: ClassVar = {"search": "How passages are searched."}
+    ABOUT = "How passages are searched."
 
     limit: Annotated[Count, Key("results")] = 8
     prefetch: Annotated[Count, Key("candidates of each leg")] = 60
@@ -134,7 +134,7 @@ class SearchSettings(Table, frozen=True):
 class AnswerSettings(Table, frozen=True):
     """How questions are answered. `system` precedes the built-in instructions."""
 
-    ABOUT: ClassVar = {"answer": "How questions are answered."}
+    ABOUT = "How questions are answered."
 
     context_tokens: Annotated[Count, Key("of the material that the model is shown")] = 4000
     history: Annotated[
@@ -154,7 +154,7 @@ class AnswerSettings(Table, frozen=True):
 class StudySettings(Table, frozen=True):
     """Study material and clean notes."""
 
-    ABOUT: ClassVar = {"study": "Study material and clean notes."}
+    ABOUT = "Study material and clean notes."
 
     keep: Annotated[Names, Key("types of material that stay in the notes", ["definition"])] = ()
     edits: Annotated[
@@ -173,7 +173,7 @@ class ServeSettings(Table, frozen=True):
     student: neither as sources, nor in prompts, nor through the API.
     """
 
-    ABOUT: ClassVar = {"serve": "The web chat."}
+    ABOUT = "The web chat."
 
     title: Annotated[
         str, Key("unset: the title of the course's only book or front page, else its name", "Statistics with R")
@@ -181,16 +181,19 @@ class ServeSettings(Table, frozen=True):
     description: Annotated[str, Key("below the title; markdown", "Ask about the lectures.")] = ""
     welcome: Annotated[str, Key("before the first question", "What would you like to know?")] = ""
     failure: Annotated[str, Key("when no answer can be given", "Please try again later.")] = ""
-    language: Annotated[str, Key("of the words on the page: en, de", written=Literal["en", "de"])] = "en"
+    language: Annotated[Literal["en", "de"], Key("of the words on the page: en, de")] = "en"
     longest_question: Annotated[Count, Key("characters")] = 4000
     texts: Annotated[
-        Mapping[str, str],
-        Key("your own words for the page: docs/serve.md", {"ask": "Go"}, written=Mapping[str, Any]),
+        Mapping[str, Any],
+        Key("your own words for the page: docs/serve.md", {"ask": "Go"}),
     ] = {}
     consent: Annotated[str, Key("agreed to before the first question", "Questions go to a model of ExampleAI.")] = ""
     allowed_content: Annotated[
-        str,
-        Key("the aux model checks questions and answers", "statistics, and R as far as the course uses it"),
+        str | Names,
+        Key(
+            "the aux model checks questions and answers; also a list",
+            "statistics, and R as far as the course uses it",
+        ),
     ] = ""
     on_check_failure: Annotated[Literal["refuse", "answer"], Key('or "answer": when that cannot be checked')] = "refuse"
     questions_per_minute: Annotated[CountOrZero, Key("of one student; 0: no limit")] = 20
@@ -242,8 +245,13 @@ class ServeSettings(Table, frozen=True):
     mode: Annotated[Mode, Key('or "explain", "hints": how students are answered')] = "answer"
     modes: Annotated[
         Mapping[str, Mode],
-        Key("for questions that match material of a type", {"exercise": "hints"}, written=Mapping[str, Mode]),
+        Key("for questions that match material of a type", {"exercise": "hints"}),
     ] = {}
+
+    @property
+    def topics(self) -> str:
+        """What is allowed, as one text."""
+        return self.allowed_content if isinstance(self.allowed_content, str) else ", ".join(self.allowed_content)
 
     @property
     def tutors(self) -> bool:
@@ -257,11 +265,9 @@ class CourseSettings(Table, frozen=True):
     root: Path = Path()
     encoding: Annotated[
         str,
-        Key(f"which texts feed which vectors: {' '.join(ENCODINGS)}", name="encoding_model", tables=_RAG),
+        Key(f"which texts feed which vectors: {' '.join(ENCODINGS)}", name="encoding_model"),
     ] = "hybrid"
-    sparse_model: Annotated[str, Key("or a learned one, such as FastEmbed/prithivida/Splade_PP_en_v1", tables=_RAG)] = (
-        "Builtin/bm25"
-    )
+    sparse_model: Annotated[str, Key("or a learned one, such as FastEmbed/prithivida/Splade_PP_en_v1")] = "Builtin/bm25"
     preparation: Preparation = Preparation()
     storage: StorageSettings = StorageSettings()
     search: SearchSettings = SearchSettings()
@@ -286,36 +292,32 @@ def course_settings(config: Config) -> CourseSettings:
     >>> settings.encoding, settings.preparation.overlap, settings.storage.folder.as_posix()
     ('content', 200, '.lmm/store')
     """
-    root = config.path.parent if config.path else Path()
+    root = config.folder
     storage = StorageSettings(folder=root / StorageSettings().folder, root=root)
-    defaults = CourseSettings(root=root, storage=storage)
-    return change_settings(defaults, config.toml, where=config.where)
+    return change_settings(CourseSettings(root=root, storage=storage), config.tables)
 
 
-def change_settings(base: CourseSettings, toml: Mapping[str, Any], *, where: Where) -> CourseSettings:
+def change_settings(base: CourseSettings, tables: Layer) -> CourseSettings:
     """Return `base` changed by tables of a config.toml; tables of other packages are ignored.
 
     Raises:
         ConfigError: a key is unknown, or a value has the wrong type or is out of range.
 
-    >>> change_settings(CourseSettings(), {"search": {"prefetch": 100}}, where=Config().where).search.prefetch
+    >>> change_settings(CourseSettings(), Config(text="[search]\\nprefetch = 100").tables).search.prefetch
     100
     """
-    check_tables(toml, tables_of("lmm_education"), where)
-    storage = read_keys(keys_of(StorageSettings), toml, where)
-    if "folder" in storage:
-        storage["folder"] = base.root / storage["folder"]
-    changed = base.replace(
-        **read_keys(keys_of(CourseSettings), toml, where),
-        preparation=base.preparation.replace(**read_keys(keys_of(Preparation), toml, where)),
-        storage=storage,
-        search=read_keys(keys_of(SearchSettings), toml, where),
-        answer=read_keys(keys_of(AnswerSettings), toml, where),
-        study=read_keys(keys_of(StudySettings), toml, where),
-        serve=base.serve.replace(**read_keys(keys_of(ServeSettings), toml, where)),
+    of = {name: tables.get(name, {}) for name in ("RAG", "storage", "search", "answer", "study", "serve")}
+    changed = convert(CourseSettings, "RAG", of["RAG"], base=base).replace(
+        preparation=_prepare(base.preparation, tables),
+        storage=convert(StorageSettings, "storage", of["storage"], base=base.storage, folder=base.root),
+        search=convert(SearchSettings, "search", of["search"], base=base.search),
+        answer=convert(AnswerSettings, "answer", of["answer"], base=base.answer),
+        study=convert(StudySettings, "study", of["study"], base=base.study),
+        serve=convert(ServeSettings, "serve", of["serve"], base=base.serve),
     )
-    find_encoding(changed.encoding, where=where("RAG", "encoding_model"))
-    return changed.replace(preparation=_checked(changed.preparation, where))
+    chosen = of["RAG"].get("encoding_model")
+    find_encoding(changed.encoding, where=chosen.origin.place if chosen else "")
+    return changed
 
 
 def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str = "header") -> Preparation:
@@ -328,33 +330,35 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
     """
     own, language = header.get("RAG"), header.get("lang")
     own = own if isinstance(own, Mapping) else {}
-
-    def place(table: str, key: str) -> str:
-        return where
-
-    if any(key.name in own for key in keys_of(CourseSettings)):
+    if any(name in own for name in keys_of(CourseSettings)):
         raise ConfigError(
             "a document cannot choose the encoding : all documents of a store have the same",
             where=where,
             hint="set it under [RAG] in config.toml",
         )
-    known = (*keys_of(Preparation), *keys_of(Annotations))
-    refuse_unknown("RAG", own, known, place)
-    read_keys(keys_of(Annotations), {"RAG": own}, place)
-    chosen = settings.replace(**read_keys(keys_of(Preparation), dict.fromkeys(("RAG", "text_splitter"), own), place))
-    chosen = _checked(chosen, place)
+    tables = layer_of({"RAG": own}, "header", lambda table, key: where)
+    convert(Annotations, "RAG", tables["RAG"])  # checks them
+    chosen = _prepare(settings, tables)
     return chosen.replace(language=language) if isinstance(language, str) and language else chosen
 
 
-def _checked(chosen: Preparation, where: Where) -> Preparation:
-    """Return the settings if their sizes are consistent."""
-    if chosen.min_size > chosen.max_size:
-        raise ConfigError(
-            f"'min_size' ({chosen.min_size}) in [text_splitter] is more than 'max_size' ({chosen.max_size})",
-            where=where("text_splitter", "min_size"),
-        )
-    if chosen.overlap >= chosen.max_size:
-        raise ConfigError(
-            "'overlap' in [text_splitter] must be less than 'max_size'", where=where("text_splitter", "overlap")
-        )
-    return chosen
+def _prepare(base: Preparation, tables: Layer) -> Preparation:
+    """Return `base` changed by [RAG] and [text_splitter]; check that sizes are consistent."""
+    rag, splitter = tables.get("RAG", {}), tables.get("text_splitter", {})
+    changed = convert(Preparation, "RAG", rag, base=base)
+    own = convert(SplitterSettings, "text_splitter", splitter)
+    changed = changed.replace(**{name: getattr(own, name) for name in splitter})
+    model = tables.get("RAG.annotation_model", {})
+    changed = changed.replace(
+        annotation_model=convert(AnnotationModel, "RAG.annotation_model", model, base=base.annotation_model)
+    )
+    written = {**rag, **splitter}
+    wrong = ""
+    if changed.min_size > changed.max_size:
+        wrong = f"'min_size' ({changed.min_size}) in [text_splitter] is more than 'max_size' ({changed.max_size})"
+    elif changed.overlap >= changed.max_size:
+        wrong = "'overlap' in [text_splitter] must be less than 'max_size'"
+    if wrong:
+        key = next((name for name in ("min_size", "overlap", "max_size") if name in written), "")
+        raise ConfigError(wrong, where=written[key].origin.place if key else "")
+    return changed

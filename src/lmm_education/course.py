@@ -13,7 +13,6 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from lmm import loop
-from lmm.config import is_chosen
 from lmm.errors import LmmError, check_keywords
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
@@ -228,7 +227,7 @@ class Course(CourseParts):
         if isinstance(given, str):
             models = settings_for(config=self.config, overrides={"major": given}, env=self.env)
         elif given is not None:
-            return given, shared_chat(models.aux) if is_chosen(models, "aux") else given
+            return given, shared_chat(models.aux) if models.is_chosen("aux") else given
         if temperature is not None:
             models = models.replace(major={"temperature": temperature})
         return shared_chat(models.major), shared_chat(models.aux)

@@ -13,7 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from lmm import config_files
-from lmm.config import MINILM, ModelSettings, Settings, embedding_line, is_chosen
+from lmm.config import MINILM, EmbeddingSettings, Settings, embedding_line
 from lmm.config_tables import Config
 from lmm.errors import FileReadError
 from lmm.models.port import ChatModel, Embedder
@@ -31,8 +31,8 @@ from lmm_education.store.port import Manifest, Store
 from lmm_education.withheld import StudentStore
 
 T = TypeVar("T")
-FROM_STORE = "the store"
-"""The origin of an embedding model that comes from the store, because the user chose none."""
+FROM_STORE = "store"
+"""The layer of an embedding model that comes from the store, because the user chose none."""
 
 
 @dataclass
@@ -168,29 +168,29 @@ class CourseParts:
         return open_encoder(self.settings, self.embedding, embedder=self.embedder)
 
     @Kept
-    def embedding(self) -> ModelSettings:
+    def embedding(self) -> EmbeddingSettings:
         """The embedding model: the configured one, or that of the store, or the built-in one."""
         own = self.models.embedding
-        if self.embedder is not None or is_chosen(self.models, "embedding"):
+        if self.embedder is not None or self.models.is_chosen("embedding"):
             return own
         try:
             stored = self.store.manifest()
         except StoreError:  # reported where the store is used
             return own
         if stored and _went_without(stored):  # installing a model later does not change a course
-            return own.replace(origin=NONE_IN_STORE)
+            return own.replace(layer=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
         if name in ("", str(own.model)) or is_local_model(name, self.root):  # never load untrusted weights
             return own
         models = config_files.settings_for(config=self.config, overrides={"embedding": name}, env=self.env)
-        return models.embedding.replace(origin=FROM_STORE, **options_of(f"{name} {rest}"))
+        return models.embedding.replace(origin="the store", layer=FROM_STORE, **options_of(f"{name} {rest}"))
 
     @property
     def embedding_note(self) -> str:
         """Return a note on the default embedding model, and how to choose another; empty if one was chosen."""
-        if self.encoder.embedder is None or self.embedder is not None or is_chosen(self.models, "embedding"):
+        if self.encoder.embedder is None or self.embedder is not None or self.models.is_chosen("embedding"):
             return ""
-        why = "as in the store" if self.embedding.origin == FROM_STORE else "the default"
+        why = "as in the store" if self.embedding.layer == FROM_STORE else "the default"
         then = " and lmm ingest --again" if self.store.manifest() else ""
         other = embedding_line(self.env, str(self.embedding.model))
         return f"vectors by {self.embedding.model}, {why}; for others: {other}{then}"
@@ -198,7 +198,7 @@ class CourseParts:
     @property
     def faster_note(self) -> str:
         """Return a note on the slow default embedding model of a new store and on the faster one; empty if not used."""
-        nobody_chose = self.embedder is None and self.embedding.origin.startswith("default")
+        nobody_chose = self.embedder is None and self.embedding.layer in ("default", NONE_IN_STORE)
         if self.encoder.embedder is None or not nobody_chose or is_static(str(self.embedding.model)):
             return ""
         fast = embedding_line({}, MINILM)

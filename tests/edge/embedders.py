@@ -10,7 +10,7 @@ from typing import Any
 import pytest
 from fakes.openai_server import ScriptedServer
 
-from lmm.config import ModelSettings, Secret
+from lmm.config import EmbeddingSettings, Secret
 from lmm.providers import PROVIDERS, parse_name
 
 TEXTS = ["Cells divide by mitosis.", "Tax law applies to income.", "A cell divides.", "Cells divide by mitosis."]
@@ -30,18 +30,18 @@ REMOTE: dict[str, Callable[[ScriptedServer], str]] = {
 }
 
 
-def remote(server: ScriptedServer, name: str = "OpenAICompatible/some-model", **options: Any) -> ModelSettings:
+def remote(server: ScriptedServer, name: str = "OpenAICompatible/some-model", **options: Any) -> EmbeddingSettings:
     """Settings for a model on the server; keyed if its provider wants a key."""
     model = parse_name(name)
     keys = PROVIDERS[model.provider.lower()].keys
     url = REMOTE[name](server) if name in REMOTE else server.url
     key = Secret("sk-0123456789", keys[0]) if keys else None
-    return ModelSettings(model, base_url=url, api_key=key, **{"max_retries": 0, "timeout": 10.0, **options})
+    return EmbeddingSettings(model, base_url=url, api_key=key, **{"max_retries": 0, "timeout": 10.0, **options})
 
 
-def local(name: str, **options: Any) -> ModelSettings:
+def local(name: str, **options: Any) -> EmbeddingSettings:
     """Settings for a model in this process."""
-    return ModelSettings(parse_name(name), **options)
+    return EmbeddingSettings(parse_name(name), **options)
 
 
 def needs(module: str, install: str) -> None:

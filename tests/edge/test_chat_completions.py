@@ -14,7 +14,8 @@ from edge.support import exchanges_of, wait_until
 from fakes.openai_server import Action, ScriptedServer, hang
 
 from lmm import loop
-from lmm.config import ModelSettings, Parameters, Secret
+from lmm.config import ModelSettings, Secret
+from lmm.config_tables import Parameters
 from lmm.errors import ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, TextDelta, Usage
 from lmm.models.chat import open_chat

@@ -16,7 +16,7 @@ from edge.embedders import LOCAL, REMOTE, TEXTS, local, minilm_folder, model2vec
 from fakes.openai_server import ScriptedServer
 
 from lmm import loop
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings, ModelSettings
 from lmm.errors import (
     ConfigError,
     ModelError,
@@ -26,11 +26,12 @@ from lmm.errors import (
     ModelRejected,
 )
 from lmm.models.chat import open_chat
+from lmm.providers import parse_name
 from lmm_education.encode.encoder import TextEmbedder, open_embedder, shared_embedder
 
 
 @pytest.fixture(params=["Builtin/wordllama", "Builtin/minilm", *LOCAL, *REMOTE])
-def settings(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServer) -> ModelSettings:
+def settings(request: pytest.FixtureRequest, tmp_path: Path, server: ScriptedServer) -> EmbeddingSettings:
     """Each embedding model that can be used here, on its own."""
     name = str(request.param)
     if name in REMOTE:
@@ -45,7 +46,7 @@ def cosine(a: list[float], b: list[float]) -> float:
     return sum(x * y for x, y in zip(a, b, strict=True)) / (math.hypot(*a) * math.hypot(*b))
 
 
-def test_one_vector_per_text_in_order(settings: ModelSettings) -> None:
+def test_one_vector_per_text_in_order(settings: EmbeddingSettings) -> None:
     """As many vectors as texts, each of `dimensions` numbers; equal texts have equal vectors, others do not."""
     embedder = open_embedder(settings)
     vectors = embedder.embed(TEXTS, kind="document")
@@ -58,14 +59,14 @@ def test_one_vector_per_text_in_order(settings: ModelSettings) -> None:
         assert together == pytest.approx(alone, abs=1e-5)
 
 
-def test_the_same_again(settings: ModelSettings) -> None:
+def test_the_same_again(settings: EmbeddingSettings) -> None:
     """Twice the same vectors, from the same model or from one opened anew, with or without the cache."""
     first = open_embedder(settings).embed(TEXTS, kind="query")
     assert open_embedder(settings).embed(TEXTS, kind="query") == first
     assert open_embedder(settings, cache=False).embed(TEXTS, kind="query") == first
 
 
-def test_no_texts_and_empty_texts(settings: ModelSettings) -> None:
+def test_no_texts_and_empty_texts(settings: EmbeddingSettings) -> None:
     """Of nothing comes nothing; an empty text is refused, and named by its place, before anything is sent."""
     embedder = open_embedder(settings)
     assert embedder.embed([], kind="query") == []
@@ -73,14 +74,14 @@ def test_no_texts_and_empty_texts(settings: ModelSettings) -> None:
         embedder.embed(["Cells", " \n"], kind="document")
 
 
-def test_half_a_character_is_replaced(settings: ModelSettings) -> None:
+def test_half_a_character_is_replaced(settings: EmbeddingSettings) -> None:
     """What is no text in UTF-8 is embedded as what it becomes there."""
     embedder = open_embedder(settings)
     broken, mended = embedder.embed(["Cells \ud83d divide", "Cells \ufffd divide"], kind="document")
     assert broken == mended
 
 
-def test_progress_is_told(settings: ModelSettings) -> None:
+def test_progress_is_told(settings: EmbeddingSettings) -> None:
     """How many are done, of how many, growing to all; equal texts count too."""
     seen: list[tuple[int, int]] = []
     open_embedder(settings.replace(batch_size=2)).embed(
@@ -91,7 +92,7 @@ def test_progress_is_told(settings: ModelSettings) -> None:
     assert len(seen) == 2
 
 
-def test_from_threads_and_from_an_event_loop(settings: ModelSettings) -> None:
+def test_from_threads_and_from_an_event_loop(settings: EmbeddingSettings) -> None:
     """One embedder serves several threads at once, and coroutines, also those on our own loop."""
     embedder = shared_embedder(settings)
     assert shared_embedder(settings.replace()) is embedder
@@ -106,7 +107,7 @@ def test_from_threads_and_from_an_event_loop(settings: ModelSettings) -> None:
     assert asyncio.run(both()) == loop.run(both()) == [expected] * 2
 
 
-def test_shorter_vectors(settings: ModelSettings) -> None:
+def test_shorter_vectors(settings: EmbeddingSettings) -> None:
     """`dimensions` makes them shorter, and another space."""
     wanted = 64 if settings.model.provider == "Builtin" else 6
     shorter = open_embedder(settings.replace(dimensions=wanted))
@@ -231,12 +232,12 @@ def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) 
     needs(module, "an extra")
     script = (
         "import sys\n"
-        "from lmm.config import ModelSettings\n"
+        "from lmm.config import EmbeddingSettings, ModelSettings\n"
         "from lmm.errors import ModelNotFound\n"
         "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
         "try:\n"
-        "    open_embedder(ModelSettings(parse_name(sys.argv[1]))).embed(['Why?'], kind='query')\n"
+        "    open_embedder(EmbeddingSettings(parse_name(sys.argv[1]))).embed(['Why?'], kind='query')\n"
         "except ModelNotFound as error:\n"
         "    print(error)\n"
     )
@@ -267,4 +268,4 @@ def test_wordllama_has_three_lengths() -> None:
 def test_what_embeds_only_does_not_chat(name: str) -> None:
     """Asked to answer, it says so, before it asks for a key."""
     with pytest.raises(ModelNotFound, match="cannot answer"):
-        open_chat(local(name))
+        open_chat(ModelSettings(parse_name(name)))

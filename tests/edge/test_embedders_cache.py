@@ -37,10 +37,10 @@ def test_another_process_uses_it(server: ScriptedServer) -> None:
     """The cache is a file that processes share."""
     script = (
         "import sys\n"
-        "from lmm.config import ModelSettings\n"
+        "from lmm.config import EmbeddingSettings\n"
         "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
-        "s = ModelSettings(parse_name('OpenAICompatible/some-model'), base_url=sys.argv[1])\n"
+        "s = EmbeddingSettings(parse_name('OpenAICompatible/some-model'), base_url=sys.argv[1])\n"
         "print(open_embedder(s).embed(['Why?'], kind='query'))\n"
     )
     line = [sys.executable, "-c", script, server.url]
@@ -80,10 +80,10 @@ def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
     expected = open_embedder(settings).embed(TEXTS, kind="document")
     script = (
         "import sys\n"
-        "from lmm.config import ModelSettings\n"
+        "from lmm.config import EmbeddingSettings\n"
         "from lmm_education.encode.encoder import open_embedder\n"
         "from lmm.providers import parse_name\n"
-        f"e = open_embedder(ModelSettings(parse_name({str(settings.model)!r})))\n"
+        f"e = open_embedder(EmbeddingSettings(parse_name({str(settings.model)!r})))\n"
         f"print(e.embed({TEXTS!r}, kind='document'), 'model2vec' in sys.modules)\n"
     )
     found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout

@@ -46,7 +46,9 @@ def servers(folder: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Servers]:
         monkeypatch.setenv("VLLM_BASE_URL", own.url)
         monkeypatch.setenv("OPENAI_API_KEY", "sk-of-somebody")
         monkeypatch.setenv("OPENAI_BASE_URL", other.url)
-        (folder / "config.toml").write_text(f"[major]\ncontext_window = {WINDOW}\n[aux]\ncontext_window = {WINDOW}\n")
+        for server in (own, other):
+            names = ("mine", "chosen", "given", "gpt-4o-mini", "gpt-4.1-nano")
+            server.pages["/v1/models"] = {"data": [{"id": name, "max_model_len": WINDOW} for name in names]}
         yield Servers(own, other)
 
 
@@ -105,15 +107,14 @@ def test_what_the_author_configured_counts(
     monkeypatch: pytest.MonkeyPatch,
 ) -> None:
     """For that tier, in config.toml or in the environment; what stands for everything does not."""
-    config = folder / "config.toml"
-    before, text = config.read_text(), transcript.read_text()
+    config, text = folder / "config.toml", transcript.read_text()
     monkeypatch.setenv("LMM_SOURCE", "OpenAI")
     assert "summary by vLLM/mine" in lmm(capsys, "compact", str(transcript), "--keep", "1").out
     assert servers.other.requests == []
-    config.write_text(before.replace("[aux]\n", '[aux]\nmodel = "OpenAI/small"\n'))
+    config.write_text('[aux]\nmodel = "OpenAI/small"\n')
     transcript.write_text(text)
     assert "summary by OpenAI/small" in lmm(capsys, "compact", str(transcript), "--keep", "1").out
-    config.write_text(before)
+    config.unlink()
     monkeypatch.delenv("LMM_SOURCE")
     monkeypatch.setenv("LMM_MODEL_MINOR", "OpenAI/minor")
     transcript.write_text(text)

@@ -32,7 +32,7 @@ from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, ExpansionRecord, Occurrence, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
 from lmm import terminal
-from lmm.config import ModelSettings, is_chosen
+from lmm.config import ModelSettings
 from lmm.disk.files import read_document
 from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
@@ -373,12 +373,12 @@ async def compact_text(
     items, original = spec.items, free_name(path) if path else None
     named = model if isinstance(model, str) else ""
     settings = run.configuration.settings(overrides={"aux": named} if named else None)
-    if not is_chosen(settings, "aux"):
+    if not settings.is_chosen("aux"):
         settings = settings_of(spec.config, run.configuration, own=len(run.chain) == 1)
     done = await compact_items(
         items,
         BudgetedModel(run.open_model(settings.aux), run.tally) if isinstance(model, str) else model,
-        chatmd_prompts(settings.prompts_folder),
+        chatmd_prompts(settings.prompts.folder),
         window=(await window_of(settings.aux)).tokens,
         options=options,
         expanded=known_texts(items, path or run.folder / "text"),

@@ -222,7 +222,7 @@ class Evaluator:
         raise RefineError("the judge's reply has no score that can be read", hint=hint)
 
     def _filled(self, name: str, **slots: str) -> str:
-        return chatmd_prompts(self.run.settings.prompts_folder).fill(name, **slots)
+        return chatmd_prompts(self.run.settings.prompts.folder).fill(name, **slots)
 
     async def _reply(self, kind: str, model: ChatModel | None, request: ChatRequest, attempt: int) -> str:
         assert model is not None, f"no model is set to {kind}"

@@ -18,7 +18,8 @@ from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
 from chatmd.tools.registry import FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
 from chatmd.tools.schedule import IN_ORDER, PRESENT
-from lmm.config import TIERS, Settings
+from lmm.config import Settings
+from lmm.config_tables import TIERS
 from lmm.disk.folder import Folder
 from lmm.disk.names import is_secret_variable
 from lmm.errors import LmmError

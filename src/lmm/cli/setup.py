@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator, Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -13,8 +13,10 @@ from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
-    from lmm.config import ModelSettings, Settings
+    from lmm.config import ServerSettings, Settings
+    from lmm.config_tables import Config
     from lmm.models.tokens import ContextWindow
+    from lmm.permissions import Permission
 
 
 @options.command()
@@ -42,64 +44,69 @@ def init(*, folder: Path) -> int:
 def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it can be called."""
     from lmm import config_files
-    from lmm.config import TIERS, load_settings
-    from lmm.config_tables import Config, check_config
-    from lmm.disk import trust as trust_store
+    from lmm.config import load_settings
+    from lmm.config_tables import TIERS, Config, check_config
     from lmm.disk.files import read_document, state_folder
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
     from lmm.notebook.header import check_readable
     from lmm.notebook.problems import stale_problems
-    from lmm.permissions import how_to_agree, missing_permissions
+    from lmm.permissions import missing_permissions
 
-    header: dict[str, Any] | None = None
-    stale = list[str]()
-    if file is not None:
-        blocks = parse_markdown_text(read_document(file))
-        check_readable(blocks, ("model",), str(file))
-        top = header_of(blocks)
-        header = top.values() if top else None
-        stale = [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)]
+    blocks = parse_markdown_text(read_document(file)) if file is not None else []
+    check_readable(blocks, ("model",), str(file or ""))
+    top = header_of(blocks)
     found = config_files.locate_config(config, file)
     check_config(found)
     waiting = missing_permissions(found)
-    counting = Config() if waiting else found
-    settings = load_settings(counting, os.environ, header, document=str(file or ""))
-    written = tuple(config_files.in_force(counting))
+    in_effect = Config() if waiting else found
+    settings = load_settings(in_effect, os.environ, top.values() if top else None, document=str(file or ""))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
+    system = settings.merged.get("messages", {}).get("system")
+    about = {
+        "config": str(found.path) if found.path else None,
+        "tiers": tiers,
+        "keys": {
+            f"[{table}] {key}": {"value": config_files.as_toml(one.value), "where": one.origin.place}
+            for table, values in settings.merged.items()
+            for key, one in values.items()
+            if one.origin.layer not in ("default", "follows")
+        },
+        "system": {"text": settings.messages.system, "origin": system.origin.place if system else "default"},
+        "state": str(state_folder()),
+        "waiting": [
+            {"key": f"{one.table}.{one.key}", "value": one.value, "file": found.name, "line": one.line}
+            for one in waiting
+        ],
+        "stale": [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)],
+    }
     if as_json:
-        about = {
-            "config": str(found.path) if found.path else None,
-            "tiers": tiers,
-            "keys": {key: {"value": value, "where": where} for key, value, where in written},
-            "system": {"text": settings.system, "origin": settings.origins["system"]},
-            "state": str(state_folder()),
-            "waiting": [
-                {"key": f"{one.table}.{one.key}", "value": one.value, "file": found.name, "line": one.line}
-                for one in waiting
-            ],
-            "stale": stale,
-        }
         terminal.say_json(about, indent=2)
         return DONE
     for hint in settings.hints:
         terminal.say(hint, err=True)
+    _say_status(about, found, waiting)
+    return DONE
+
+
+def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permission]) -> None:
+    from lmm.disk import trust
+    from lmm.permissions import how_to_agree
+
     state = " (not in effect)" if waiting else ""
     _say_rows("configuration", f"{found.path}{state}" if found.path else "none (lmm init writes one)")
-    for name, tier in tiers.items():
+    for name, tier in about["tiers"].items():
         _say_rows(name, *_tier_rows(tier))
-    _say_rows("system", f"{terminal.clipped(settings.system, 61)} ({settings.origins['system']})")
-    told = [each for each in written if not each[0].endswith((" model", " system"))]
-    _say_rows("keys", *(f"{f'{key} = {value}':<32} {where}" for key, value, where in told))
-    _say_rows("state", state_folder())
-    _say_rows("stale", *stale)
-    if waiting:
-        assert found.path is not None
-        label = "changed since" if trust_store.digest_for(found.path) else "not approved"
+    _say_rows("system", f"{terminal.clipped(about['system']['text'], 61)} ({about['system']['origin']})")
+    others = {name: one for name, one in about["keys"].items() if not name.endswith((" model", " system"))}
+    _say_rows("keys", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
+    _say_rows("state", about["state"])
+    _say_rows("stale", *about["stale"])
+    if waiting and found.path is not None:
+        label = "changed since" if trust.digest_for(found.path) else "not approved"
         _say_rows(label, *waiting)
         _say_rows("", how_to_agree(found.path))
-    return DONE
 
 
 def _say_rows(label: str, *rows: object) -> None:
@@ -135,13 +142,13 @@ def _windows(settings: Settings) -> dict[str, ContextWindow]:
     return dict(zip(asked, loop.run(ask_all()), strict=True))
 
 
-def _describe(name: str, tier: ModelSettings) -> dict[str, Any]:
+def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:
     from lmm.config import embedding_line
 
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if tier.missing_key:
         key = f"no key: export {tier.missing_key}=…"
-    is_default = name == "embedding" and tier.origin == "default"
+    is_default = name == "embedding" and tier.layer == "default"
     other = embedding_line(os.environ, str(tier.model)) if is_default else ""
     return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
 

@@ -22,7 +22,7 @@ import functools
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
-from lmm.config import ModelSettings, Settings, load_settings, table_of
+from lmm.config import ModelSettings, Settings, load_settings
 from lmm.disk import journal
 from lmm.errors import Interrupted, LmmError, Place
 from lmm.loop import to_its_end
@@ -60,7 +60,7 @@ class Client:
             raise TypeError(f"a model is a name or has a method 'stream'; this is {model!r}")
         self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
         self.tier: ModelSettings = getattr(settings, tier)
-        self.tier_name, self.journal = table_of(settings, tier), journal and is_journaled(model)
+        self.tier_name, self.journal = self.tier.table or tier, journal and is_journaled(model)
         self.usage, self.interrupted = Usage(), False
         self._budget = SharedBudget.of(budget)
         self._told: dict[int, LmmError] = {}

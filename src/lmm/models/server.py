@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any
 from urllib.parse import urlsplit
 
 from lmm import errors
-from lmm.config import ModelSettings
+from lmm.config import ServerSettings
 from lmm.hosts import tls_for
 from lmm.terminal import clipped
 
@@ -41,7 +41,7 @@ class ModelServer:
     hints: Mapping[int, str] = field(default_factory=dict)
 
     @classmethod
-    def of(cls, settings: ModelSettings, path: str, base_url: str = "") -> ModelServer:
+    def of(cls, settings: ServerSettings, path: str, base_url: str = "") -> ModelServer:
         """Return the server of a tier's model; `base_url` counts if the settings have none."""
         key = settings.api_key.reveal() if settings.api_key else ""
         headers = {"Authorization": f"Bearer {key}"} if key else {}

@@ -17,7 +17,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from lmm.config import ModelSettings
+from lmm.config import ModelSettings, ServerSettings
 from lmm.errors import TooLong
 from lmm.hosts import is_loopback_url, tls_for
 from lmm.loop import background
@@ -242,7 +242,7 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     return window
 
 
-def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
+def server_client(settings: ServerSettings) -> httpx2.AsyncClient:
     """Make an HTTP client for the server of a tier's model, with the tier's key."""
     import httpx2
 
@@ -250,7 +250,7 @@ def server_client(settings: ModelSettings) -> httpx2.AsyncClient:
     return httpx2.AsyncClient(headers=headers, verify=tls_for(settings.base_url), timeout=_PATIENCE)
 
 
-async def unreachable(settings: ModelSettings) -> str:
+async def unreachable(settings: ServerSettings) -> str:
     """Return why a model's server cannot be reached, or ``""`` if it lists its models or its address is not known
     (a provider's own server shows when it is asked)."""
     if not settings.base_url:

@@ -16,6 +16,8 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
+import msgspec
+
 from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply, ModelRejected
 from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
@@ -71,14 +73,14 @@ def rag_annotations(
     """
 
     def choose(settings: Settings) -> BatchFunction:
-        wanted = chosen(settings.annotations, fields)
-        tier = settings.major if settings.minor.origin.startswith("follows") else settings.minor
-        is_default = settings.minor.model.provider == "Builtin" and tier.origin.startswith("default")
+        wanted = chosen(msgspec.structs.asdict(settings.annotations), fields)
+        tier = settings.major if settings.minor.layer == "follows" else settings.minor
+        is_default = settings.minor.model.provider == "Builtin" and tier.layer == "default"
         if not named and set(wanted) - {"titles"} and is_default:
             what = f"no language model is configured, and {settings.minor.model} annotates only if you choose it"
             hint = "set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2"
             raise ConfigError(what, hint=hint)
-        return partial(annotate, names=wanted, prompts=load(settings.prompts_folder))
+        return partial(annotate, names=wanted, prompts=load(settings.prompts.folder))
 
     return choose
 

@@ -483,7 +483,7 @@ class AnswerPlanner:
         """
         blocks, line = document.blocks, self.at
         anew = list(self._anew(blocks))
-        found = plan(blocks, title=document.name, context_limit=settings.context_limit, anew=anew)
+        found = plan(blocks, title=document.name, context_limit=settings.messages.context_limit, anew=anew)
         threads = found
         if line is not None:
             waiting = [thread for thread in found if thread.asks[0].before is None]
@@ -642,7 +642,7 @@ class AnswerPlanner:
         return Report(tuple(found), tuple(failures))
 
     def _request(self, pending: PendingPrompt, plan: AnswerPlan, log: tuple[ChatExchange, ...]) -> Ask:
-        system, chat = plan.settings.system, current_chat(log) if pending.word == "message" else ()
+        system, chat = plan.settings.messages.system, current_chat(log) if pending.word == "message" else ()
         request = request_for(pending, chat, system, self.prompts)
         earlier = [(exchange.prompt, exchange.reply) for exchange in chat]
         return Ask(
@@ -663,7 +663,7 @@ class AnswerPlanner:
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
         """Place the replies in the document; those that cannot be placed stay in the journal."""
         if document is not plan.document:
-            result = find_questions_again(document, result, plan.settings.context_limit)
+            result = find_questions_again(document, result, plan.settings.messages.context_limit)
         answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
         failures = [outcome for outcome in result if isinstance(outcome, Failure)]

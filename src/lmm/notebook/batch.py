@@ -203,7 +203,7 @@ class FieldPlanner:
         """
         check_readable(document.blocks, ("model", "skip", "frozen"), document.file)
         tree = old_tree(document)
-        system = settings.system if settings.origins.get("system") != "default" else ""
+        system = settings.messages.system if settings.is_set("messages", "system") else ""
         return FieldPlan(document, tree, find_nodes(tree), self.choose(settings), system)
 
     async def ask(self, plan: FieldPlan, client: Client) -> Report[FieldStatus]:

@@ -402,7 +402,7 @@ class Answering:
 
     @property
     def _prompts(self) -> Prompts:
-        return course_prompts(self.course.models.prompts_folder)
+        return course_prompts(self.course.models.prompts.folder)
 
     async def _tutoring(self, result: SearchResult, asked: Sequence[str]) -> Tutoring:
         if not (self.course.is_for_students and self.course.settings.serve.tutors):

@@ -105,8 +105,7 @@ def _tier(said: str, found: Config) -> Values:
     if said.startswith(("http://", "https://")):
         name = terminal.ask("Its model", _first_model(said))
         return {"model": f"OpenAICompatible/{name}", "base_url": said}
-    before = found.toml.get("major", {})
-    return {"model": said} | ({"base_url": ""} if before.get("base_url") else {})
+    return {"model": said} | ({"base_url": ""} if "base_url" in found.tables.get("major", {}) else {})
 
 
 def _first_model(address: str) -> str:

@@ -21,7 +21,7 @@ from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
 
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.disk import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelKeyMissing, ModelNotFound, ModelNotInstalled, ModelRejected
@@ -141,7 +141,7 @@ class VectorCache:
 # -- dense -----------------------------------------------------------------------------------------
 
 # How to speak to a provider's embedding models, by `Provider.embedder`.
-ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {
+ADAPTERS: dict[str, Callable[[EmbeddingSettings, Prefixes], TextEncoder]] = {
     "builtin": lambda settings, prefixes: (open_minilm if settings.model.model == MINILM else open_wordllama)(
         settings, prefixes
     ),
@@ -154,7 +154,7 @@ ADAPTERS: dict[str, Callable[[ModelSettings, Prefixes], TextEncoder]] = {
 # write a kilobyte for each chunk (benchmarks/results.md).
 
 
-def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedder:
+def open_embedder(settings: EmbeddingSettings, *, cache: bool = True) -> TextEmbedder:
     """The embedding model of a tier (`Settings.embedding`), ready to embed; weights are loaded when first needed.
 
     Raises:
@@ -185,12 +185,12 @@ def open_embedder(settings: ModelSettings, *, cache: bool = True) -> TextEmbedde
 
 
 @functools.lru_cache(maxsize=16)
-def shared_embedder(settings: ModelSettings) -> TextEmbedder:
+def shared_embedder(settings: EmbeddingSettings) -> TextEmbedder:
     """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
     return open_embedder(settings)
 
 
-def _prefixes(settings: ModelSettings) -> Prefixes:
+def _prefixes(settings: EmbeddingSettings) -> Prefixes:
     """Those of the settings, else those of the model's card; static word vectors have none."""
     known = Prefixes() if is_static(str(settings.model)) else prefixes_of(settings.model.model)
     query, document = settings.query_prefix, settings.document_prefix
@@ -352,7 +352,7 @@ MULTILINGUAL = "FastEmbed/intfloat/multilingual-e5-large"
 """What we advise where the built-in embedding model will not do."""
 ENGLISH_ONLY = "Builtin/"
 """How the names of the models begin that know English only."""
-NONE_IN_STORE = "default: none in the store"
+NONE_IN_STORE = "none in store"
 """Where an embedding model's name comes from if the store was made without one, because there was none."""
 
 
@@ -508,7 +508,7 @@ class Encoder:
 
 def open_encoder(
     settings: CourseSettings,
-    embedding: ModelSettings,
+    embedding: EmbeddingSettings,
     *,
     embedder: Embedder | None = None,
 ) -> Encoder:
@@ -537,13 +537,13 @@ def open_encoder(
 
 
 def _open_embedder(
-    encoding: Encoding, language: str, embedding: ModelSettings
+    encoding: Encoding, language: str, embedding: EmbeddingSettings
 ) -> tuple[Embedder | None, tuple[str, ...]]:
     advice = f'set model = "{MULTILINGUAL}" or another multilingual model under [embedding] in config.toml'
-    builtin, chosen = str(embedding.model).startswith(ENGLISH_ONLY), not embedding.origin.startswith("default")
+    builtin, chosen = str(embedding.model).startswith(ENGLISH_ONLY), embedding.layer not in ("default", NONE_IN_STORE)
     foreign = builtin and language_code(language) != "en"
     can_do_without = encoding.by_question and not chosen
-    if embedding.origin == NONE_IN_STORE and can_do_without:
+    if embedding.layer == NONE_IN_STORE and can_do_without:
         return None, ()
     if foreign and can_do_without:
         return None, (f"searching by words alone (BM25): {embedding.model} supports English only; {advice}",)

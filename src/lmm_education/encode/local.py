@@ -14,7 +14,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
 
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.disk import digest
 from lmm.disk.files import cache_folder
 from lmm.errors import ConfigError, ModelError, ModelNotFound, ModelNotInstalled
@@ -83,7 +83,7 @@ class LocalEncoder:
 
     def __init__(
         self,
-        settings: ModelSettings,
+        settings: EmbeddingSettings,
         prefixes: Prefixes,
         load: Callable[[], Encode],
         *,
@@ -141,7 +141,7 @@ def rows(matrix: Any) -> list[Vector]:
     return vectors
 
 
-def folder_of(settings: ModelSettings) -> Path | None:
+def folder_of(settings: EmbeddingSettings) -> Path | None:
     """Return the folder that a model's name refers to, or None if it refers to a model of the hub.
 
     Raises:
@@ -171,7 +171,7 @@ def state_of(folder: Path | None) -> str:
 # text none of whose words the model knows has no vector.
 
 
-def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+def open_model2vec(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
     """A static model; it has no sides, and so no prefixes but those from the settings.
 
     Raises:
@@ -204,7 +204,7 @@ def open_model2vec(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
 _SIDES = ("query", "document", "passage", "corpus")  # names of prompts that `encode_query` and its twin look for
 
 
-def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+def open_sentence_transformers(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
     """A sentence transformer, on the GPU if there is one.
 
     Raises:
@@ -238,7 +238,7 @@ def open_sentence_transformers(settings: ModelSettings, prefixes: Prefixes) -> L
 # are added here; one of its models tells questions from documents inside, so both of its functions are used.
 
 
-def open_fastembed(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+def open_fastembed(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
     """A model of FastEmbed's list.
 
     Raises:
@@ -270,7 +270,7 @@ WORDLLAMA = "wordllama"
 DIMENSIONS = (256, 128, 64)
 
 
-def open_wordllama(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+def open_wordllama(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
     """The built-in embedding model.
 
     Raises:
@@ -334,7 +334,7 @@ SHA256 = "8199be6f699a395f99f89df973f9dc5285fbcfcdb2ae1a4e1201dab014f3d2a6"
 _VOCABULARY = Path(__file__).parent / "bert_uncased.txt.xz"
 
 
-def open_minilm(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
+def open_minilm(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
     """all-MiniLM-L6-v2.
 
     Raises:
@@ -352,7 +352,7 @@ def open_minilm(settings: ModelSettings, prefixes: Prefixes) -> LocalEncoder:
     return LocalEncoder(settings, prefixes, lambda: _load_minilm(weights, settings, prefixes), batch_size=64)
 
 
-def _load_minilm(file: Path, settings: ModelSettings, prefixes: Prefixes) -> Encode:
+def _load_minilm(file: Path, settings: EmbeddingSettings, prefixes: Prefixes) -> Encode:
     import numpy as np
     import onnxruntime
 

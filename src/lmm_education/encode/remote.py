@@ -14,7 +14,7 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm import errors, loop
-from lmm.config import ModelSettings
+from lmm.config import EmbeddingSettings
 from lmm.models.chat import backoff
 from lmm.models.port import Side
 from lmm.models.server import ModelServer
@@ -184,7 +184,7 @@ DIALECTS: dict[str, Dialect] = {
 }
 
 
-def server_of(dialect: Dialect, settings: ModelSettings) -> ModelServer:
+def server_of(dialect: Dialect, settings: EmbeddingSettings) -> ModelServer:
     """Return the server of an embedding model."""
     key = settings.api_key.reveal() if settings.api_key else ""
     header, value = dialect.key
@@ -203,7 +203,7 @@ class RemoteEncoder:
     Raises (from `encode`): children of `lmm.errors.ModelError` only.
     """
 
-    def __init__(self, dialect: Dialect, settings: ModelSettings, prefixes: Prefixes) -> None:
+    def __init__(self, dialect: Dialect, settings: EmbeddingSettings, prefixes: Prefixes) -> None:
         self._settings, self._dialect = settings, dialect
         self._limit = asyncio.Semaphore(settings.concurrency)
         self.name = str(settings.model)

@@ -237,7 +237,7 @@ async def _judged(outcome: AnswerOutcome, judge: Client, course: CourseParts) ->
     expected = [*question.facts, *question.answers] or list(question.passages)
     if not expected or outcome.answer is None:
         return outcome
-    wanted, prompts = "\n".join(f"- {each}" for each in expected), course_prompts(course.models.prompts_folder)
+    wanted, prompts = "\n".join(f"- {each}" for each in expected), course_prompts(course.models.prompts.folder)
     prompt = prompts.fill("judge", question=question.text, expected=wanted, answer=outcome.answer.text)
     try:
         said = await judge.value(Ask.of(prompt), _verdict())

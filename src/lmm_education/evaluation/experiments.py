@@ -14,10 +14,8 @@ from itertools import pairwise
 from pathlib import Path
 from typing import Any
 
-import msgspec
-
 from lmm.config_files import settings_for
-from lmm.config_tables import Key, Names, Table, in_words, keys_of
+from lmm.config_tables import Key, Names, Origin, Setting, keys_of, layer_of
 from lmm.disk.folder import Folder, check_named
 from lmm.errors import ConfigError, LinkOutside, LmmError, nearest
 from lmm_education.config import (
@@ -25,6 +23,7 @@ from lmm_education.config import (
     CourseSettings,
     Preparation,
     SearchSettings,
+    SplitterSettings,
     StorageSettings,
     change_settings,
 )
@@ -58,7 +57,7 @@ SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "rera
 """Short names of keys."""
 EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
 """Axes: the embedding model; the weight of the sparse leg, 1 minus that of the dense leg; the answering model."""
-_COMPARED, _ANSWERING = (CourseSettings, Preparation, SearchSettings), (AnswerSettings,)
+_TABLES = {"text_splitter": SplitterSettings, "RAG": Preparation, "search": SearchSettings, "answer": AnswerSettings}
 _WHERE = "--compare"
 
 
@@ -83,10 +82,11 @@ def compared_keys() -> tuple[str, ...]:
     return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
 
 
-def _keys(kinds: Iterable[type[Table]] = (*_COMPARED, *_ANSWERING)) -> dict[str, Key]:
-    """Return the keys whose values are single words."""
-    keys = (key for kind in kinds for key in keys_of(kind))
-    return {key.name: key for key in keys if key.inner is None and key.type != Names}
+def _keys() -> dict[str, tuple[str, Key]]:
+    """Return the keys whose values are single words, with their tables."""
+    tables = (("RAG", keys_of(CourseSettings)), *((table, keys_of(kind)) for table, kind in _TABLES.items()))
+    keys = {name: (table, key) for table, known in reversed(tables) for name, key in known.items()}
+    return {name: found for name, found in keys.items() if found[1].type != Names}
 
 
 def is_axis(word: str) -> bool:
@@ -109,7 +109,8 @@ def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: boo
     ['encoding=content prefetch=30', 'encoding=content prefetch=60']
     """
     choices = [_choices(axis) for axis in axes]
-    about_answers = [key for (key, _), *_ in choices if key == MODEL or key in _keys(_ANSWERING)]
+    known = _keys()
+    about_answers = [key for (key, _), *_ in choices if key == MODEL or (key in known and known[key][0] == "answer")]
     if about_answers and not answers:
         what = f"'{about_answers[0]}' affects answers, not search"
         raise ConfigError(what, where=_WHERE, hint="add --answers")
@@ -139,19 +140,17 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
             tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
         elif key not in (EMBEDDING, MODEL):
             name = SHORT.get(key, key)
-            tables.setdefault(_keys()[name].table, {})[name] = _value(name, text)
+            tables.setdefault(_keys()[name][0], {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
     if "max_size" in smaller and "min_size" not in smaller:  # otherwise a smaller maximum alone would be an error
         smaller["min_size"] = min(settings.preparation.min_size, smaller["max_size"])
-    return Variant(label, change_settings(settings, tables, where=lambda table, key: _WHERE), embedding, model)
+    layer = layer_of(tables, "flags", lambda table, key: _WHERE)
+    return Variant(label, change_settings(settings, layer), embedding, model)
 
 
-def _value(key: str, text: str) -> Any:
-    kind = _keys()[key].type
-    try:
-        return msgspec.convert(text, kind, strict=False)
-    except msgspec.ValidationError as error:
-        raise ConfigError(f"'{key}' must be {in_words(kind)}, not '{text}'", where=_WHERE) from error
+def _value(name: str, text: str) -> Any:
+    table, key = _keys()[name]
+    return key.convert(Setting(text, Origin("flags", _WHERE)), table, strict=False)
 
 
 # -- tuning ----------------------------------------------------------------------------------------

@@ -86,7 +86,7 @@ async def reword_into(file: Path, questions: Sequence[Question], client: Client,
     there = files.read_document(file) if file.exists() else ""
     known = _originals(there, file)
     waiting = [question for question in questions if not question.unanswerable and question.text not in known]
-    prompts = course_prompts(client.settings.prompts_folder)
+    prompts = course_prompts(client.settings.prompts.folder)
     if client.estimate:
         await client.gather(client.ask(ask_for(each, prompts)) for each in waiting)
         return Rewording(waiting=len(waiting), usage=client.usage, model=client.name)

@@ -609,7 +609,7 @@ def _missing_annotations(text: str, course: CourseParts) -> int:
     """
     encoding = ENCODINGS[course.settings.encoding]
     titles = not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
-    on = {name for name, wanted in course.models.annotations.items() if wanted}
+    on = {name for name in ANNOTATIONS if getattr(course.models.annotations, name)}
     if not ("RAG" in text or on - {"titles"} or (titles and on)):
         return 0
     visited = Document.from_text(text, config=course.config).annotate(estimate=True).results

@@ -266,7 +266,7 @@ class CourseSearch:
         return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
 
     def _prompts(self) -> Prompts:
-        return course_prompts(self.course.models.prompts_folder)
+        return course_prompts(self.course.models.prompts.folder)
 
 
 def _without(what: str, error: ModelError, options: SearchOptions) -> str:

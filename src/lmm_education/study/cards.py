@@ -307,7 +307,7 @@ def cards_of(reading: Reading, study: StudySettings) -> CardReport:
 
 def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
     """Return the text of a document with cards; new ones are in the journal, and in the file if they are saved."""
-    make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts_folder))
+    make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts.folder))
     with document if save else contextlib.nullcontext():
         try:
             done = document.batch(make, model=model, again=again)

@@ -333,9 +333,8 @@ async def service_of_teacher(request: Request) -> Service:
 def _at_once(course: CourseParts, workers: int) -> int:
     """Return how many answers may be in progress at once: enough for a class, unless the configuration sets the
     concurrency of the model; its default is meant for one person's documents."""
-    major = course.config.toml.get("major")
-    said = isinstance(major, Mapping) and "concurrency" in major
-    return max(1, course.models.major.concurrency // workers) if said else A_CLASS
+    is_set = course.models.is_set("major", "concurrency")
+    return max(1, course.models.major.concurrency // workers) if is_set else A_CLASS
 
 
 def state_of(course: CourseParts) -> Database:
@@ -362,6 +361,6 @@ def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicChec
             where="[serve] allowed_content",
             hint="set a model under [aux] in config.toml",
         )
-    prompts = course_prompts(course.models.prompts_folder)
+    prompts = course_prompts(course.models.prompts.folder)
     strict = settings.on_check_failure == "refuse"
-    return TopicCheck(settings.allowed_content, refusal, strict, aux, prompts)
+    return TopicCheck(settings.topics, refusal, strict, aux, prompts)

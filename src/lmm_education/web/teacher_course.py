@@ -13,7 +13,7 @@ from typing import Any, Literal, cast
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from lmm.config_tables import keys_of
+from lmm.config_tables import Origin, Setting, keys_of
 from lmm.disk.folder import Folder, is_document
 from lmm.errors import ConfigError, DocumentError, LmmError
 from lmm_education.config import ServeSettings
@@ -28,7 +28,6 @@ from lmm_education.web.service import Service, service_of_teacher
 from lmm_education.web.settings_file import LIVE
 from lmm_education.web.words import Wording
 
-_KEYS = {key.name: key for key in keys_of(ServeSettings) if key.name in LIVE}
 _NUMBERS: Mapping[str, Callable[[str], float]] = {
     "questions_per_minute": int,
     "daily_tokens": int,
@@ -183,7 +182,7 @@ def _value(name: str, given: Any) -> Any:
     value = number(given) if number else given.strip()
     if value in (float("inf"), float("-inf")) or value != value:
         raise ValueError
-    return _KEYS[name].check(value, lambda table, key: name)
+    return keys_of(ServeSettings)[name].convert(Setting(value, Origin("flags", name)), "serve")
 
 
 # -- documents -------------------------------------------------------------------------------------

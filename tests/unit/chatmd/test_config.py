@@ -20,12 +20,12 @@ def test_folders_are_relative_to_the_file() -> None:
 @pytest.mark.parametrize(
     ("line", "wanted"),
     [
-        ("max_turns = 0", "a whole number above 0"),
-        ("max_turns = true", "a whole number above 0"),
-        ('tool_timeout = "1"', "a number above 0"),
-        ("compact_at = 1.5", "a number from 0 to 1"),
+        ("max_turns = 0", "a whole number of at least 1"),
+        ("max_turns = true", "a whole number"),
+        ('tool_timeout = "1"', "a number"),
+        ("compact_at = 1.5", "a number of at most 1"),
         ("private_network = 1", "true or false"),
-        ('roots = "x"', "a list of names"),
+        ('roots = "x"', "a list"),
         ("max_turn = 1", "did you mean 'max_turns'"),
     ],
 )

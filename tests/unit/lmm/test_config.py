@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.config import Settings, header_models, load_settings
+from lmm.config import ANNOTATIONS, Settings, load_settings
 from lmm.config_files import with_values
 from lmm.config_tables import Config
 from lmm.errors import ConfigError
@@ -146,8 +146,8 @@ def test_a_key_does_not_show_itself() -> None:
 )
 def test_spellings_of_the_header(header: dict[str, object]) -> None:
     """Mapping, list of one-key mappings, and `-system:` without a space are the same."""
-    assert header_models(header) == {"major": "OpenAI/m", "system": "S"}
-    assert load_settings(env={}, header=header).system == "S"
+    settings = load_settings(env={}, header=header)
+    assert (str(settings.major.model), settings.messages.system) == ("OpenAI/m", "S")
 
 
 SCHEME = "'base_url' in [major] must begin with http:// or https:// and a host"
@@ -159,8 +159,8 @@ SCHEME = "'base_url' in [major] must begin with http:// or https:// and a host"
         ("[majr]\n", {}, "unknown table [majr] (did you mean 'major'?)"),
         ('[model]\nmajor = "Ollama/m"\n', {}, "unknown table [model] (here 'major' is [major] model;"),
         ("[major]\ntimeot = 3\n", {}, "unknown key 'timeot' in [major] (did you mean 'timeout'?)"),
-        ('[major]\ntimeout = "3"\n', {}, "config.toml:2: 'timeout' in [major] must be a number above 0, not '3'"),
-        ("[major]\ntimeout = true\n", {}, "'timeout' in [major] must be a number above 0, not True"),
+        ('[major]\ntimeout = "3"\n', {}, "config.toml:2: 'timeout' in [major] must be a number, not '3'"),
+        ("[major]\ntimeout = true\n", {}, "'timeout' in [major] must be a number, not True"),
         ("[major]\ntimeout = 0\n", {}, "'timeout' in [major] must be a number above 0, not 0"),
         ('[major]\nmodel = "gpt-4"\n', {}, "'gpt-4' is not a model name"),
         ('[major]\nmodel = "OpenIA/gpt-4"\n', {}, "unknown provider 'OpenIA' (did you mean OpenAI?)"),
@@ -175,7 +175,7 @@ SCHEME = "'base_url' in [major] must begin with http:// or https:// and a host"
         ("", {"model": "gpt-4"}, "'model:' must contain 'key: value' lines, not 'gpt-4'"),
         ("", {"model": {"majr": "x/y"}}, "unknown key 'majr' under 'model:' (did you mean 'major'?)"),
         ("", {"model": {"major": {"modle": "x"}}}, "unknown key 'modle' in [major] (did you mean 'model'?)"),
-        ("", {"model": {"major": {"base_url": "http://x"}}}, "unknown key 'base_url' in [major]"),
+        ("", {"model": {"major": {"base_url": "http://x"}}}, "header: a header cannot set 'base_url' of [major]"),
         ("", {"model": {"major": {"parameters": {"tools": []}}}}, "'tools' is not a parameter of [major]"),
         ("[major.parameters]\nmessages = []\n", {}, "config.toml:1: 'messages' is not a parameter of [major]"),
         (
@@ -211,15 +211,11 @@ def test_a_file_as_windows_writes_it() -> None:
     config = Config(text='\ufeffminor = "Ollama/m"\r\n[messages]\r\nsystem = """\r\nBe\r\nkind."""\r\n')
     settings = load_settings(config, {})
     assert (str(settings.minor.model), settings.minor.origin) == ("Ollama/m", "config.toml:1")
-    assert (settings.system, settings.origins["system"]) == ("Be\nkind.", "config.toml:3")
+    assert settings.messages.system == "Be\nkind."
+    assert settings.merged["messages"]["system"].origin.place == "config.toml:3"
     changed = with_values(config.text, {"messages": {"context_limit": 3}})
     assert changed.startswith('\ufeffminor = "Ollama/m"\r\n[messages]')
-    assert load_settings(changed, {}).context_limit == 3
-
-
-def test_other_packages_tables_are_theirs() -> None:
-    """[RAG], [serve] and the like are not checked here."""
-    load_settings("[RAG]\nanything = 1\n", {})
+    assert load_settings(changed, {}).messages.context_limit == 3
 
 
 def test_a_tier_may_be_one_line() -> None:
@@ -231,7 +227,8 @@ def test_annotations_are_chosen_in_the_table_or_the_header() -> None:
     """[RAG] in config.toml, spelled as in the seed; a list under `model: RAG:` replaces it, except for titles."""
 
     def on(toml: str, header: dict[str, object]) -> list[str]:
-        return [name for name, wanted in load_settings(toml, {}, header).annotations.items() if wanted]
+        annotations = load_settings(toml, {}, header).annotations
+        return [name for name in ANNOTATIONS if getattr(annotations, name)]
 
     assert on("", {}) == ["titles"]
     assert on("[RAG]\nquestions = True # seed\nsummaries = true\n", {}) == ["titles", "summary", "questions"]
@@ -263,5 +260,102 @@ def test_options_of_embedding_models() -> None:
             load_settings(f"[embedding]\n{key} = 1\n", {})
     with pytest.raises(ConfigError, match=r"unknown key 'dimensions' in \[major\]"):
         load_settings("[major]\ndimensions = 256\n", {})
-    with pytest.raises(ConfigError, match=r"'batch_size' in \[embedding\] must be a whole number above 0"):
+    with pytest.raises(ConfigError, match=r"'batch_size' in \[embedding\] must be a whole number of at least 1"):
         load_settings("[embedding]\nbatch_size = 0\n", {})
+
+
+# -- layers ----------------------------------------------------------------------------------------
+
+LAYERS = ("follows", "environment", "file", "header", "flags")
+"""Those that can name a model for minor, weakest first; below all of them is its provider's small model."""
+
+
+def layered(*said: tuple[str, str], more: str = "") -> Settings:
+    """Settings of which some layers name the model of minor; `more` is added to that of the first, if it may say it."""
+    env, toml, header, flags = dict[str, str](), "", dict[str, object](), dict[str, str]()
+    for number, (layer, model) in enumerate(said):
+        options = more if number == 0 else ""
+        if layer == "environment":
+            env["LMM_MODEL_MINOR"] = model
+        elif layer == "header":
+            header = {"model": {"minor": model}}
+        elif layer == "flags":
+            flags["minor"] = model
+        else:
+            toml += f'[{"major" if layer == "follows" else "minor"}]\nmodel = "{model}"\n{options}'
+    return load_settings(toml, env | {"MINE": "k"}, header, overrides=flags, document="n.md")
+
+
+PAIRS = [(below, above) for i, below in enumerate(LAYERS) for above in LAYERS[i + 1 :]]
+SERVER = 'base_url = "http://127.0.0.1:9/v1"\napi_key_env = "MINE"\n'
+OPTIONS = f"{SERVER}parameters = {{ top_p = 0.5 }}\ncontext_window = 77\ntemperature = 0.25\n"
+
+
+@pytest.mark.parametrize(("below", "above"), PAIRS)
+def test_the_stronger_layer_names_the_model(below: str, above: str) -> None:
+    """Of two layers that name one, whichever they are."""
+    settings = layered((below, "Ollama/weak"), (above, "Mistral/strong"))
+    assert (str(settings.minor.model), settings.minor.layer) == ("Mistral/strong", above)
+    assert layered((below, "Ollama/weak")).minor.layer == below
+
+
+@pytest.mark.parametrize(("below", "above"), [pair for pair in PAIRS if pair[0] in ("follows", "file")])
+def test_what_a_layer_keeps_of_those_below(below: str, above: str) -> None:
+    """Of another provider no server, key, parameter or window; of another model no window; of the same all."""
+    found = {}
+    for name in ("OpenAICompatible/weak", "OpenAICompatible/strong", "Ollama/strong"):
+        minor = layered((below, "OpenAICompatible/weak"), (above, name), more=OPTIONS).minor
+        key = minor.api_key.variable if minor.api_key else ""
+        found[name] = (minor.base_url, key, dict(minor.parameters), minor.context_window, minor.temperature)
+    server = ("http://127.0.0.1:9/v1", "MINE", {"top_p": 0.5})
+    assert found == {
+        "OpenAICompatible/weak": (*server, 77, 0.25),
+        "OpenAICompatible/strong": (*server, None, 0.25),
+        "Ollama/strong": ("http://127.0.0.1:11434/v1", "", {}, None, 0.25),
+    }
+
+
+def test_a_server_between_two_others() -> None:
+    """What the environment names has dropped the server that minor would have had from major, for good."""
+    toml = '[major]\nmodel = "OpenAI/m"\nbase_url = "http://127.0.0.1:9/v1"\n[minor]\nmodel = "OpenAI/n"\n'
+    assert load_settings(toml, {}).minor.base_url == "http://127.0.0.1:9/v1"
+    assert load_settings(toml, {"LMM_SOURCE_MINOR": "Mistral"}).minor.base_url == ""
+
+
+def test_a_small_model_that_follows_takes_the_options_of_the_large_one() -> None:
+    """But neither its window nor its effort; aux takes everything of minor."""
+    toml = '[major]\nmodel = "OpenAI/gpt-5"\ntimeout = 9\ncontext_window = 77\nreasoning_effort = "low"\n'
+    settings = load_settings(toml + "[minor]\ntemperature = 0.5\n", KEY)
+    for tier in (settings.minor, settings.aux):
+        assert (str(tier.model), tier.layer) == ("OpenAI/gpt-4.1-nano", "follows")
+        assert (tier.timeout, tier.temperature, tier.context_window, tier.reasoning_effort) == (9, 0.5, None, "")
+
+
+def test_a_tier_that_stands_for_another_one() -> None:
+    """`--model minor` takes that tier as it is, and is configured in its table."""
+    settings = load_settings('[minor]\nmodel = "Ollama/small"\ntemperature = 0.5\n', {}, overrides={"major": "minor"})
+    assert (str(settings.major.model), settings.major.temperature, settings.major.table) == (
+        "Ollama/small",
+        0.5,
+        "minor",
+    )
+    assert (settings.major.layer, settings.is_chosen("major"), settings.is_chosen("aux")) == ("flags", True, True)
+
+
+def test_a_named_key_that_is_not_set_is_missing() -> None:
+    """The provider's own does not take its place, and the hint names the right one."""
+    settings = load_settings('[major]\nmodel = "OpenAI/m"\napi_key_env = "MINE"\n', KEY)
+    assert (settings.major.api_key, settings.major.missing_key) == (None, "MINE")
+
+
+def test_every_key_has_its_origin() -> None:
+    """Also those of the other packages, and of tables in tables."""
+    toml = "[search]\nlimit = 3\n[RAG]\nlevel = 1\n[RAG.annotation_model]\nown_properties = ['a']\n"
+    settings = load_settings(toml, {}, {"RAG": {"level": 2}, "model": {"system": "S"}}, document="n.md")
+    told = {(table, key): tuple(one) for table, of in settings.merged.items() for key, one in of.items()}
+    assert told["search", "limit"] == (3, ("file", "config.toml:2"))
+    assert told["RAG", "level"] == (2, ("header", "header of n.md"))
+    assert told["RAG.annotation_model", "own_properties"] == (["a"], ("file", "config.toml:6"))
+    assert told["messages", "system"] == ("S", ("header", "header of n.md"))
+    assert settings.is_set("messages", "system")
+    assert not settings.is_set("messages", "context_limit")

@@ -11,12 +11,12 @@ import pytest
 from chatmd.context import Rules
 from lmm.config import load_settings
 from lmm.config_files import reference, template, with_values
-from lmm.config_tables import RENAMED, TABLES, Config, Key, check_tables, keys_in, keys_of
+from lmm.config_tables import TABLES, Config, Key, Origin, Setting, check_config, keys_in, renamed_keys
 from lmm.errors import ConfigError
 from lmm_education.config import CourseSettings, course_settings
 
 PAGE = Path(__file__).parents[3] / "docs" / "configuration.md"
-EVERY_KEY = [one for table in TABLES for key in keys_in(table) for one in (keys_of(key.inner) if key.inner else (key,))]
+EVERY_KEY = [(table, key) for table in TABLES for key in keys_in(table).values()]
 
 
 def test_the_file_sets_nothing_as_it_is() -> None:
@@ -29,8 +29,8 @@ def test_the_file_sets_nothing_as_it_is() -> None:
 def test_uncommented_every_line_is_understood() -> None:
     """An example is a value that may be written."""
     config = Config(text=re.sub(r"^# (?=\w+ = )", "", template(), flags=re.MULTILINE))
-    check_tables(config.toml, TABLES, config.where)
-    assert all(line_with(key) for key in EVERY_KEY)
+    check_config(config)
+    assert all(line_with(key) for _, key in EVERY_KEY)
 
 
 def line_with(key: Key) -> bool:
@@ -40,10 +40,10 @@ def line_with(key: Key) -> bool:
 
 def test_a_default_may_be_written() -> None:
     """What holds where nothing is written is what a user could write."""
-    for key in EVERY_KEY:
-        if key.written is None and key.default is not None:
+    for table, key in EVERY_KEY:
+        if isinstance(key.default, (str, int, float, tuple)):
             value = list(key.default) if isinstance(key.default, tuple) else key.default
-            assert key.check(value, Config().where) == key.default
+            assert key.convert(Setting(value, Origin("file", "")), table) == key.default
 
 
 def test_the_page_lists_every_key() -> None:
@@ -54,13 +54,26 @@ def test_the_page_lists_every_key() -> None:
 
 
 def test_an_older_name_is_answered_with_the_newer_one() -> None:
-    """lm-markdown's and lmm-education's keys; each stands for one that there is."""
-    names = {f"[{key.table}] {key.name}" for key in EVERY_KEY}
-    for old, new in RENAMED.items():
-        table, _, key = old.rpartition(".")
-        with pytest.raises(ConfigError, match=re.escape(f"'{key}' is {new or 'not needed'}")):
-            check_tables((config := Config(text=f"[{table}]\n{key} = 1\n")).toml, TABLES, config.where)
-        assert new in ("", *names) or new.startswith("lmm ")
+    """lm-markdown's and lmm-education's tables and keys: a key that there is, a command, or why it is not needed."""
+    names = {f"[{table}] {key.name}" for table, key in EVERY_KEY}
+    old = [(table, key, new) for table, keys in renamed_keys().items() for key, new in keys.items()]
+    assert len(old) >= 45
+    for table, key, new in old:
+        written = f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n"
+        with pytest.raises(ConfigError, match=re.escape(f"'{key}' is {new}")):
+            check_config(Config(text=written))
+        assert new.startswith(("not needed: ", "lmm ")) or new.partition(",")[0] in names
+
+
+@pytest.mark.parametrize(
+    "table", ["embeddings", "database", "textSplitter", "check_response", "server", "chat_database"]
+)
+def test_an_older_table_is_answered_with_all_of_its_keys(table: str) -> None:
+    """It is read as a whole, so its first key alone would not help."""
+    with pytest.raises(ConfigError) as error:
+        check_config(Config(text=f"[{table}]\n"))
+    assert str(error.value).startswith(f"config.toml:1: unknown table [{table}] (here ")
+    assert all(f"'{key}' is {new}" for key, new in renamed_keys()[table].items())
 
 
 # -- keys of a file that is there ------------------------------------------------------------------

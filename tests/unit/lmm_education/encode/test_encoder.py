@@ -7,7 +7,7 @@ from dataclasses import replace
 
 import pytest
 
-from lmm.config import ModelSettings, load_settings
+from lmm.config import EmbeddingSettings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ModelNotInstalled
 from lmm.testing import HashEmbedder
@@ -168,7 +168,7 @@ def test_hybrid_does_without_wordllama_where_it_is_not_installed(monkeypatch: py
 
 def test_no_model_is_opened_where_none_is_needed() -> None:
     """BM25 of annotations, or nothing at all."""
-    missing = ModelSettings(DEFAULT.model, origin="config.toml", dimensions=7)  # would be refused
+    missing = EmbeddingSettings(DEFAULT.model, layer="file", dimensions=7)  # would be refused
     for name in ("none", "sparse"):
         encoder = open_encoder(course_settings(Config(text=f'[RAG]\nencoding_model = "{name}"')), missing)
         assert encoder.space == ""

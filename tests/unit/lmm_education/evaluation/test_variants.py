@@ -42,7 +42,7 @@ def test_every_key_can_be_told_from_a_file() -> None:
         ("prefetch=many", "must be a whole number"),
         ("companion=maybe", "must be true or false"),
         ("fusion=max", "must be one of"),
-        ("prefetch=0", "above 0"),
+        ("prefetch=0", "of at least 1"),
     ],
 )
 def test_mistakes_are_explained(axis: str, message: str) -> None:
@@ -58,5 +58,5 @@ def test_nothing_to_compare_is_a_mistake() -> None:
 def test_one_weight_decides_about_two_legs() -> None:
     (made,) = make_variants(["weight=0.7"], CourseSettings())
     assert (made.settings.search.sparse_weight, made.settings.search.dense_weight) == (0.7, 0.3)
-    with pytest.raises(ConfigError, match="0 or more"):
+    with pytest.raises(ConfigError, match="of at least 0"):
         make_variants(["weight=1.5"], CourseSettings())
