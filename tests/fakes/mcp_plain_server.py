@@ -2,7 +2,8 @@
 
 The words of its command line choose: ``silent`` never answers, ``garbage`` prints what is no message, ``dies`` ends in
 the middle of a call, ``endless`` never comes to the end of its list, ``dirty`` describes tools in odd ways, ``slow`` in
-ways that take years to check.
+ways that take years to check. ``broken`` has entries and parts that are not what the protocol asks for, ``many`` 200
+tools, ``page`` 20,000 on one page, ``talks`` instructions.
 """
 
 from __future__ import annotations
@@ -66,7 +67,23 @@ def send(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+BROKEN_TOOLS = [{"name": "bad", "inputSchema": "none"}, 7, {"inputSchema": {"type": "object"}}]
+PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
+BROKEN_PARTS = [
+    {"type": "text", "text": "half \ud800 of a pair"},
+    {"type": "hologram", "data": "x"},
+    {"type": "image", "data": PNG, "mimeType": "image/jpeg"},
+    {"type": "image", "data": PNG},
+    {"type": "image", "mimeType": "image/png"},
+    {"type": "text", "text": "the end"},
+]
+
+
 def listed(cursor: str | None) -> dict[str, Any]:
+    if "many" in WORDS or "page" in WORDS:
+        return {"tools": [tool(f"t{n}", "") for n in range(200 if "many" in WORDS else 20_000)]}
+    if "broken" in WORDS:
+        return {"tools": [*BROKEN_TOOLS, *TOOLS]}
     tools = TOOLS + (DIRTY if "dirty" in WORDS else []) + (SLOW if "slow" in WORDS else [])
     if "endless" in WORDS:
         return {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}
@@ -82,6 +99,10 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
     if name == "where":
         told = {"cwd": str(Path.cwd()), "env": dict(os.environ), "argv": sys.argv[1:], "cancelled": cancelled}
         return {"content": [{"type": "text", "text": json.dumps(told)}]}
+    if "broken" in WORDS:
+        return {"content": BROKEN_PARTS}
+    if name == "echo" and arguments["text"] == "long":
+        return {"content": [{"type": "text", "text": "line\n" * 100_000}]}
     structured = {"structuredContent": arguments} if name == "slow" else {}
     return {"content": [{"type": "text", "text": arguments.get("text", json.dumps(arguments))}], **structured}
 
@@ -95,8 +116,9 @@ def answer(message: dict[str, Any]) -> None:
     if method == "initialize":
         capabilities: dict[str, Any] = {"tools": {}}
         about = {"name": "plain", "version": "1"}
+        said = {"instructions": "Search before you answer."} if "talks" in WORDS else {}
         send({"id": message["id"], "result": {"protocolVersion": "2025-11-25", "capabilities": capabilities,
-                                              "serverInfo": about}})  # fmt: skip
+                                              "serverInfo": about, **said}})  # fmt: skip
     elif method == "tools/list":
         send({"id": message["id"], "result": listed(params.get("cursor"))})
     elif method == "tools/call":

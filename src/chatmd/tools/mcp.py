@@ -6,7 +6,7 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 from chatmd.context import Run
@@ -16,12 +16,14 @@ from chatmd.language.transcript import storable
 from chatmd.tools.mcp_connection import Connection, check_sdk, read_address
 from lmm.disk import digest
 from lmm.errors import LmmError, nearest
-from lmm.messages import ToolDefinition, ToolOutput
+from lmm.messages import Notice, ToolDefinition, ToolOutput
 from lmm.models.port import RunnableTool
 
 # -- The tools of an MCP server that a model is offered: selection, names and schemas ---------------------------
 
 
+_MANY = 100  # tools: many models choose badly among more, and some servers of models refuse more than 128
+_MOST_SAID = 2000  # characters of a server's instructions
 _LONGEST = 64  # characters of a name: OpenAI's limit, the lowest
 
 
@@ -91,6 +93,13 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
             address, patience = read_address(declared.server), declared.timeout or run.rules.tool_timeout
             connection = await stack.enter_async_context(aclosing(Connection(address, declared, run, patience)))
             offered = offered_tools(await connection.tools(), declared)
+            if len(offered) > _MANY:
+                hint = 'includes="…" chooses some; each is sent with every request'
+                run.tell(Notice(f"MCP server {address.label} offers {len(offered)} tools ({hint})"))
+            if offered and (said := storable(connection.instructions.strip()[:_MOST_SAID])):
+                first, definition = next(iter(offered.items()))
+                about = f"{definition.description}\n\nThe server says about all its tools: {said}".strip()
+                offered[first] = replace(definition, description=about)
         except LmmError as error:
             error.where = error.where or declared.span.where
             raise

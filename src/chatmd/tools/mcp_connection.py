@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import asyncio
 import base64
+import contextlib
 import json
 import logging
 import os
@@ -24,15 +25,17 @@ from urllib.parse import urlsplit
 
 import httpx2
 
+from chatmd.content.documents import image_from
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
-from chatmd.sidecar import SUFFIXES
 from chatmd.tools.command import check_variables, command_folder, environment_for, scrubber, split_command
+from chatmd.tools.mcp_messages import MOST_TOOLS, BoundedBody, MendedStream
+from chatmd.tools.process import Stream
 from lmm.extras import check_installed
 from lmm.fetch import CheckedTransport, same_host
 from lmm.hosts import certificates, is_loopback
-from lmm.messages import Attachment, Image, Message, ToolDefinition, ToolOutput, render
+from lmm.messages import Attachment, Image, Message, Notice, ToolDefinition, ToolOutput, render
 from lmm.terminal import megabytes
 
 if TYPE_CHECKING:
@@ -111,8 +114,8 @@ def read_address(written: str) -> Address:
 _LARGEST = 5_000_000  # bytes of an image
 
 
-def output_of(result: Any) -> ToolOutput:
-    """Convert a ``CallToolResult``: its texts and links in order, and its images.
+def output_of(result: Any, limit: int = 30_000) -> ToolOutput:
+    """Convert a ``CallToolResult``: its texts and links in order, in at most `limit` characters, and its images.
 
     Sound and other data are replaced by a sentence, as models do not get them from tools.
     """
@@ -123,7 +126,9 @@ def output_of(result: Any) -> ToolOutput:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if result.is_error and not text:
         text = "The tool failed, and did not say why."
-    return ToolOutput(text, images, failed=bool(result.is_error))
+    kept = Stream(limit)
+    kept.add(text.encode("utf-8", "replace"))
+    return ToolOutput(text if len(text) <= limit else kept.text(limit), images, failed=bool(result.is_error))
 
 
 def _part(block: Any) -> Image | str:
@@ -144,13 +149,13 @@ def _part(block: Any) -> Image | str:
 
 
 def _data(data: str, media_type: str, what: str) -> Image | str:
-    """Return an image, or a sentence about other data or an image that is too large."""
+    """Return an image, whatever type the server says it has, or a sentence about what cannot be shown."""
     try:
         decoded = base64.b64decode(data, validate=True)
     except ValueError:
         return f"[{what} ({media_type}) that cannot be decoded]"
-    if media_type in SUFFIXES and len(decoded) <= _LARGEST:
-        return Image(decoded, media_type=media_type)
+    with contextlib.suppress(ChatmdError):
+        return image_from(decoded, limit=_LARGEST)
     return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
 
 
@@ -231,7 +236,6 @@ class _NoStorage:
 
 _LONGEST_SILENCE = 300.0  # seconds between two pieces of a stream; calls have limits of their own
 _MOST_PAGES = 100  # of a catalogue: a server might return pages without end
-_MOST_TOOLS = 1000
 _TOLD = 1000  # characters of standard error in a message
 _PATIENCE_AT_THE_END = 10.0  # seconds; the SDK needs up to 7 for a program that will not stop
 # As with any library, the SDK's log is shown only if the application configures logging.
@@ -266,9 +270,9 @@ class Connection:
             for tool in page.tools:
                 described = tool.description or tool.title or ""
                 found[tool.name] = ToolDefinition(tool.name, described, tool.input_schema)
-            if page.next_cursor is None:
-                return tuple(found.values())
-            if page.next_cursor == cursor or len(found) > _MOST_TOOLS:
+            if page.next_cursor is None or len(found) >= MOST_TOOLS:
+                return tuple(found.values())[:MOST_TOOLS]
+            if page.next_cursor == cursor:
                 break
             cursor = page.next_cursor
         raise self._error("its list of tools does not end")
@@ -282,7 +286,7 @@ class Connection:
         client = await self._connected()
         limit = self.patience
         result = await self._asked(client.call_tool(name, dict(arguments), read_timeout_seconds=limit), f"'{name}'")
-        return output_of(result)
+        return output_of(result, self.declared.max_output or self.run.rules.max_output)
 
     async def aclose(self) -> None:
         """Close the connection; a program is stopped."""
@@ -372,30 +376,35 @@ class Connection:
             command=name, args=arguments, env=env, cwd=folder, encoding_error_handler="replace"
         )
         with self._errors.opened() as stream:
-            async with stdio_client(parameters, errlog=stream) as streams:
-                yield streams
+            async with stdio_client(parameters, errlog=stream) as (reading, writing):
+                yield MendedStream(reading, self._leave_out), writing
 
     @asynccontextmanager
     async def _http(self, headers: dict[str, str], auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:
         """Yield the streams of a server at a URL, within the rules for the network."""
         from mcp.client.streamable_http import streamable_http_client
 
-        async def note(response: httpx2.Response) -> None:  # the SDK does not report it
-            self._status = response.status_code if response.status_code >= 400 else 0
+        async def note(response: httpx2.Response) -> None:
+            self._status = response.status_code if response.status_code >= 400 else 0  # the SDK does not report it
+            if response.headers.get("content-encoding", "identity") != "identity":  # it may be any size when unpacked
+                raise httpx2.ReadError("its answer is compressed, which was not asked for", request=response.request)
+            assert isinstance(response.stream, httpx2.AsyncByteStream)
+            events = response.headers.get("content-type", "").startswith("text/event-stream")
+            response.stream = BoundedBody(response.stream, events=events)
 
         address = self.address
         tls = await asyncio.to_thread(certificates) if address.is_encrypted or auth else None
         async with (
             httpx2.AsyncClient(
-                headers=headers,
+                headers={"Accept-Encoding": "identity", **headers},
                 auth=auth,
                 timeout=httpx2.Timeout(self.patience, read=_LONGEST_SILENCE),
                 event_hooks={"response": [note]},
                 transport=CheckedTransport(self.run.rules.fetching, tls, loopback=address.is_loopback),
             ) as client,
-            streamable_http_client(address.url, http_client=client) as streams,
+            streamable_http_client(address.url, http_client=client) as (reading, writing),
         ):
-            yield streams
+            yield MendedStream(reading, self._leave_out), writing
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
         """Keep the client open in one task, from start to end."""
@@ -412,6 +421,14 @@ class Connection:
             client.session.validate_tool_result = _believe  # type: ignore[method-assign]
             ready.set_result(client)
             await self._stop.wait()
+
+    def _leave_out(self, what: str) -> None:
+        self.run.tell(Notice(f"MCP server {self.address.label}: {self._scrubbed(what)}"))
+
+    @property
+    def instructions(self) -> str:
+        """What the server says about its tools."""
+        return (self._client.instructions or "") if self._client is not None else ""
 
     # -- messages ----------------------------------------------------------------------------------
 
