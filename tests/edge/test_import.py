@@ -132,14 +132,12 @@ def test_a_folder_that_is_named_is_made(tmp_path: Path, capsys: pytest.CaptureFi
     """With a slash at the end, or as the place for several files; in Python, too. As lmm export does."""
     for name in ("a.html", "b.html"):
         (tmp_path / name).write_text("<p>Text.")
-    (tmp_path / "s.jsonl").write_text('{"type": "user", "message": {"role": "user", "content": "Hi"}}\n')
-    one, two, talk = str(tmp_path / "a.html"), str(tmp_path / "b.html"), str(tmp_path / "s.jsonl")
+    one, two = str(tmp_path / "a.html"), str(tmp_path / "b.html")
     assert run_here(capsys, "import", one, "-o", f"{tmp_path}/new/deep/").code == 0
     assert run_here(capsys, "import", one, two, "-o", f"{tmp_path}/both").code == 0
-    assert run_here(capsys, "import", talk, "-o", f"{tmp_path}/talks/").code == 0
     assert import_file(one, f"{tmp_path}/python/").output == tmp_path / "python" / "a.md"
     made = {str(path.relative_to(tmp_path)) for path in tmp_path.rglob("*.*md")}
-    assert made == {"new/deep/a.md", "both/a.md", "both/b.md", "talks/s.chatmd", "python/a.md"}
+    assert made == {"new/deep/a.md", "both/a.md", "both/b.md", "python/a.md"}
     refused = run_here(capsys, "import", one, "-o", f"{tmp_path}/missing/x.md")
     assert (refused.code, "there is no such folder" in refused.err) == (2, True)
 

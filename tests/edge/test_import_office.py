@@ -1,18 +1,21 @@
-"""Importing sheets and slides that other programs wrote: values as they are shown, nothing lost in silence."""
+"""Importing sheets, slides and Word files of other programs: as they are shown, and no word lost in silence."""
 
 from __future__ import annotations
 
 import io
+import re
 import zipfile
 from datetime import date
 from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.import_documents import need_importer
+from edge.import_documents import need_importer, pandoc
+from edge.support import run_here
 
 from lmm.errors import FileReadError
 from lmm.importing.import_document import import_file
+from lmm.importing.word_count import count_words, words_of
 
 FILES = Path(__file__).parent.parent / "fixtures" / "import"
 
@@ -175,3 +178,107 @@ def test_slides_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     (tmp_path / "empty.pptx").write_bytes(made.getvalue())
     with pytest.raises(FileReadError, match="no text in these slides"):
         import_file(tmp_path / "empty.pptx")
+
+
+# -- Word files ------------------------------------------------------------------------------------------
+
+
+def _run(text: str, properties: str = "") -> str:
+    return f'<w:r><w:rPr>{properties}</w:rPr><w:t xml:space="preserve">{text}</w:t></w:r>'
+
+
+def _paragraph(*parts: str) -> str:
+    return f"<w:p>{''.join(parts)}</w:p>"
+
+
+def _word_file(path: Path, body: str, chunk: str = "") -> Path:
+    """A Word file with this body, and an embedded page."""
+    kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/aFChunk"
+    made = pandoc(b"x", "-f", "markdown", "-t", "docx")
+    with zipfile.ZipFile(io.BytesIO(made)) as old, zipfile.ZipFile(path, "w") as new:
+        for name in old.namelist():
+            text = old.read(name)
+            if name == "word/document.xml":
+                text = re.sub(rb"(?s)<w:body>.*</w:body>", lambda _: f"<w:body>{body}</w:body>".encode(), text)
+            if name == "word/_rels/document.xml.rels":
+                relation = f'<Relationship Id="rIdA" Type="{kind}" Target="chunk.html"/></Relationships>'
+                text = text.replace(b"</Relationships>", relation.encode())
+            new.writestr(name, text)
+        new.writestr("word/chunk.html", chunk)
+    return path
+
+
+def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
+    """Furigana, runs with a direction, custom XML, embedded pages; deleted rows and hidden text are not shown."""
+    need_importer()
+    ruby = f"<w:r><w:ruby><w:rt>{_run('かんじ')}</w:rt><w:rubyBase>{_run('漢字')}</w:rubyBase></w:ruby></w:r>"
+    rows = [("", "Head"), ("", "kept"), ('<w:trPr><w:del w:id="1" w:author="a"/></w:trPr>', "deleted")]
+    table = "".join(f"<w:tr>{marks}<w:tc>{_paragraph(_run(text))}</w:tc></w:tr>" for marks, text in rows)
+    body = [
+        _paragraph(_run("Before "), ruby, _run(" after")),
+        _paragraph(f'<w:bdo w:val="ltr">{_run("turned")}</w:bdo>'),
+        f'<w:customXml w:element="x">{_paragraph(_run("custom"))}</w:customXml>',
+        f"<w:tbl><w:tblGrid><w:gridCol/></w:tblGrid>{table}</w:tbl>",
+        _paragraph(_run("shown"), _run(" the answer key", "<w:vanish/>"), _run(" again", '<w:vanish w:val="0"/>')),
+        '<w:altChunk r:id="rIdA"/>',
+    ]
+    report = import_file(_word_file(tmp_path / "a.docx", "".join(body), "<p>Chunk</p><p>two"))
+    text = report.text.partition("---\n\n")[2]
+    assert text.split("\n\n") == [
+        "Before 漢字(かんじ) after", "turned", "custom", "|      |\n|------|\n| Head |\n| kept |", "shown again",
+        "Chunk", "two\n"]  # fmt: skip
+    assert report.notes == ("left out: hidden text (3 words: the answer key …)",)
+
+
+@pytest.mark.parametrize("name", ["boxes.docx", "fields.docx"])
+def test_text_boxes_and_fields_are_read(tmp_path: Path, name: str) -> None:
+    """The words of a paragraph to which a box is anchored stay, and so do numbers of captions."""
+    need_importer()
+    report = import_file(FILES / name, tmp_path / "a.md")
+    words = (
+        ["Para with box A.", "BOX-ALT important rule", "BOX-BARE drawing only", "BOX-VML old style", "BOX-GROUP two"]
+        if name == "boxes.docx"
+        else ["Figure 3: Phases of mitosis", "See Figure 3 and page 12.", "total 42, name Kim"]
+    )
+    assert all(f"{text}" in report.text for text in words)
+    assert report.text.count("BOX-ALT") == (name == "boxes.docx")
+    assert not any("not read" in note for note in report.notes)
+
+
+# -- no word is lost in silence ----------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("name", ["boxes.docx", "fields.docx", "slides.pptx", "marks.xlsx", "streamed.xlsx"])
+def test_words_that_are_missing_from_the_markdown_are_named(tmp_path: Path, name: str) -> None:
+    """Whatever paragraph, row or heading is taken out of the markdown: its words are counted and named."""
+    need_importer()
+    data = (FILES / name).read_bytes()
+    body = import_file(FILES / name, tmp_path / "a.md").text.partition("---\n\n")[2]
+    suffix = Path(name).suffix
+    assert count_words(data, suffix, body).not_read == 0
+    for line in body.splitlines():
+        rest = body.replace(line, "", 1)
+        lost = {word for word in words_of(line) if word.isalpha()} - {*words_of(rest), "slide", "true", "false", "eur"}
+        if lost and not (suffix != ".docx" and re.match(r"## |\|  ", line)):  # names of sheets, and data of charts
+            count = count_words(data, suffix, rest)
+            assert count.not_read >= len(lost), line
+            assert any(word in " ".join(count.notes) for word in lost), (line, count)
+
+
+def test_what_was_not_read_is_said_in_the_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """On the screen with its first words, and in the document, for whoever ingests it later."""
+    need_importer()
+    page = "<main><h1>Install</h1><p>Pick one.</p><p hidden>Use brew today.</p></main>"
+    (tmp_path / "a.html").write_text(page)
+    ran = run_here(capsys, "import", str(tmp_path / "a.html"))
+    assert ran.code == 0
+    assert "a.md: not read: 3 words in the page: use brew today" in ran.out
+    assert "~~import: 3 of 6 words were not read\n" in (tmp_path / "a.md").read_text()
+
+
+def test_ingest_repeats_what_was_not_read(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Whoever ingests a document learns that its import lost words."""
+    (tmp_path / "a.md").write_text("---\ntitle: A\n~~import: 3 of 6 words were not read\n---\n\n# A\n\nText of it.\n")
+    ran = run_here(capsys, "ingest", str(tmp_path / "a.md"))
+    assert ran.code == 0
+    assert "a.md:1: when it was imported, 3 of 6 words were not read; compare it with its source" in ran.out + ran.err

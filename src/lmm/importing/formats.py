@@ -27,12 +27,16 @@ class Format:
     most: int = 200_000_000  # bytes
 
 
+COUNT_KEY = "~~import"
+"""The key in the header of an imported document that says how many words of its source were not read."""
+
 _OFFICE = "application/vnd.openxmlformats-officedocument."
 _PACKAGE = "lmm.importing.read_"
 _ROWS = {
     ".pdf": Format("PDF", "with text in it, not only pictures of it", "html", "a PDF file", ("application/pdf",),
                    module=f"{_PACKAGE}pdf", needs=("pypdfium2",), most=1_000_000_000),
-    ".docx": Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}wordprocessingml.document",)),
+    ".docx": Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}wordprocessingml.document",),
+                    needs=("lxml", "selectolax")),
     ".pptx": Format("PowerPoint", "slides as sections, with their notes", "html", "a PowerPoint file",
                     (f"{_OFFICE}presentationml.presentation",), module=f"{_PACKAGE}pptx", needs=("pptx",)),
     ".xlsx .xlsm": Format("Excel", "each sheet as a section, its values as shown", "", "an Excel file",

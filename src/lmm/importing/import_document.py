@@ -25,10 +25,11 @@ from lmm.disk.files import check_writable, shown, title_of
 from lmm.disk.folder import Folder, check_named
 from lmm.disk.watching import signature
 from lmm.errors import ConfigError, FileReadError, FileWriteError, LmmError
-from lmm.importing.formats import Format, format_of
+from lmm.importing.formats import COUNT_KEY, Format, format_of, suffix_of
 from lmm.importing.imported import Context, Imported, compose, image_name, with_true_pictures
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import find_pandoc
+from lmm.importing.word_count import count_words
 from lmm.markdown.inline import SCHEME
 from lmm.markdown.spans import spans
 
@@ -255,7 +256,8 @@ def read_task() -> int:
     try:
         data = Path(task["path"]).read_bytes()
         read = importlib.import_module(task["module"]).read
-        result = with_true_pictures(read(data, Context(**task["context"])))
+        context = Context(**task["context"])
+        result = _with_count(with_true_pictures(read(data, context)), data, context.name)
     except LmmError as error:
         result = error.message, error.hint
     except OSError as error:
@@ -265,6 +267,19 @@ def read_task() -> int:
         result = "reading it takes too much memory", hint
     Path(task["folder"], RESULT).write_bytes(msgspec.msgpack.encode(result))
     return int(isinstance(result, tuple))
+
+
+def _with_count(document: Imported, data: bytes, name: str) -> Imported:
+    """Compare the words of the file with those of the document, and add what was not read to its notes and header."""
+    written = "\n".join([document.body, document.title, *map(str, document.values.values())])
+    try:
+        count = count_words(data, suffix_of(name), written)
+    except (LmmError, RecursionError) as error:
+        return replace(document, notes=(*document.notes, f"its words were not counted: {error}"))
+    if not count.not_read:
+        return document
+    values = {**document.values, COUNT_KEY: f"{count.not_read:,} of {count.words:,} words were not read"}
+    return replace(document, notes=(*document.notes, *count.notes), values=values)
 
 
 def _limit_memory(limit: int) -> None:

@@ -29,6 +29,7 @@ from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
 from lmm.importing.word_styles import known_styles
+from lmm.importing.word_wrappers import open_wrappers
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
@@ -147,7 +148,9 @@ def read(data: bytes, context: Context) -> Imported:
             if context.reader == "epub":
                 more["LMM_BOOK"], pages = _checked_book(archive)
             elif context.reader == "docx":
-                changed, styles = known_styles(archive, context.styles)
+                opened, left_out = open_wrappers(archive)
+                renamed, plain_styles = known_styles(archive, context.styles)
+                changed, styles = opened | renamed, plain_styles + left_out
             data = archive.bounded(pages, changed)
             values = _properties(archive)
     else:

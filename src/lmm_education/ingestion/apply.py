@@ -20,6 +20,7 @@ from lmm.config import ANNOTATIONS
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
+from lmm.importing.formats import COUNT_KEY
 from lmm.markdown import without
 from lmm.markdown.parse_markdown import header_values
 from lmm.markdown.sentences import LETTERS
@@ -598,6 +599,8 @@ def _warnings(document: DocumentFile, text: str, types: Collection[str]) -> list
         found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
     if language is not None and not (isinstance(language, str) and is_stemmed(language)):
         found.append(f"{path}:1: 'lang: {language}' is not a known language; words are treated as they are written")
+    if not_read := header.get(COUNT_KEY):
+        found.append(f"{path}:1: when it was imported, {not_read}; compare it with its source")
     return found
 
 

@@ -1,0 +1,301 @@
+"""Counting the words of a file and of the markdown made from it, so that no import loses words in silence.
+
+The words of the file are taken from the package's XML, the page's HTML or PDFium's text, not through the reader of the
+format. Both sides are compared as multisets: order and markup do not matter.
+"""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections import Counter
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass
+from html.parser import HTMLParser
+from xml.etree.ElementTree import Element
+
+from lmm.importing.archive import Archive, local
+from lmm.importing.html_page import decode_html
+from lmm.importing.markdown_text import plain
+
+_WORD = re.compile(r"[^\W_]+")
+_CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
+_MARKS = str.maketrans({"*": None, "^": None, "~": None, "\\": None, "`": None, "\xad": None, "_": " "})
+_SHARE = 0.02  # words of a text format that may be markup
+
+
+@dataclass(frozen=True, slots=True)
+class Part:
+    """A part of a file: what it is (``text box``, ``slide 3``), and its text."""
+
+    place: str
+    text: str
+
+
+@dataclass(frozen=True, slots=True)
+class WordCount:
+    """The number of words of a file, and a note for each place of which words were not read."""
+
+    words: int
+    not_read: int = 0
+    notes: tuple[str, ...] = ()
+
+
+def count_words(data: bytes, suffix: str, markdown: str) -> WordCount:
+    """Compare the words of a file, given its suffix, with those of the markdown made from it.
+
+    >>> count_words(b"<p>One two</p><aside>three</aside>", ".html", "One")
+    WordCount(words=2, not_read=1, notes=('not read: 1 word in the page: two',))
+    """
+    read = _PARTS.get(suffix)
+    parts = [(part, Counter(words_of(part.text))) for part in read(data)] if read is not None else []
+    total = sum((words for _, words in parts), Counter[str]())
+    missing = total - Counter(words_of(markdown.translate(_MARKS)))
+    if suffix in _TEXTS and missing.total() <= _SHARE * total.total():
+        missing.clear()
+    number, places = missing.total(), dict[str, list[str]]()
+    # Parts that are missing as a whole come first: a common word may be missing elsewhere.
+    for part, words in sorted(parts, key=lambda each: -(each[1] & missing).total() / (each[1].total() or 1)):
+        if lost := words & missing:
+            missing -= lost
+            places.setdefault(part.place, []).extend(lost.elements())
+    return WordCount(total.total(), number, tuple(_note(place, lost) for place, lost in places.items()))
+
+
+def words_of(text: str) -> Iterator[str]:
+    """Iterate over the words of a text, without case and compatibility forms; each letter of Chinese and Japanese.
+
+    >>> list(words_of("The ﬁrst-born, 3.5 mg 漢字"))
+    ['the', 'first', 'born', '3', '5', 'mg', '漢', '字']
+    """
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", plain(text)).casefold()):
+        yield from _CJK.findall(match[0])
+
+
+def _note(place: str, words: list[str]) -> str:
+    count = f"{len(words):,} word{'s' * (len(words) > 1)}"
+    return f"not read: {count} in {place}: {' '.join(words[:8])}{' …' * (len(words) > 8)}"
+
+
+# -- Office packages -------------------------------------------------------------------------------------
+
+
+def _word(data: bytes) -> Iterator[Part]:
+    """Iterate over the paragraphs of a Word file, without what is hidden or deleted."""
+    with Archive(data, kind="Word") as archive:
+        for name in sorted(archive.names):
+            if re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
+                note = "a footnote" if "notes" in name else "the text"
+                yield from _paragraphs(archive.xml(name), note, ("p",), ("t", "tab", "br"), _WORD_PLACES, _is_unseen)
+            elif re.fullmatch(r"word/diagrams/data\d*\.xml", name):
+                yield from _paragraphs(archive.xml(name), "a diagram", ("pt",), ("t",), {})
+
+
+_WORD_PLACES = {"txbxContent": "a text box", "tbl": "a table", "fldSimple": "a field", "ruby": "furigana"}
+
+
+def _is_unseen(node: Element) -> bool:
+    children = {
+        local(child.tag) for properties in node if local(properties.tag) in ("rPr", "trPr") for child in properties
+    }
+    is_hidden = local(node.tag) in ("r", "tr") and bool(children & {"vanish", "del"})
+    return is_hidden or local(node.tag) in ("Fallback", "moveFrom", "oMath", "del", "instrText")
+
+
+def _slides(data: bytes) -> Iterator[Part]:
+    """Iterate over the paragraphs of visible slides and their notes."""
+    with Archive(data, kind="PowerPoint") as archive:
+        numbers = {
+            name: int(match[1])
+            for name in archive.names
+            if (match := re.fullmatch(r"ppt/slides/slide(\d+)\.xml", name))
+        }
+        for name, number in sorted(numbers.items(), key=lambda item: item[1]):
+            root, place = archive.xml(name), f"slide{number}.xml"
+            if root.get("show") == "0":
+                continue
+            yield from _paragraphs(root, place, ("p",), ("t", "br"), {}, _is_on_all_slides)
+            file = name.rpartition("/")[2]
+            relations = archive.xml(rels) if (rels := f"ppt/slides/_rels/{file}.rels") in archive.names else ()
+            for target in (f"ppt/{node.get('Target', '').removeprefix('../')}" for node in relations):
+                if target in archive.names and (match := _BESIDE.match(target)):
+                    parts, texts = ("pt",), ("t", "v") if match[1] == "charts" else ("t",)
+                    parts = ("p",) if match[1] == "notesSlides" else parts
+                    yield from _paragraphs(archive.xml(target), place, parts, texts, {}, _is_on_all_slides)
+
+
+_BESIDE = re.compile(r"ppt/(notesSlides|diagrams(?=/data)|charts(?=/chart))/")
+
+
+def _is_on_all_slides(node: Element) -> bool:
+    kinds = [each.get("type") for each in node.iter() if local(each.tag) == "ph"] if local(node.tag) == "sp" else []
+    is_number = local(node.tag) in ("numRef", "numLit", "xVal", "yVal")  # written with other digits
+    return bool({"dt", "ftr", "hdr", "sldNum"} & {*kinds}) or is_number or local(node.tag) in ("Fallback", "oMath")
+
+
+def _sheets(data: bytes) -> Iterator[Part]:
+    """Iterate over the texts in visible sheets; numbers are not compared, since they are written as shown."""
+    with Archive(data, kind="Excel") as archive:
+        book = archive.xml("xl/workbook.xml")
+        relations = {node.get("Id"): node.get("Target", "") for node in archive.xml("xl/_rels/workbook.xml.rels")}
+        strings = list[str]()
+        if "xl/sharedStrings.xml" in archive.names:
+            strings = ["".join(t.text or "" for t in item.iter() if local(t.tag) == "t")
+                       for item in archive.xml("xl/sharedStrings.xml")]  # fmt: skip
+        for sheet in (node for node in book.iter() if local(node.tag) == "sheet"):
+            id = next((value for key, value in sheet.items() if local(key) == "id"), "")
+            name = "xl/" + relations.get(id, "").lstrip("/").removeprefix("xl/")
+            if sheet.get("state", "visible") == "visible" and name in archive.names:
+                for text in _cells(archive.xml(name), strings):
+                    yield Part(f"the sheet {sheet.get('name', '')}", text)
+
+
+def _cells(sheet: Element, strings: list[str]) -> Iterator[str]:
+    nodes = list(sheet.iter())
+    columns = [node for node in nodes if local(node.tag) == "col" and node.get("hidden") in ("1", "true")]
+    hidden = {column for node in columns for column in range(int(node.get("min", 1)), int(node.get("max", 1)) + 1)}
+    for row in (node for node in nodes if local(node.tag) == "row" and node.get("hidden") not in ("1", "true")):
+        for cell in row:
+            texts = [node.text or "" for node in cell.iter() if local(node.tag) in ("v", "t")]
+            kind, letters = cell.get("t"), re.sub(r"\d", "", cell.get("r", ""))
+            if _column(letters) not in hidden and texts and kind in ("s", "inlineStr", "str", "e"):
+                yield strings[int(texts[0])] if kind == "s" and int(texts[0]) < len(strings) else " ".join(texts)
+
+
+def _column(letters: str) -> int:
+    number = 0
+    for letter in letters.upper():
+        number = number * 26 + ord(letter) - 64
+    return number
+
+
+def _open_document(data: bytes) -> Iterator[Part]:
+    with Archive(data, kind="OpenDocument") as archive:
+        unseen = ("tracked-changes", "annotation", "math")
+        places = {"text-box": "a text box", "table": "a table", "note": "a footnote"}
+        yield from _paragraphs(archive.xml("content.xml"), "the text", ("p", "h"), (), places,
+                               lambda node: local(node.tag) in unseen)  # fmt: skip
+
+
+def _paragraphs(
+    root: Element,
+    place: str,
+    paragraphs: tuple[str, ...],
+    texts: tuple[str, ...],
+    places: dict[str, str],
+    is_unseen: Callable[[Element], bool] = lambda node: False,
+) -> Iterator[Part]:
+    """Iterate over the paragraphs below an element, each with its place; `texts` are the elements with text, by default
+    all of them."""
+    found: list[Part] = []
+
+    def walk(node: Element, place: str, into: list[str]) -> None:
+        name = local(node.tag)
+        if is_unseen(node):
+            return
+        place = places.get(name, place)
+        if name in paragraphs or name in places:
+            into = []
+        if not texts or name in texts:
+            into.append((node.text or "") if name not in ("br", "tab") else " ")
+        for child in node:
+            walk(child, place, into)
+            if not texts:
+                into.append(child.tail or "")
+        if (name in paragraphs or name in places) and into:
+            found.append(Part(place, "".join(into)))
+
+    walk(root, place, [])
+    return iter(found)
+
+
+# -- pages -----------------------------------------------------------------------------------------------
+
+
+class _PageText(HTMLParser):
+    """Collects the text of a page; what stands around the main part is not counted."""
+
+    AROUND = ("head", "title", "script", "style", "template", "noscript", "nav", "header", "footer", "aside", "form",
+              "svg", "math", "button", "select", "iframe")  # fmt: skip
+    INLINE = ("a", "b", "i", "em", "strong", "span", "sub", "sup", "code", "u", "s", "small", "mark", "abbr", "cite",
+              "q", "kbd", "samp", "var", "ins", "del", "font", "tt", "wbr", "bdi", "bdo", "ruby", "rb")  # fmt: skip
+
+    def __init__(self) -> None:
+        super().__init__()
+        self.texts: list[str] = []
+        self._around: list[str] = []
+
+    def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
+        if tag in self.AROUND:
+            self._around.append(tag)
+        self._divide(tag)
+
+    def handle_endtag(self, tag: str) -> None:
+        if tag in self._around:
+            while self._around.pop() != tag:
+                pass
+        self._divide(tag)
+
+    def _divide(self, tag: str) -> None:
+        if tag not in self.INLINE:
+            self.texts.append("\n")
+
+    def handle_data(self, data: str) -> None:
+        if not self._around:
+            self.texts.append(data)
+
+
+def _page(data: bytes) -> Iterator[Part]:
+    page = _PageText()
+    page.feed(decode_html(data))
+    page.close()
+    yield from (Part("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
+
+
+def _book(data: bytes) -> Iterator[Part]:
+    with Archive(data, kind="EPUB") as archive:
+        for name in sorted(archive.names):
+            if name.endswith((".xhtml", ".html", ".htm")) and b'epub:type="toc"' not in archive.read(name):
+                yield from (Part(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
+
+
+# -- texts with markup -----------------------------------------------------------------------------------
+
+
+_TEX_MARKUP = re.compile(
+    r"""(?<!\\)%.*|\$\$?[^$]*\$\$?
+    |\\(?:begin|end|label|ref|cite\w*|includegraphics|note|usepackage)\*?(?:\[[^\]]*\]|<[^>]*>)*\{[^}]*\}
+    |\\[A-Za-z]+\*?(?:\[[^\]]*\]|<[^>]*>)*|\\.|<[\d,-]*>""",
+    re.VERBOSE,
+)
+
+
+def _tex(data: bytes) -> Iterator[Part]:
+    text = data.decode("utf-8", "replace")
+    text = text.partition(r"\begin{document}")[2] or text
+    yield from (Part("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
+
+
+def _markup(data: bytes) -> Iterator[Part]:
+    """Iterate over the lines of Org and reStructuredText that are no directives, fields or targets."""
+    for line in data.decode("utf-8", "replace").splitlines():
+        if not re.match(r"\s*(?:\.\. |:[\w -]+:|#\+|\*{3,}$|[-=~^\"#*+.]{3,}$)", line):
+            yield Part("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
+
+
+_PARTS: dict[str, Callable[[bytes], Iterator[Part]]] = {
+    ".docx": _word,
+    ".pptx": _slides,
+    ".xlsx": _sheets,
+    ".xlsm": _sheets,
+    ".odt": _open_document,
+    ".html": _page,
+    ".htm": _page,
+    ".xhtml": _page,
+    ".epub": _book,
+    ".tex": _tex,
+    ".latex": _tex,
+    ".org": _markup,
+    ".rst": _markup,
+}
+_TEXTS = (".tex", ".latex", ".org", ".rst")
