@@ -1,7 +1,7 @@
-// Starts `lmm lsp`, and adds what the protocol lacks: folding, undoing a reply in one step, asking for search words.
+// Starts `lmm lsp`, and adds what the protocol lacks: asking for search words.
 import { spawn } from "node:child_process";
 import * as vscode from "vscode";
-import { LanguageClient, type ApplyWorkspaceEditParams, type ApplyWorkspaceEditRequest, type TextDocumentEdit, type TextEdit } from "vscode-languageclient/node";
+import { LanguageClient } from "vscode-languageclient/node";
 
 const LANGUAGES = ["markdown", "rmd", "quarto", "chatmd"];
 const INSTALL = "pip install 'lmmarkdown[editor]'";
@@ -17,7 +17,6 @@ interface Hit {
 
 export function activate(context: vscode.ExtensionContext): void {
   const register = (name: string, act: (...words: never[]) => unknown) => context.subscriptions.push(vscode.commands.registerCommand(name, act));
-  register("lmm.fold", fold);
   register("lmmarkdown.askAll", () => execute("lmm.ask", 0));
   register("lmmarkdown.takeBack", () => execute("lmm.undo"));
   register("lmmarkdown.searchCourse", searchCourse);
@@ -32,8 +31,6 @@ async function start(): Promise<void> {
   }
   client = new LanguageClient("lmm", "LM Markdown", { command, args: ["lsp"] }, {
     documentSelector: LANGUAGES.map((language) => ({ language })),
-    initializationOptions: { stream: setting<boolean>("stream"), fold: true },
-    middleware: { workspace: { handleApplyEdit: applyEdit } },
   });
   await client.start();
 }
@@ -67,30 +64,6 @@ async function offerToInstall(command: string, reason: string): Promise<void> {
   }
 }
 
-// A reply arrives in pieces, each a change: without undo stops between them, one undo reverts all of them.
-const streaming = new Map<string, number>();
-
-async function applyEdit(params: ApplyWorkspaceEditParams, next: ApplyWorkspaceEditRequest.HandlerSignature) {
-  const [change, more] = (params.edit.documentChanges ?? []) as TextDocumentEdit[];
-  const editor = change && vscode.window.visibleTextEditors.find((one) => one.document.uri.toString() === vscode.Uri.parse(change.textDocument.uri).toString());
-  if (!client || !editor || more || !["lmm: reply", "lmm: run"].includes(params.label ?? "")) {
-    return next(params, new vscode.CancellationTokenSource().token);
-  }
-  const uri = change.textDocument.uri;
-  if (change.textDocument.version !== null && change.textDocument.version !== editor.document.version) {
-    return { applied: false };
-  }
-  const follows = streaming.get(uri) === editor.document.version;
-  const { asRange } = client.protocol2CodeConverter;
-  const applied = await editor.edit((builder) => {
-    for (const { range, newText } of change.edits as TextEdit[]) {
-      builder.replace(asRange(range), newText);
-    }
-  }, { undoStopBefore: !follows, undoStopAfter: false });
-  streaming.set(uri, editor.document.version);
-  return { applied };
-}
-
 function active(): vscode.TextEditor | undefined {
   return vscode.window.activeTextEditor;
 }
@@ -100,10 +73,6 @@ async function execute<T>(command: string, ...more: unknown[]): Promise<T | unde
   if (editor && client) {
     return vscode.commands.executeCommand<T>(command, editor.document.uri.toString(), ...more);
   }
-}
-
-async function fold(_uri: string, line: number): Promise<void> {
-  await vscode.commands.executeCommand("editor.fold", { selectionLines: [line - 1] });
 }
 
 async function searchCourse(): Promise<void> {

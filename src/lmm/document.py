@@ -25,6 +25,7 @@ from lmm.errors import DocumentError, Failure, FileWriteError, Finding, LmmError
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, tree_to_blocks
 from lmm.messages import Failed, Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
@@ -41,9 +42,10 @@ from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_conflicts, check_readable, complete_header
 from lmm.notebook.mentions import load_mentions, no_mentions
+from lmm.notebook.patches import changes_between
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
 from lmm.notebook.staleness import State, without_generated
-from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, Rewrite, work
+from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, work
 from lmm.prompts.templates import load_prompts
 from lmm.terminal import word_diff
 
@@ -221,8 +223,9 @@ class Document:
         if self._tree is not None:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
-                self._remember(Rewrite(self._parsed.text, text))
-                self._parsed = replace(self._parsed, text=text)
+                changed = replace(self._parsed, text=text)
+                self._changes += changes_between(self._parsed.blocks, changed.blocks)
+                self._parsed = changed
         return self._parsed
 
     @property
@@ -290,14 +293,13 @@ class Document:
 
     @background
     async def aanswer(
-        self, *, at: int | None = None, since: str | None = None, stale: bool = False, **asking: Unpack[ModelOptions]
+        self, *, at: int | None = None, stale: bool = False, **asking: Unpack[ModelOptions]
     ) -> Report[AnsweredPrompt]:
         """Answer pending prompts: all, or those of the metadata block that covers the line `at`.
 
         A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
 
         Args:
-            since: an earlier text of the document: answered prompts that the author has changed since are asked again.
             stale: also ask again the prompts whose text has changed since the answer.
             asking: see `ModelOptions`. With `again` and `at`, the last answered prompt of that block is also asked
                 again; the old reply stays above the new one.
@@ -307,14 +309,14 @@ class Document:
             DocumentError: the file can no longer be read, or could not be written.
         """
         async with self._locked():
-            wanted = any(waiting_texts(self.blocks)) or at is not None or since is not None or stale
+            wanted = any(waiting_texts(self.blocks)) or at is not None or stale
             if self._file is not None and wanted:
                 files.check_writable(self._file.path)
             client = self._client("major", **asking)
             if not wanted:
                 return Report(model=client.name, hints=client.settings.hints)
             again = asking.get("again", False)
-            planner = self._planner(client.settings, at, again=again, since=since, stale=stale)
+            planner = self._planner(client.settings, at, again=again, stale=stale)
             client.open()
             return await self._work(planner, client)
 
@@ -412,16 +414,14 @@ class Document:
 
     extract = blocking(aextract)
 
-    def _planner(
-        self, settings: Settings, at: int | None, *, again: bool, stale: bool, since: str | None = None
-    ) -> AnswerPlanner:
+    def _planner(self, settings: Settings, at: int | None, *, again: bool, stale: bool) -> AnswerPlanner:
         prompts, mentions = load_prompts(settings.prompts.folder), partial(load_mentions, self.path)
-        return AnswerPlanner(prompts, at, again=again, since=since, stale=stale, load_mentions=mentions)
+        return AnswerPlanner(prompts, at, again=again, stale=stale, load_mentions=mentions)
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         text, report, change = await work(self._version, planner, client)
-        if report.changed:
-            self._become(text, change)
+        if self._take(text):
+            self._changes.append(change)
         if report.usage.requests and not client.estimate:
             journal.forget_old()
         return report
@@ -461,9 +461,9 @@ class Document:
         """Correct misspelt prompts, and values in which knitr would run code; return how many."""
         _, count = without_running_code(self.blocks)
         self._do(lambda blocks: without_running_code(blocks)[0])
-        text, mended = with_fixes(self.text, find_problems(self.blocks))
+        _, mended = with_fixes(self.text, find_problems(self.blocks))
         self._fixed |= mended > 0
-        self._become(text)
+        self._do(lambda blocks: parse_markdown_text(with_fixes(serialize(blocks), find_problems(blocks))[0]))
         return count + mended
 
     def accept(
@@ -502,16 +502,19 @@ class Document:
         check_conflicts(self.text, self._parsed.file)
         sign = self._signature if verdict == "accept" else None
         if hunk is not None:
-            blocks = pending_edits.resolve_hunk(self.blocks, verdict, hunk, line=line, force=force, sign=sign)
-            return int(self._become(serialize(blocks)))
-        blocks, edits, refused = pending_edits.resolve(
-            self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign
-        )
+            chosen = pending_edits.hunk_at(self.blocks, hunk, line)
+            return int(self._do(lambda blocks: pending_edits.resolve_hunk(blocks, verdict, chosen, force, sign)))
+        _, edits, refused = pending_edits.resolve(self.blocks, verdict, line=line, force=force, sign=sign)
         for edit in edits if verdict == "accept" else ():
             for note in edit.notices:
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
+        ids = [edit.id for edit in edits]
         if edits:
-            self._become(serialize(blocks))
+            self._do(
+                lambda blocks: pending_edits.resolve(
+                    blocks, verdict, ids=ids, force=force, with_metadata=metadata, sign=sign
+                )[0]
+            )
         if refused:
             raise pending_edits.edit_error(refused, len(edits))
         return len(edits)
@@ -550,14 +553,13 @@ class Document:
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
-        return self._become(serialize(change(self.blocks)), lambda version: ChangedDocument(change(version.blocks)))
+        return self._become(lambda version: ChangedDocument(change(version.blocks)))
 
-    def _become(self, text: str, change: Change | None = None) -> bool:
-        """Replace the text and remember the change that led to it; return whether the text differs."""
-        before = self.text
-        if taken := self._take(text):
-            self._remember(change or Rewrite(before, text))
-        return taken
+    def _become(self, change: Change) -> bool:
+        """Make a change and remember it; return whether the text differs."""
+        made = self._take(serialize(change(self._version).blocks))
+        self._changes += [change] if made else []
+        return made
 
     def _take(self, text: str) -> bool:
         """Replace the text, and end the tree of the old one if the text differs; return whether it does."""
@@ -568,14 +570,6 @@ class Document:
             self._tree = None
         self._parsed = replace(self._parsed, text=text)
         return True
-
-    def _remember(self, change: Change) -> None:
-        """Remember a change, to apply it again later; consecutive rewrites are merged."""
-        last = self._changes[-1] if self._changes else None
-        if isinstance(last, Rewrite) and isinstance(change, Rewrite):
-            self._changes[-1] = Rewrite(last.before, change.after)
-        else:
-            self._changes.append(change)
 
     def _rebase(self, theirs: str) -> tuple[str, tuple[Failure, ...]]:
         """Apply the changes since the file was read to another text; return the result and what could not be applied.

@@ -10,12 +10,10 @@ from __future__ import annotations
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass, field, replace
 from functools import cached_property
-from pathlib import Path
 from typing import Any, Generic, Protocol, TypeVar
 
 from lmm.config import Settings
-from lmm.disk.diff import Conflict, three_way
-from lmm.errors import Changed, Failure, LmmError, PartlyFailed
+from lmm.errors import Failure, LmmError, PartlyFailed
 from lmm.markdown.blocks import Block, HeaderBlock, serialize
 from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree
@@ -134,26 +132,6 @@ class Planner(Protocol[P, R]):
 
 Change = Callable[[ParsedDocument], ChangedDocument]
 """A pure function that applies a change to a document, also to a version that its author has changed since."""
-
-
-@dataclass(frozen=True, slots=True)
-class Rewrite:
-    """A change of which only the texts before and after are known; it is merged line by line."""
-
-    before: str
-    after: str
-
-    def __call__(self, version: ParsedDocument) -> ChangedDocument:
-        """Apply the changed lines to another version.
-
-        Raises:
-            Changed: its author has changed the same lines.
-        """
-        try:
-            text = three_way(self.before, self.after, version.text)
-        except Conflict as conflict:
-            raise Changed(version.text.encode(), Path(version.file), line=conflict.line) from None
-        return ChangedDocument(parse_markdown_text(text))
 
 
 async def work(document: ParsedDocument, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:

@@ -19,7 +19,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
 from lmm.models.port import ChatModel
 from lmm.notebook.answers import AnsweredPrompt
-from lmm.notebook.chat_log import changed_prompts, waiting_texts
+from lmm.notebook.chat_log import waiting_texts
 from lmm.notebook.problems import unasked_prompts
 from lmm.pipeline import Report
 from lmm.terminal import count
@@ -66,8 +66,8 @@ async def awatch_documents(
 ) -> WatchReport:
     """Answer prompts in files, and in the documents of folders, now and after every save; until Ctrl-C or `stop`.
 
-    Failed prompts are tried again when the document is saved again; an answered prompt that its author changes is asked
-    again. At the end, running calls are cancelled and replies that have arrived are saved.
+    Failed prompts are tried again when the document is saved again. At the end, running calls are cancelled and replies
+    that have arrived are saved.
 
     Args:
         quiet: seconds since a document last changed: many editors save while their author still types. A prompt that
@@ -82,21 +82,21 @@ async def awatch_documents(
     for error in await asyncio.to_thread(roots.left_out):
         listener(Failed(error), Place(error.where))
 
-    async def scan(path: Path, since: str, told: Listener) -> Scanned:
-        document = Document.open(path, config=config, listener=told)
-        report = await document.aanswer(model=model, since=since)
+    async def scan(path: Path, heard: Listener) -> Scanned:
+        document = Document.open(path, config=config, listener=heard)
+        report = await document.aanswer(model=model)
         saved = await document.asave(settle=max(SETTLE, quiet))
         return Scanned(report + Report(failures=saved.failures), saved.text, saved.rebased)
 
     watcher = Watcher(roots, scan, quiet, listener)
-    told = "no file notifications ({}); checking the files repeatedly"
-    source = changes(roots, poll=poll, on_poll=lambda reason: listener(Notice(told.format(reason)), Place()))
+    polling = "no file notifications ({}); checking the files repeatedly"
+    source = changes(roots, poll=poll, on_poll=lambda reason: listener(Notice(polling.format(reason)), Place()))
     async with contextlib.aclosing(source):
         return await watcher.run(source, stop)
 
 
 watch_documents = blocking(awatch_documents)
-Scan = Callable[[Path, str, Listener], Awaitable[Scanned]]
+Scan = Callable[[Path, Listener], Awaitable[Scanned]]
 
 
 @dataclass(slots=True)
@@ -190,22 +190,21 @@ class Watcher:
     async def _scan(self, document: _Document) -> Scanned | None:
         path, scanned = document.path, Scanned(None)
         try:
-            since, text = document.text, read_document(path)
-            document.text = text
-            blocks, before = parse_markdown_text(text), parse_markdown_text(since)
+            before, text = parse_markdown_text(document.text), read_document(path)
+            document.text, blocks = text, parse_markdown_text(text)
             known = {(problem.message, problem.hint) for problem in unasked_prompts(before)}
             for one in unasked_prompts(blocks):  # each is reported once
                 if (one.message, one.hint) not in known:
                     error = LmmError(one.message, hint=one.hint)
                     self.listener(Failed(error), Place(str(path), one.line, one.column))
-            if any(waiting_texts(blocks)) or any(changed_prompts(before, blocks)):
+            if any(waiting_texts(blocks)):
                 async with self.limit:
-                    scanned = await self.scan(path, since, self._heard)
+                    scanned = await self.scan(path, self._heard)
                 document.text = scanned.text or text
         except (LmmError, OSError) as failed:
             if signature(path) is not None:  # else it is gone, which `_attend` handles
-                told = failed if isinstance(failed, LmmError) else LmmError(str(failed))
-                self.listener(Failed(told), Place(str(path)))
+                error = failed if isinstance(failed, LmmError) else LmmError(str(failed))
+                self.listener(Failed(error), Place(str(path)))
             return None
         report = scanned.report or Report()
         document.failed = sum(not failure.unsaved for failure in report.failures)

@@ -16,14 +16,13 @@ from chatmd.language.nodes import Element, walk
 from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
 from chatmd.runtime.events import RunResult
+from chatmd.runtime.transcript_file import without_blank_turn
 from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.errors import Changed, Failure, LmmError
-from lmm.markdown.blocks import serialize
-from lmm.pipeline import ParsedDocument, Rewrite
 from lmm.providers import PROVIDERS
-from lmm_editor.notebook import PAUSE, WorkProgress, files_beside, lens, shown_on_hover
+from lmm_editor.notebook import WorkProgress, files_beside, lens, shown_on_hover
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
@@ -116,56 +115,53 @@ def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
 
 
 async def run(opened: OpenDocument) -> None:
-    """Run the chat in the buffer; the transcript is written there as it grows.
+    """Run the chat in the buffer; each finished element of the transcript is written there.
 
     Raises:
         LmmError: it has errors, its tools were not approved, or its model did not answer. The transcript so far stays.
+        Changed: its author changed the end of the transcript; the run is cancelled.
     """
-    loop, text = asyncio.get_running_loop(), opened.buffer.text
-    folder = opened.path.parent if opened.path else Path()
-    chat = await asyncio.to_thread(Chat.from_text, text, folder=folder)
+    loop, folder = asyncio.get_running_loop(), opened.path.parent if opened.path else Path()
+    chat = await asyncio.to_thread(Chat.from_text, opened.buffer.text, folder=folder)
+    before, elements, shown = chat.text, list[str](), ""
 
     def confirm(question: str) -> bool:
         asked = asyncio.run_coroutine_threadsafe(opened.server.choose(question, "Agree", "Do not agree"), loop)
         return asked.result() == "Agree"
 
     def written(author: str) -> tuple[str, tuple[Failure, ...]]:
-        now = _with_transcript(author, text, chat.transcript)
-        return now.removesuffix("\n") + "\n", ()  # some editors end the last line themselves
+        """Put our elements after those that are there; the first after the text that was sent, else at the end."""
+        said = "".join(elements)
+        if shown and author.count(shown) != 1:
+            raise Changed(author.encode(), opened.path or Path(opened.uri))
+        above = author.partition(shown)[0] if shown else before if author.startswith(before) else author
+        below = author[len(above) + len(shown) :]
+        turn = chat.transcript[len(before) + len(said) :]
+        return f"{above}{said}{below if below.strip() else turn}".removesuffix("\n") + "\n", ()
 
     async def watch() -> RunResult | None:
+        nonlocal shown
+        result = None
         async with aclosing(chat.stream(confirm=confirm)) as events:
             async for event, _ in events:
-                if isinstance(event, RunResult):
-                    return event
-        return None
+                result = event if isinstance(event, RunResult) else result
+                said = without_blank_turn(chat.transcript)
+                if added := said[len(before) + sum(map(len, elements)) :]:
+                    elements.append(added)
+                if added or (result and elements):
+                    await opened.put(written, "lmm: run")
+                    shown = "".join(elements)
+        return result
 
     running = asyncio.create_task(watch())
     opened.cancels[0] = chat.cancel
     async with WorkProgress(opened, "Running", running) as progress:
         try:
-            with opened.overlay(chat.cancel) as overlay:
-                opened.overlays[0] = overlay
-                while not running.done():
-                    await asyncio.wait((running,), timeout=PAUSE)
-                    if opened.server.streams and opened.follows(overlay):
-                        await opened.show(written(overlay.author)[0], overlay, "lmm: run")
-                if opened.follows(overlay):
-                    await opened.settle(written, overlay, "lmm: run")
+            await asyncio.wait((running,))
         finally:
             running.cancel()
         result = None if running.cancelled() else running.result()
         progress.end = terminal.usage_text(result.usage) if result and not result.cancelled else "stopped"
-
-
-def _with_transcript(author: str, before: str, now: str) -> str:
-    """Merge additions to the transcript into the author's text: in their place, else at the end."""
-    if author == before:
-        return now
-    try:
-        return serialize(Rewrite(before, now)(ParsedDocument(author)).blocks)
-    except Changed:
-        return author + now[len(before) :] if now.startswith(before) else now
 
 
 def place_to_say(text: str) -> tuple[str, int]:

@@ -1,16 +1,13 @@
-"""Editor features for markdown documents: lenses, code actions, completion, hover, symbols, definitions, search in the
-course; and answering questions in the buffer.
+"""Editor features for markdown documents: lenses, code actions, completion, hover, search in the course; and answering
+questions in the buffer.
 """
 
 from __future__ import annotations
 
 import asyncio
-import contextlib
 import os
 import re
-import time
 from collections.abc import Iterator
-from itertools import zip_longest
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -20,22 +17,18 @@ from lsprotocol import types as lsp
 
 from lmm import terminal
 from lmm.config import ANNOTATIONS
-from lmm.disk.folder import SUFFIXES, Folder
+from lmm.disk.folder import SUFFIXES
 from lmm.document import Document
 from lmm.errors import LmmError, Place
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced, serialize
-from lmm.markdown.spans import spans
-from lmm.markdown.tree import HeadingNode, preorder
-from lmm.messages import Asked, Event, Notice, Reply, Retrying, TextDelta, Usage, Waiting, dialogue_text
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
+from lmm.markdown.tree import preorder
+from lmm.messages import Asked, Event, Retrying, TextDelta, Usage, dialogue_text
 from lmm.models.tokens import count_tokens, price
-from lmm.notebook.answers import AnsweredPrompt, AnswerPlan, AnswerPlanner, Outcomes
+from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import LOG_KEYS, read_log
-from lmm.notebook.edits import EDIT
 from lmm.notebook.staleness import State
-from lmm.pipeline import ParsedDocument, Report
-from lmm.prompts.templates import load_prompts
+from lmm.pipeline import Report
 from lmm_editor.buffer import split_lines
-from lmm_editor.open_document import Overlay
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
@@ -64,8 +57,8 @@ _LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
 _LONGEST_HOVER = 4000
 _FILES = 200
 _MOST = 20
-PAUSE = 0.1  # minimum seconds between two changes of the buffer
-_SHARE = 4  # a slow change is followed by a pause of so many times its duration
+_TICK = 0.5  # seconds between two reports of progress
+_TAIL = 60  # characters of a reply that arrives, shown with its progress
 
 
 # -- lenses ----------------------------------------------------------------------------------------
@@ -75,8 +68,8 @@ def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
     """Return lenses for each prompt, edit, chat and stale annotation, and for undoing our last change."""
     document = opened.document()
     found = [*_prompt_lenses(opened, document), *_edit_lenses(opened, document), *_chat_lenses(opened, document)]
-    if opened.undone:
-        found.append(lens(opened, opened.undone[-1].line, "Take back", "undo"))
+    if opened.done:
+        found.append(lens(opened, opened.last_line, "Take back", "undo"))
     return [*found, *_stale_lenses(opened, document)]
 
 
@@ -88,8 +81,7 @@ def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: 
 
 def _prompt_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
     for asked in opened.running:
-        at = opened.overlays[asked].line if asked in opened.overlays else 0
-        yield lens(opened, at or asked or 1, "Cancel", "cancel", asked)
+        yield lens(opened, asked or 1, "Cancel", "cancel", asked)
     blocks = dict[int, int]()
     for prompt in document.pending:
         first = blocks.setdefault(prompt.block, prompt.line)
@@ -111,8 +103,6 @@ def _chat_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeL
     for block in document.blocks:
         if isinstance(block, MetadataBlock) and _has(block, *LOG_KEYS) and read_log(block.values()):
             yield lens(opened, block.line, "Continue", "continue", block.line)
-            if opened.server.folds:  # the protocol has no request for this
-                yield lens(opened, block.line, "Fold", "fold", block.line)
             yield lens(opened, block.line, "Clear", "clear", block.line)
 
 
@@ -171,8 +161,13 @@ def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
     lines = split_lines(text)
     above = lines[line - 2].strip() if line > 1 else ""
     apart = "\n" if above and not above.startswith("#") else ""
-    lines.insert(line - 1, f"{apart}---\n{word}\n---\n")
-    return "".join(lines), line + len(apart) + 1
+    return with_line(text, line, f"{apart}---\n{word}\n---\n"), line + len(apart) + 1
+
+
+def with_line(text: str, line: int, new: str) -> str:
+    """Insert lines above a line, from 1."""
+    lines = split_lines(text)
+    return "".join([*lines[: line - 1], new, *lines[line - 1 :]])
 
 
 # -- completion ------------------------------------------------------------------------------------
@@ -227,7 +222,7 @@ def _block_at(document: Document, line: int) -> Block | None:
     return next((b for b in document.blocks if b.line <= line < b.line + b.source.count("\n")), None)
 
 
-# -- hover, folds, symbols -------------------------------------------------------------------------
+# -- hover -------------------------------------------------------------------------
 
 
 def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
@@ -253,87 +248,6 @@ def shown_on_hover(about: str, text: str, most: int) -> lsp.Hover:
     beginning = text if len(text) <= most else f"{text[:most]}\n…"
     value = f"{about}\n\n{fenced(beginning, 'text')}" if text else about
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, value))
-
-
-def folding_ranges(opened: OpenDocument) -> list[lsp.FoldingRange]:
-    """Return the metadata blocks as folding ranges; those with a log or an edit are of the kind comment."""
-    found = []
-    for block in opened.document().blocks:
-        height = block.content.rstrip("\r\n").count("\n")
-        if isinstance(block, MetadataBlock) and height > 1:
-            kind = lsp.FoldingRangeKind.Comment if _has(block, *LOG_KEYS, EDIT) else lsp.FoldingRangeKind.Region
-            found.append(lsp.FoldingRange(block.line - 1, block.line - 1 + height, kind=kind))
-    return found
-
-
-def symbols(opened: OpenDocument) -> list[lsp.DocumentSymbol]:
-    """Return the headings as a tree."""
-    return _symbols(opened, opened.document().tree, len(opened.buffer.lines))
-
-
-def _symbols(opened: OpenDocument, node: HeadingNode, end: int) -> list[lsp.DocumentSymbol]:
-    found, below = [], [child for child in node.headings if child.heading is not None]
-    for child, after in zip_longest(below, below[1:]):
-        last = after.line - 1 if after is not None else end
-        assert child.heading is not None
-        name = opened.buffer.whole_line(child.heading.line - 1)
-        whole = lsp.Range(name.start, opened.buffer.whole_line(max(last - 1, child.heading.line - 1)).end)
-        inside = _symbols(opened, child, last)
-        kind = lsp.SymbolKind.String
-        found.append(lsp.DocumentSymbol(child.title or "#", kind, whole, name, children=inside))
-    return found
-
-
-# -- definitions -----------------------------------------------------------------------------------
-
-
-def definition(opened: OpenDocument, at: lsp.Position) -> lsp.Location | None:
-    """Return the target of a link (heading or file), of an ``@file``, or of a citation (its entry)."""
-    document, offset = opened.document(), opened.buffer.offset(at)
-    block = _block_at(document, at.line + 1)
-    if block is None:
-        return None
-    if isinstance(block, MetadataBlock):
-        line, character = opened.buffer.lines[at.line], offset - opened.buffer.starts[at.line]
-        names = re.finditer(r"@(?:\"([^\"]+)\"|([^\s@\"]+))", line)
-        found = next((m[1] or m[2].rstrip(".,;:!?)") for m in names if m.start() <= character <= m.end()), None)
-        return _location(_file(opened, found)) if found else None
-    inside = offset - opened.buffer.starts[block.line - 1]
-    for span in reversed(spans(block.source)):
-        if span.start <= inside <= span.end and span.kind in ("link", "image", "citation"):
-            return _cited(opened, document, span.target) if span.kind == "citation" else _linked(opened, span.target)
-    return None
-
-
-def _linked(opened: OpenDocument, target: str) -> lsp.Location | None:
-    name, _, anchor = target.partition("#")
-    if name:
-        return _location(_file(opened, name)) if "://" not in name else None
-    headings = (b for b in opened.document().blocks if isinstance(b, HeadingBlock) and b.anchor == anchor)
-    return next((lsp.Location(opened.uri, opened.buffer.whole_line(b.line - 1)) for b in headings), None)
-
-
-def _cited(opened: OpenDocument, document: Document, keys: str) -> lsp.Location | None:
-    named = document.tree.own("bibliography") or ()
-    for name in [named] if isinstance(named, str) else named:
-        path = _file(opened, str(name))
-        text = path.read_text(encoding="utf-8", errors="replace") if path else ""
-        if entry := re.search(rf"@\w+\{{\s*{re.escape(keys.split(';')[0])}\s*,", text):
-            return _location(path, text.count("\n", 0, entry.start()))
-    return None
-
-
-def _file(opened: OpenDocument, name: str) -> Path | None:
-    """Return a file in the document's folder; None for files outside of it."""
-    with contextlib.suppress(LmmError, OSError, ValueError):
-        path = Folder(opened.path.parent).path(name) if opened.path is not None else None
-        return path if path is not None and path.is_file() else None
-    return None
-
-
-def _location(path: Path | None, line: int = 0) -> lsp.Location | None:
-    at = lsp.Position(line, 0)
-    return lsp.Location(path.as_uri(), lsp.Range(at, at)) if path is not None else None
 
 
 # -- the course ------------------------------------------------------------------------------------
@@ -383,54 +297,20 @@ def _insertable(hit: Passage, file: str) -> dict[str, Any]:
 # -- answering questions in a buffer ---------------------------------------------------------------
 
 
-class ArrivingReplies:
-    """The parts of replies to a document's prompts that have arrived, and the text with them."""
-
-    def __init__(self, document: Document) -> None:
-        self._title, self._file = document._parsed.name, document._parsed.file
-        self._settings = document.settings
-        self._prompts = {prompt.line: prompt for prompt in document.pending}
-        self._replies: dict[int, Reply] = {}
-        self._planner = AnswerPlanner(load_prompts(self._settings.prompts.folder))
-        self._plan = AnswerPlan(document._parsed, (), self._settings)
-        self.words, self.note = 0, ""
-
-    def take(self, event: Event, place: Place) -> None:
-        """Process an event."""
-        before = self._replies.get(place.line)
-        match event:
-            case Asked(model=model):
-                self._replies[place.line] = Reply("", model)
-            case TextDelta(text=text) if before is not None:
-                self._replies[place.line] = Reply(before.text + text, before.model)
-            case Retrying(reason=reason) if before is not None:
-                self._replies[place.line], self.note = Reply("", before.model), reason
-            case Reply():
-                self._replies[place.line] = event
-            case Waiting(reason=reason) | Notice(text=reason):
-                self.note = reason
-        self.words = sum(len(reply.text.split()) for reply in self._replies.values())
-
-    def draft(self, author: str) -> str:
-        """Return the author's text with the parts that have arrived, in the places of the complete replies."""
-        version = ParsedDocument(author, self._title, self._file)
-        arrived = [(self._prompts.get(line), reply) for line, reply in [*self._replies.items()]]
-        found: Outcomes = [AnsweredPrompt(prompt, reply) for prompt, reply in arrived if prompt and reply.text.strip()]
-        return serialize(self._planner.apply(version, self._plan, found).blocks)
-
-
 async def ask(opened: OpenDocument, line: int | None, model: str | None = None) -> None:
-    """Answer the prompts of the block on a line (1-based), or all, in the buffer.
+    """Answer the prompts of the block on a line (1-based), or all, in the buffer, when all replies have arrived.
 
     Raises:
         LmmError: nothing is pending there; the configuration names something unknown; the model cannot be opened.
     """
-    loop = asyncio.get_running_loop()
-    document, opened.refusals = opened.document(), 0
-    reading = await asyncio.to_thread(ArrivingReplies, document)
+    loop, document, arrived = asyncio.get_running_loop(), opened.document(), list[str]()
 
     def listen(event: Event, place: Place) -> None:
-        loop.call_soon_threadsafe(reading.take, event, place)
+        match event:
+            case TextDelta(text=text):
+                loop.call_soon_threadsafe(arrived.append, text)
+            case Asked() | Retrying():
+                loop.call_soon_threadsafe(arrived.clear)
 
     document.listener = listen
     name = model or str(document.settings.major.model)
@@ -439,15 +319,14 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     report: Report[AnsweredPrompt] = Report(interrupted=True)
     async with WorkProgress(opened, f"Asking {name}", answering) as progress:
         try:
-            with opened.overlay(answering.cancel) as overlay:
-                opened.overlays[line or 0] = overlay
-                await _stream(opened, overlay, reading, answering, progress)
-                if not answering.cancelled():  # else earlier answers are in the document
-                    report = answering.result()
-                if not opened.follows(overlay):
-                    progress.end = "stopped: you changed the reply while it arrived"
-                    return
-                lost = await opened.settle(document.rebased, overlay, "lmm: reply")
+            began = loop.time()
+            while not answering.done():
+                await asyncio.wait((answering,), timeout=_TICK)
+                tail = " ".join("".join(arrived)[-_TAIL:].split()) or "waiting for the model"
+                progress.report(f"{loop.time() - began:.0f} s · {tail}")
+            if not answering.cancelled():  # else earlier answers are in the document
+                report = answering.result()
+            lost = await opened.put(document.rebased, "lmm: reply")
         finally:
             answering.cancel()
         progress.end = "cancelled" if report.interrupted else terminal.usage_text(report.usage)
@@ -464,39 +343,15 @@ async def annotate(opened: OpenDocument, field: str) -> None:
         LmmError: as `ask`.
     """
     document = opened.document(listener=opened.server.listen)
-    with opened.overlay() as overlay:
-        working = asyncio.create_task(document.aannotate(field))
-        opened.cancels[0] = working.cancel
-        async with WorkProgress(opened, f"Making {field}", working) as progress:
-            await asyncio.wait((working,))
-            failures = () if working.cancelled() else working.result().failures
-            lost = await opened.settle(document.rebased, overlay, "lmm: annotate")
-            progress.end = "cancelled" if working.cancelled() else terminal.usage_text(working.result().usage)
+    working = asyncio.create_task(document.aannotate(field))
+    opened.cancels[0] = working.cancel
+    async with WorkProgress(opened, f"Making {field}", working) as progress:
+        await asyncio.wait((working,))
+        failures = () if working.cancelled() else working.result().failures
+        lost = await opened.put(document.rebased, "lmm: annotate")
+        progress.end = "cancelled" if working.cancelled() else terminal.usage_text(working.result().usage)
     for failure in (*failures, *lost):
         opened.server.tell(str(failure))
-
-
-async def _stream(
-    opened: OpenDocument,
-    overlay: Overlay,
-    reading: ArrivingReplies,
-    answering: asyncio.Task[object],
-    progress: WorkProgress,
-) -> None:
-    """Show replies in the buffer as they arrive, until all are complete."""
-    pause, shown = PAUSE, 0
-    while True:
-        await asyncio.wait((answering,), timeout=pause)
-        if answering.done():
-            return
-        if reading.words == shown or not opened.server.streams or opened.refusals:
-            progress.report(reading.note or (f"{reading.words} words" if reading.words else "waiting for the model"))
-            continue
-        began, shown = time.monotonic(), reading.words
-        text = await asyncio.to_thread(reading.draft, overlay.author)
-        await opened.show(text, overlay, "lmm: reply")
-        progress.report(f"{shown} words")
-        pause = max(PAUSE, _SHARE * (time.monotonic() - began))
 
 
 class WorkProgress:

@@ -13,6 +13,7 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
+from lmm.disk.diff import Conflict, three_way
 from lmm.errors import EditError, LmmError, Place, Untrusted
 from lmm.messages import Event, Notice
 
@@ -51,7 +52,6 @@ class EditorServer(LanguageServer):
     def __init__(self) -> None:
         super().__init__("lmm", version("lmmarkdown"), protocol_cls=EditorProtocol)
         self.documents: dict[str, OpenDocument] = {}
-        self.streams, self.folds = True, False
         self._tasks: set[asyncio.Task[None]] = set()
         for method, feature, options in self._features():  # partial: pygls sets attributes on registered functions
             self.feature(method, options)(partial(feature))
@@ -79,9 +79,6 @@ class EditorServer(LanguageServer):
                 completions,
             ),
             (lsp.TEXT_DOCUMENT_HOVER, self.answering("notebook.hover", "conversation.hover"), None),
-            (lsp.TEXT_DOCUMENT_DEFINITION, self.answering("notebook.definition"), None),
-            (lsp.TEXT_DOCUMENT_FOLDING_RANGE, self.answering("notebook.folding_ranges"), None),
-            (lsp.TEXT_DOCUMENT_DOCUMENT_SYMBOL, self.answering("notebook.symbols"), None),
             (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, self.answering("", "conversation.semantic_tokens"), tokens),
         ]
 
@@ -108,12 +105,8 @@ class EditorServer(LanguageServer):
     # -- the documents -----------------------------------------------------------------------------
 
     def initialize(self, params: lsp.InitializeParams) -> None:
-        """Read the client's options: whether replies `stream` or arrive whole, and whether it can `fold`."""
+        """Remember the loop, for events from other threads."""
         self._loop = asyncio.get_running_loop()
-        options = params.initialization_options
-        if isinstance(options, dict):
-            self.streams = options.get("stream", True) is not False
-            self.folds = options.get("fold") is True
 
     def initialized(self, _: lsp.InitializedParams) -> None:
         """Import the modules that read documents, in a thread."""
@@ -194,7 +187,7 @@ class EditorServer(LanguageServer):
         """Start work that can be cancelled."""
 
         def end(task: object) -> None:
-            for known in (opened.running, opened.overlays, opened.cancels):
+            for known in (opened.running, opened.cancels):
                 known.pop(line, None)
             self._refresh()
             if opened.is_chat:
@@ -255,19 +248,16 @@ class EditorServer(LanguageServer):
         block = next((one for one in opened.document().blocks if one.line == line), None)
         if block is not None:
             last = line + block.content.rstrip("\r\n").count("\n")  # the line that closes it, from 1
-            lines = [*opened.buffer.lines]
-            lines.insert(last - 1, "+: \n")
-            await self._write(opened, "".join(lines), last)
+            await self._write(opened, lambda text: (_call("notebook.with_line", text, last, "+: \n"), last))
 
     async def prompt(self, opened: OpenDocument, line: int, word: str) -> None:
         """Insert a block for a prompt above a line, and put the cursor into it."""
-        await self._write(opened, *_call("notebook.with_prompt", opened.buffer.text, line, word))
+        await self._write(opened, lambda text: _call("notebook.with_prompt", text, line, word))
 
-    async def _write(self, opened: OpenDocument, text: str, line: int) -> None:
-        """Put a text into the buffer, and the cursor on a line."""
-        before = opened.buffer.text
-        with opened.overlay() as overlay:
-            await opened.settle(lambda author: (_rewritten(before, text, author), ()), overlay, "lmm: prompt")
+    async def _write(self, opened: OpenDocument, change: Callable[[str], tuple[str, int]]) -> None:
+        """Change the buffer, and put the cursor on the line, from 1, that `change` also returns."""
+        line = change(opened.buffer.text)[1]
+        await opened.put(lambda text: (change(text)[0], ()), "lmm: prompt")
         known = self.client_capabilities.window
         if known and known.show_document:  # an editor may not support it
             end = opened.buffer.whole_line(line - 1).end
@@ -285,7 +275,7 @@ class EditorServer(LanguageServer):
 
     async def say(self, opened: OpenDocument) -> None:
         """Put the cursor into an empty user message at the end of a chat."""
-        await self._write(opened, *_call("conversation.place_to_say", opened.buffer.text))
+        await self._write(opened, lambda text: _call("conversation.place_to_say", text))
 
     async def search_course(self, uri: str, question: str, *how: str) -> list[dict[str, Any]]:
         """Search the course for a question; return text, place, link and quotation to insert for each passage."""
@@ -296,14 +286,17 @@ class EditorServer(LanguageServer):
     async def undo(self, opened: OpenDocument) -> None:
         """Undo our last change; what the author has typed since stays."""
         async with opened.undoing:  # two at once would each take the other's change for the author's
-            if not opened.undone:
+            if not opened.done:
                 raise LmmError("there is nothing to take back in this document")
-            last = opened.undone.pop()
-            left = len(opened.undone)
-            with opened.overlay() as overlay:
-                before = partial(_call, "open_document.without", last.author, last.shown)
-                await opened.settle(lambda text: (before(text), ()), overlay, "lmm: undo")
-            del opened.undone[left:]  # the change made by undoing, if the author had not undone it already
+            before, after = opened.done.pop()
+            left = len(opened.done)
+            try:
+                await opened.put(lambda text: (three_way(after, before, text), ()), "lmm: undo")
+            except Conflict as conflict:
+                what = f"line {conflict.line} was changed since, so this cannot be taken back"
+                raise LmmError(what, hint="undo your own change first") from None
+            finally:
+                del opened.done[left:]
 
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""
@@ -313,10 +306,9 @@ class EditorServer(LanguageServer):
     async def put(self, opened: OpenDocument, verb: Callable[[Document], object], label: str) -> None:
         """Apply a method to the document in the editor, and put the result into the buffer."""
         document = opened.document(listener=self.listen)
-        with opened.overlay() as overlay:
-            await asyncio.to_thread(verb, document)
-            for failure in await opened.settle(document.rebased, overlay, label):
-                self.tell(str(failure))
+        await asyncio.to_thread(verb, document)
+        for failure in await opened.put(document.rebased, label):
+            self.tell(str(failure))
 
     # -- the author --------------------------------------------------------------------------------
 
@@ -374,10 +366,3 @@ def _call(name: str, *arguments: Any) -> Any:
     """Call a function of a module of this package, importing the module if needed."""
     room, _, function = name.partition(".")
     return getattr(import_module(f"lmm_editor.{room}"), function)(*arguments)
-
-
-def _rewritten(before: str, after: str, text: str) -> str:
-    from lmm.markdown.blocks import serialize
-    from lmm.pipeline import ParsedDocument, Rewrite
-
-    return serialize(Rewrite(before, after)(ParsedDocument(text)).blocks)

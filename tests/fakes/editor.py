@@ -223,23 +223,6 @@ class FakeEditor:
         found = self.run(self.client.text_document_hover_async(lsp.HoverParams(self.which(name), self._at(name, mark))))
         return found.contents.value if found and isinstance(found.contents, lsp.MarkupContent) else ""
 
-    def definition(self, name: str, mark: str) -> tuple[str, int] | None:
-        """The file and the line, from 1, that what is before the end of a mark leads to."""
-        params = lsp.DefinitionParams(self.which(name), self._at(name, mark))
-        found = self.run(self.client.text_document_definition_async(params))
-        return (Path(found.uri).name, found.range.start.line + 1) if isinstance(found, lsp.Location) else None
-
-    def symbols(self, name: str) -> list[lsp.DocumentSymbol]:
-        """The outline."""
-        params = lsp.DocumentSymbolParams(self.which(name))
-        found = self.run(self.client.text_document_document_symbol_async(params)) or []
-        return [one for one in found if isinstance(one, lsp.DocumentSymbol)]
-
-    def folds(self, name: str) -> list[lsp.FoldingRange]:
-        """What can be folded."""
-        params = lsp.FoldingRangeParams(self.which(name))
-        return [*(self.run(self.client.text_document_folding_range_async(params)) or [])]
-
     def tokens(self, name: str) -> list[int]:
         """The semantic tokens, as they are sent."""
         params = lsp.SemanticTokensParams(self.which(name))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections import Counter
-from collections.abc import Callable, Hashable, Iterator, Sequence
+from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
 from typing import TypeVar
 
@@ -87,24 +87,6 @@ def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]
         run.append(pairs[number])
         number = before[number]
     return run[::-1]
-
-
-def counterparts(old: Sequence[T], new: Sequence[T], *signs: Callable[[T], Hashable]) -> dict[int, int]:
-    """Match `old` to `new` items by equal signs (None matches nothing), the n-th to the n-th; try `signs` in turn.
-
-    >>> counterparts(["a", "B", "b", "c"], ["b", "a", "C", "d"], str, str.lower)
-    {0: 1, 2: 0, 3: 2}
-    """
-    found: dict[int, int] = {}
-    for sign in signs:
-        taken, places = set(found.values()), dict[Hashable, list[int]]()
-        for j in reversed(range(len(new))):
-            if j not in taken and (shown := sign(new[j])) is not None:
-                places.setdefault(shown, []).append(j)
-        for i, item in enumerate(old):
-            if i not in found and (waiting := places.get(sign(item))):
-                found[i] = waiting.pop()
-    return found
 
 
 Hunk = tuple[int, int, int, int]

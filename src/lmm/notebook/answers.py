@@ -6,17 +6,15 @@ Everything but the asking is pure: blocks of a document go in, and blocks come o
 from __future__ import annotations
 
 import contextlib
-import re
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any, NamedTuple
 
 from lmm.config import Settings
-from lmm.disk.diff import counterparts
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
+from lmm.markdown.parse_markdown import misread, unclosed_construct
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
@@ -39,19 +37,18 @@ from lmm.notebook.chat_log import (
     ABOUT,
     ChatExchange,
     append_exchange,
-    changed_prompts,
     current_chat,
     logged,
     place_reply,
     read_log,
     unrepeated,
-    with_prompt,
 )
 from lmm.notebook.edit_reply import EditReply, tag_for
 from lmm.notebook.edit_restore import EditRequest, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import WaitingEdit, check_restorable, find_edits, ids_for, old_view, place_edit, place_revision
 from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
+from lmm.notebook.patches import find_again
 from lmm.notebook.staleness import text_hash
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
@@ -86,7 +83,7 @@ class PendingPrompt:
 
     `block` is the position of its metadata block; `extent` the positions of the blocks that an edit would replace, and
     `seen` those of these blocks that the model sees; `node` is the annotated node, in a tree of the document as the
-    model may see it. `before` is set if an exchange of the log is asked again: it is the prompt that was answered.
+    model may see it. `again` says that an exchange of the log is asked again.
     `mentions` are the files and pages that are sent along.
     """
 
@@ -98,7 +95,7 @@ class PendingPrompt:
     seen: tuple[Block, ...] = field(default=(), compare=False, repr=False)
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
-    before: str | None = None
+    again: bool = False
     mentions: Mentions = NO_MENTIONS
     blind: bool = False  # whether the model does not accept pictures
     refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
@@ -137,8 +134,8 @@ class PromptThread:
     log: tuple[ChatExchange, ...]
 
 
-AskedAnew = tuple[int, ChatExchange, str]
-"""An exchange to be asked again: the position of its block, the exchange, and the prompt that was answered."""
+AskedAnew = tuple[int, ChatExchange]
+"""An exchange to be asked again: the position of its block, and the exchange."""
 
 
 def plan(
@@ -148,7 +145,7 @@ def plan(
 
     `title` is used for a document without a title; `context_limit` is in characters.
     """
-    again = {at for at, _, _ in anew}
+    again = {at for at, _ in anew}
     edits = {edit.block: edit for edit in find_edits(blocks)}
     waiting, repeated = list[PromptThread](), list[PromptThread]()
     for at, node, block, body, extent in _annotated(
@@ -172,9 +169,9 @@ def plan(
             text = replace(subject, text=serialize(old).strip())
             asks = [replace(ask, subject=text, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
         waiting += [PromptThread(tuple(asks), log)] if asks else []
-        for exchange, before in ((exchange, before) for place, exchange, before in anew if place == at):
+        for exchange in (exchange for place, exchange in anew if place == at):
             prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
-            pending = PendingPrompt(at, prompt, block.line, subject, node=node, before=before)
+            pending = PendingPrompt(at, prompt, block.line, subject, node=node, again=True)
             repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # without what followed it
     return [*waiting, *repeated]
 
@@ -243,7 +240,7 @@ def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
     for at, node, block, body, _ in _annotated(blocks, lambda at, block: ABOUT in block.body):
         now = subject_of(node, body, context_limit=0).hash
         log = unrepeated(read_log(block.values()))
-        found += [(at, old, old.prompt) for old in log if old.about and old.about != now]
+        found += [(at, old) for old in log if old.about and old.about != now]
     return found
 
 
@@ -383,13 +380,8 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
 def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
     warning, about = CUT if reply.cut else "", ask.subject.hash
     exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=about)
-    if ask.before is None:
+    if not ask.again:
         return place_reply(block, ask.prompt, exchange)
-    answered = next(
-        e for e in reversed(read_log(block.values())) if (e.word, e.prompt) == (exchange.word, exchange.prompt)
-    )
-    if ask.before != ask.prompt.text:
-        block = with_prompt(block, answered, ask.before)
     return append_exchange(block, exchange)
 
 
@@ -460,9 +452,8 @@ Outcomes = list[AnsweredPrompt | Failure]
 class AnswerPlanner:
     """Answers pending prompts: all of them, or those of the metadata block that covers the line `at`.
 
-    With `again`, the last exchange at that line is asked again if no prompt is pending there; with `since`, an earlier
-    text of the document, every exchange whose prompt its author has changed; with `stale`, every exchange whose
-    text has changed since the answer. The old reply stays in the log.
+    With `again`, the last exchange at that line is asked again if no prompt is pending there; with `stale`, every
+    exchange whose text has changed since the answer. The old reply stays in the log.
 
     Threads are answered concurrently, the prompts of each in order; prompts after a failure in a block stay pending,
     because they may continue the failed one.
@@ -471,7 +462,6 @@ class AnswerPlanner:
     prompts: Prompts
     at: int | None = None
     again: bool = False
-    since: str | None = None
     stale: bool = False
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
 
@@ -486,9 +476,9 @@ class AnswerPlanner:
         found = plan(blocks, title=document.name, context_limit=settings.messages.context_limit, anew=anew)
         threads = found
         if line is not None:
-            waiting = [thread for thread in found if thread.asks[0].before is None]
+            waiting = [thread for thread in found if not thread.asks[0].again]
             threads = [thread for thread in waiting if _covers(blocks[thread.asks[0].block], line)]
-            threads = threads or [thread for thread in found if thread.asks[0].before is not None]
+            threads = threads or [thread for thread in found if thread.asks[0].again]
             if not threads:
                 lines = ", ".join(str(pending.line) for thread in waiting for pending in thread.asks)
                 hint = f"prompts are pending at {lines}" if lines else "none is pending"
@@ -505,14 +495,12 @@ class AnswerPlanner:
         return AnswerPlan(document, tuple(threads), settings)
 
     def _anew(self, blocks: Sequence[Block]) -> Iterator[AskedAnew]:
-        if self.since is not None:
-            yield from changed_prompts(parse_markdown_text(self.since), blocks)
         if self.stale:
             yield from (s for s in stale_replies(blocks) if self.at is None or _covers(blocks[s[0]], self.at))
         elif self.again and self.at is not None:
             for at, block in enumerate(blocks):
                 if isinstance(block, MetadataBlock) and _covers(block, self.at) and (log := read_log(block.values())):
-                    yield at, log[-1], log[-1].prompt
+                    yield at, log[-1]
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
         """Ask the prompts of all threads; return replies and failures, in document order."""
@@ -662,69 +650,59 @@ class AnswerPlanner:
 
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
         """Place the replies in the document; those that cannot be placed stay in the journal."""
-        if document is not plan.document:
-            result = find_questions_again(document, result, plan.settings.messages.context_limit)
-        answered = [outcome for outcome in result if isinstance(outcome, AnsweredPrompt)]
+        answered, failures = find_questions_again(document, result, plan.settings.messages.context_limit)
+        if document is plan.document:
+            failures += [outcome for outcome in result if isinstance(outcome, Failure)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
-        failures = [outcome for outcome in result if isinstance(outcome, Failure)]
         failures += [_failure(document, pending, error, unsaved=True) for pending, error in refused]
         gone = [pending for pending, _ in refused]
         placed = tuple(a for a in answered if not any(a.prompt is p for p in gone))
         return ChangedDocument(blocks, Report(placed, tuple(failures)))
 
 
-def find_questions_again(document: ParsedDocument, outcomes: Outcomes, context_limit: int) -> Outcomes:
-    """Match answers to the same questions in another version of the document; failures for questions that are gone.
+def find_questions_again(
+    document: ParsedDocument, outcomes: Outcomes, context_limit: int
+) -> tuple[list[AnsweredPrompt], list[Failure]]:
+    """Match answers to the same questions in a version of the document; failures for questions that are gone.
 
-    The same question has the same words; of several, it is the one about the same text, else about the text that shares
-    most words with it, else the n-th. Replies that are already there are left out.
+    The same question has the same words in the same section; if that is not exactly one, the same words and the same
+    annotated text anywhere. Replies that are already there are left out.
     """
     answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
     asked = [one.prompt for one in answered]
     waiting = _waiting(document, asked, context_limit)
-    where = counterparts(asked, waiting, lambda one: (*_question(one), _words(one)))
-    left = [pending for j, pending in enumerate(waiting) if j not in where.values()]
+    where = find_again(
+        asked,
+        waiting,
+        lambda one: (_question(one), one.subject.path, one.subject.hash),
+        lambda one: (_question(one), one.subject.path),
+        lambda one: (_question(one), one.subject.hash),
+    )
     there = {(exchange.prompt, exchange.reply) for _, exchange in logged(document.blocks)}
-    found = Outcomes()
+    found, failures = list[AnsweredPrompt](), list[Failure]()
     for i, one in enumerate(answered):
-        if (pending := waiting[where[i]] if i in where else _likeliest(one.prompt, left)) is not None:
-            found.append(AnsweredPrompt(replace(pending, seen=one.prompt.seen, subject=one.prompt.subject), one.reply))
+        if i in where:
+            pending = replace(waiting[where[i]], seen=one.prompt.seen, subject=one.prompt.subject)
+            found.append(AnsweredPrompt(pending, one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
             question = " ".join(one.prompt.text.split())
             what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
             error = LmmError(f"{what}: {question}", hint="if you ask it again, the reply costs nothing")
-            found.append(_failure(document, one.prompt, error, unsaved=True))
-    return found
+            failures.append(_failure(document, one.prompt, error, unsaved=True))
+    return found, failures
 
 
 def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
     """Return the pending prompts of a document, and those of `asked` in its logs that were to be asked again."""
-    known = dict.fromkeys((one.word, one.text, one.before) for one in asked if one.before is not None)
-    anew = [
-        (at, exchange, before)
-        for at, exchange in (logged(document.blocks) if known else ())
-        for word, text, before in known
-        if (exchange.word, exchange.prompt) == (word, text)
-    ]
+    known = {(one.word, one.text) for one in asked if one.again}
+    logs = logged(document.blocks) if known else []
+    anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in known]
     threads = plan(document.blocks, title=document.name, context_limit=context_limit, anew=anew)
     return [pending for thread in threads for pending in thread.asks]
 
 
-def _question(pending: PendingPrompt) -> tuple[str, str, str | None]:
-    return pending.prompt.word, pending.prompt.text, pending.before
-
-
-def _words(pending: PendingPrompt) -> frozenset[str]:
-    return frozenset(re.findall(r"\w+", pending.subject.text))
-
-
-def _likeliest(asked: PendingPrompt, waiting: list[PendingPrompt]) -> PendingPrompt | None:
-    """Remove and return the same question in `waiting` whose text shares most words with that of `asked`."""
-    alike = [pending for pending in waiting if _question(pending) == _question(asked)]
-    best = max(alike, key=lambda pending: len(_words(pending) & _words(asked)), default=None)
-    if best is not None:
-        waiting.remove(best)
-    return best
+def _question(pending: PendingPrompt) -> tuple[str, str, bool]:
+    return pending.prompt.word, pending.prompt.text, pending.again
 
 
 def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:

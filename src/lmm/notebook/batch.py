@@ -20,7 +20,6 @@ from dataclasses import dataclass, field, replace
 from typing import Any, TypeVar
 
 from lmm.config import Settings
-from lmm.disk.diff import counterparts
 from lmm.errors import ConfigError, Failure, LmmError, MetadataError, ModelRejected, Place, Untrusted
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks
@@ -43,6 +42,7 @@ from lmm.notebook.generated_fields import (
     text_of,
 )
 from lmm.notebook.header import check_readable
+from lmm.notebook.patches import find_again
 from lmm.notebook.staleness import EMPTY
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.user_code import call, user_error
@@ -229,10 +229,11 @@ class FieldPlanner:
 
     def apply(self, document: ParsedDocument, plan: FieldPlan, result: Report[FieldStatus]) -> ChangedDocument:
         """Apply the changed metadata of the nodes to the document."""
-        found, failures = plan.found, list(result.failures)
-        if document is not plan.document:
-            found, gone = find_nodes_again(plan.found, old_tree(document))
-            failures = [_unplaced(document, node, _GONE) for node in gone]
+        found, gone = find_nodes_again(plan.found, old_tree(document))
+        failures = [
+            *(result.failures if document is plan.document else ()),
+            *(_unplaced(document, n, _GONE) for n in gone),
+        ]
         blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
         hints = tuple(_assignments(document.blocks, document.file or "text"))
         if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
@@ -305,7 +306,7 @@ def find_nodes_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[Found
     keep the author's values.
     """
     now, gone = find_nodes(tree), []
-    where = counterparts(found, now, _headings_of, _text_in)
+    where = find_again(found, now, lambda one: (_headings_of(one), _text_in(one)), _headings_of, _text_in)
     for i, one in enumerate(found):
         if one.changed:
             try:
@@ -330,6 +331,12 @@ def _text_in(found: FoundNode) -> Hashable:
 
 def _change_alike(node: Node, before: MetadataBlock | None, after: MetadataBlock | None) -> None:
     """Give a node the changes from `before` to `after`, unless its author has changed one of the same keys."""
+    own = next((block.newline for block in node.own_blocks()), "\n")
+    if before is None and node.metadata_block is None and after is not None and not isinstance(after, HeaderBlock):
+        node.metadata_block = (
+            after if after.newline == own else type(after)(after.source.replace("\n", own), after.line)
+        )
+        return
     if before is not None and node.metadata_block is not None and node.metadata_block.body == before.body:
         node.metadata_block = node.metadata_block.with_body(after.body) if after is not None else None
         return

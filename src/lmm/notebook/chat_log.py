@@ -8,10 +8,10 @@ and replies, as another program writes it, is read, too.
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
-from lmm.markdown import metadata, yaml_core
+from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
 from lmm.markdown.metadata import Prompt
 from lmm.notebook.staleness import is_unneeded
@@ -103,35 +103,6 @@ def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int
     """Append an exchange to the log of `block`; a new log is inserted at the offset `before` of the body."""
     body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline, before=before)
     return block.with_body(body)
-
-
-def with_prompt(block: MetadataBlock, changed: ChatExchange, prompt: str) -> MetadataBlock:
-    """Replace the prompt of an exchange in the log of `block`; the rest of the log stays as it is."""
-    for value in metadata.scalars(block.body):
-        if value.path == (LOG, changed.word) and value.text == changed.prompt:
-            body = block.body
-            return block.with_body(body[: value.start] + yaml_core.quoted(prompt) + body[value.end :])
-    return block
-
-
-def changed_prompts(before: Sequence[Block], now: Sequence[Block]) -> list[tuple[int, ChatExchange, str]]:
-    """Return the exchanges whose prompt was changed since `before`, while the reply was not.
-
-    For each: the position of its block in `now`, the exchange as it is, and the prompt as it was.
-    """
-    known = [exchange for _, exchange in logged(before)]
-    unknown = []
-    for at, exchange in logged(now):
-        if exchange in known:
-            known.remove(exchange)
-        else:
-            unknown.append((at, exchange))
-    changed = []
-    for at, exchange in unknown:
-        if was := next((old for old in known if replace(old, prompt=exchange.prompt) == exchange), None):
-            known.remove(was)
-            changed.append((at, exchange, was.prompt))
-    return changed
 
 
 def unrepeated(log: Sequence[ChatExchange]) -> list[ChatExchange]:

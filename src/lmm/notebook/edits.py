@@ -421,6 +421,7 @@ def resolve(
     verdict: Verdict,
     *,
     line: int | None = None,
+    ids: Collection[str] | None = None,
     force: bool = False,
     with_metadata: bool = False,
     sign: Signature | None = None,
@@ -428,19 +429,20 @@ def resolve(
     """Accept or reject the pending edits of a document, or ask for them again.
 
     Return its blocks, the edits that were resolved, and why the others were not. With `line`, only the edit that covers
-    it. Rejecting restores the old text byte for byte; ``again`` does so, too, and restores the prompt. Accepting keeps
-    the new text with the author's changes to it; metadata in the old text stays before the heading or the paragraph
-    before which it was. With `with_metadata`, the model's metadata becomes effective; `sign` records the model and the
-    accepted paragraphs in a block. An edit that would lose text is accepted only by `force`, and none whose old text
-    the author has changed.
+    it; with `ids`, those edits. Rejecting restores the old text byte for byte; ``again`` does so, too, and restores the
+    prompt. Accepting keeps the new text with the author's changes to it; metadata in the old text stays before the
+    heading or the paragraph before which it was. With `with_metadata`, the model's metadata becomes effective; `sign`
+    records the model and the accepted paragraphs in a block. An edit that would lose text is accepted only by `force`,
+    and none whose old text the author has changed.
 
     Raises:
         LmmError: an edit's marks are damaged, or no edit covers `line`.
     """
     edits = find_edits(blocks)
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
+    chosen = [edit for edit in chosen if ids is None or edit.id in ids]
     refused = _refusals(chosen, force) if verdict == "accept" else []
-    lines = {line for line, _ in refused}
+    lines = {at for at, _ in refused}
     chosen = [edit for edit in chosen if edit.line not in lines]
     resolved = chosen
     if with_metadata:
@@ -531,37 +533,55 @@ def _constructs(pieces: Sequence[str]) -> list[tuple[int, int]]:
     return [(first, last) for first, last in found if first != last]
 
 
+@dataclass(frozen=True, slots=True)
+class ChosenHunk:
+    """One change of a pending edit: the edit's `id`, the change's `number`, from 1, and what it changes."""
+
+    id: str
+    number: int
+    old: str
+    new: str
+
+
+def hunk_at(blocks: Sequence[Block], number: int, line: int | None = None) -> ChosenHunk:
+    """Return a change, numbered from 1, of the edit that covers `line`, or of the only one.
+
+    Raises:
+        LmmError: there is no such change, or several edits are pending without `line`.
+    """
+    edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
+    if not edits or (len(edits) > 1 and line is None):
+        raise LmmError("choose an edit by its line", hint=_where_pending(edits))
+    found = hunks_of(edits[-1])
+    if not 0 < number <= len(found):
+        raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
+    return ChosenHunk(edits[-1].id, number, found[number - 1].old, found[number - 1].new)
+
+
 def resolve_hunk(
-    blocks: Sequence[Block],
-    verdict: Verdict,
-    number: int,
-    *,
-    line: int | None = None,
-    force: bool = False,
-    sign: Signature | None = None,
+    blocks: Sequence[Block], verdict: Verdict, chosen: ChosenHunk, force: bool = False, sign: Signature | None = None
 ) -> list[Block]:
-    """Accept or reject one change of a pending edit, numbered from 1; the others stay pending.
+    """Accept or reject one change of a pending edit; the others stay pending.
 
     Accepting applies it to the old text, too; rejecting removes it from the new text. The last one ends the edit.
     `sign` records the paragraphs with an accepted change (see `resolve`).
 
     Raises:
-        EditError: accepting it would lose something that the whole edit loses, and `force` is not set.
-        LmmError: there is no such change, several edits are pending without `line`, or the old text was changed.
+        EditError: accepting it would lose something that the whole edit loses, and `force` is not set; or the author
+            changed the old text.
+        LmmError: the change is no longer there.
     """
-    edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
-    if not edits or (len(edits) > 1 and line is None):
-        raise LmmError("choose an edit by its line", hint=_where_pending(edits))
-    edit = edits[-1]
+    edit = next((edit for edit in find_edits(blocks) if edit.id == chosen.id), None)
+    hunk = dict(enumerate(hunks_of(edit) if edit else (), 1)).get(chosen.number)
+    if edit is None or hunk is None or (hunk.old, hunk.new) != (chosen.old, chosen.new):
+        raise LmmError("this change of an edit is no longer there", hint="lmm messages --diff shows those that are")
     old, new = _pieces(edit.old), _pieces(edit.new)
-    found = _changes(old, new)
-    if not 0 < number <= len(found):
-        raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
+    found, number = _changes(old, new), chosen.number
     if edit.old_changed:
         raise edit_error([(edit.line, OLD_CHANGED)])
     sign = sign and partial(sign, before=[one.content for one in _visible(edit.old)])
     if len(found) == 1:
-        result, _, refused = resolve(blocks, verdict, line=edit.line, force=force, sign=sign)
+        result, _, refused = resolve(blocks, verdict, ids=[edit.id], force=force, sign=sign)
         if refused:
             raise edit_error(refused)
         return result

@@ -78,7 +78,7 @@ def _not_read(blocks: Sequence[Block]) -> list[Finding]:
 
 def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     """Iterate over warnings about replies whose text has changed since."""
-    for at, exchange, _ in stale_replies(blocks):
+    for at, exchange in stale_replies(blocks):
         message = f"answered before the text changed: {excerpt(exchange.prompt)}"
         line = blocks[at].line + logged_line(blocks[at], exchange)
         yield _warning(line, message, "lmm messages --stale asks again")

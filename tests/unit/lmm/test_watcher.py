@@ -97,7 +97,7 @@ class Scanner:
         self.error: ConfigError | None = None
         self.at_the_end: Callable[[], object] = lambda: None
 
-    async def __call__(self, path: Path, since: str, told: Listener) -> Scanned:
+    async def __call__(self, path: Path, told: Listener) -> Scanned:
         assert path not in self.running
         self.running.add(path)
         document = Document.open(path, listener=told)
@@ -105,7 +105,7 @@ class Scanner:
         try:
             if self.error:
                 raise self.error
-            report = document.answer(model=self.model, since=since)
+            report = document.answer(model=self.model)
             await asyncio.sleep(TAKES)
             saved = document.save(settle=0)
             self.at_the_end()
@@ -189,16 +189,6 @@ def test_a_pause_in_the_middle_of_a_prompt(tmp_path: Path, typed: str, wait: flo
     text = asking("x.").replace("x.", typed)
     run(Watch(tmp_path, scanner := Scanner())((0.0, lambda: save(path, text))))
     assert scanner.times == [wait]
-
-
-def test_an_answered_prompt_that_is_changed_is_asked_anew(tmp_path: Path) -> None:
-    """The old answer stays above the new one, with the prompt that it answers; nothing else is asked."""
-    path = save(tmp_path / "d.md", asking("a", "b"))
-    watch = Watch(tmp_path, scanner := Scanner("Old.", "Other.", "New."))
-    run(watch((20.0, lambda: save(path, path.read_text().replace("query: a?", "query: what is a?")))))
-    chat = [(exchange.prompt, exchange.reply) for exchange in Document.open(path).chats]
-    assert chat == [("a?", "Old."), ("what is a?", "New."), ("b?", "Other.")]
-    assert len(scanner.begun) == 2
 
 
 def test_a_save_that_nobody_told_of_counts_too(tmp_path: Path) -> None:
