@@ -152,7 +152,7 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
         parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:
         parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
-    if otherwise := states[State.OTHERWISE]:
+    if otherwise := states[State.OTHER_RECIPE]:
         parts.append(f"{otherwise} made with other settings: --changed lists them, --refresh makes them again")
     if report.failures:
         failed, waiting = len(report.failures), states[State.BLOCKED]

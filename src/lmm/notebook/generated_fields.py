@@ -192,6 +192,19 @@ class FieldWork:
     failures: list[Failure] = field(default_factory=list)
 
 
+@dataclass(frozen=True, slots=True)
+class Decision:
+    """What is to be done for a field of a section: whether to `make` its value from `material`, and why.
+
+    `how` is what the value depends on besides its text.
+    """
+
+    state: State
+    material: FieldMaterial | None
+    how: str
+    make: bool = False
+
+
 @dataclass(slots=True)
 class FieldPass:
     """One pass over a tree."""
@@ -233,25 +246,37 @@ class FieldPass:
             raise self._failed(made.name, section.node, user_error(error)) from error
 
     async def _make(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Any:
+        """Do what was decided for a field of a section; return its value, or the material in its place."""
+        node, decision = section.node, self._decide(section, made, below)
+        if decision.state is State.BLOCKED:
+            self._visited(made, node, State.BLOCKED)
+            raise _Unavailable
+        if decision.make:
+            return await self._generate(node, made, decision)
+        current = metadata.lookup(section.values, made.name)
+        if decision.state is State.GONE:
+            self.results[id(node), made.name] = current = None
+        self._visited(made, node, decision.state)
+        return decision.material if current is None else current
+
+    def _decide(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Decision:
+        """Decide what is to be done for a field; `below` is None if a value that it needs could not be generated."""
         node, name = section.node, made.name
-        current = metadata.lookup(section.values, name)
         material = made.source(node, below) if below is not None else None
         material = FieldMaterial(material) if isinstance(material, str) else material
         text = None if material is None or material.stands else material.fingerprinted
-        how = self._how(node, made, material)
-        other = partial(_other_hash, node)
+        how, other = self._how(node, made, material), partial(_other_hash, node)
         state = State.LOCKED if section.frozen else staleness.state_of(section.values, name, text, how, other=other)
-        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHERWISE)
-        if (below is None and state not in staleness.KEPT) or (wanted and text is not None and self.hopeless):
-            self._visited(made, node, State.BLOCKED)
-            raise _Unavailable
-        if state is State.GONE:
-            self.results[id(node), name] = None
-            current = None
-        if not wanted or material is None or text is None:
-            self._visited(made, node, state)
-            return material if current is None else current
-        _check_writable(node, name)
+        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHER_RECIPE)
+        make = wanted and text is not None
+        if (below is None and state not in staleness.KEPT) or (make and self.hopeless):
+            return Decision(State.BLOCKED, material, how)
+        return Decision(state, material, how, make)
+
+    async def _generate(self, node: HeadingNode, made: Field, decision: Decision) -> Any:
+        material = decision.material
+        assert material is not None
+        _check_writable(node, made.name)
         value = material.value
         if value is None:
             try:
@@ -260,8 +285,8 @@ class FieldPass:
                 if not self.work.client.estimate:  # else it failed on the placeholder of an estimated reply
                     raise
         if value is not None:
-            self.results[id(node), name] = GeneratedValue(value, text, how)
-        self._visited(made, node, state, anew=value is not None or self.work.client.estimate)
+            self.results[id(node), made.name] = GeneratedValue(value, material.fingerprinted, decision.how)
+        self._visited(made, node, decision.state, anew=value is not None or self.work.client.estimate)
         return material if value is None else value
 
     def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:

@@ -39,7 +39,7 @@ class State(StrEnum):
     EDITED = "edited by hand"
     OWN = "written by the author"
     LOCKED = "locked"
-    OTHERWISE = "made with another prompt, model or heading path"
+    OTHER_RECIPE = "made with another prompt, model or heading path"
     GONE = "its text is gone"
     NOTHING = "there is no text to make it from"
     BLOCKED = "a field that it depends on could not be made"
@@ -169,7 +169,7 @@ def state_of(
         return State.GONE if known.value else State.NOTHING
     if known.text != text_hash(text) and (len(known.text) < _OTHER_LENGTH or known.text != other()):
         return State.CHANGED
-    return State.OTHERWISE if known.made and known.made != _short(made) else State.FRESH
+    return State.OTHER_RECIPE if known.made and known.made != _short(made) else State.FRESH
 
 
 # -- writing ---------------------------------------------------------------------------------------

@@ -83,7 +83,7 @@ def test_the_life_of_a_field() -> None:
     assert state_of(values, "summary", "The\n  text.", HOW) is State.FRESH
     assert state_of(values, "summary", "Another text.", HOW) is State.CHANGED
     assert state_of(values, "summary", "Another text.", "other") is State.CHANGED
-    assert state_of(values, "summary", TEXT, "other") is State.OTHERWISE
+    assert state_of(values, "summary", TEXT, "other") is State.OTHER_RECIPE
     assert state_of(values, "summary", None, HOW) is State.GONE
     for text in (TEXT, "Another text.", None):
         assert state_of(edited, "summary", text, HOW) is State.EDITED
