@@ -34,7 +34,7 @@ from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
 from lmm.notebook import authorship, edits as pending_edits
 from lmm.notebook.annotations import rag_annotations
-from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PendingPrompt, plan
+from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner
 from lmm.notebook.authorship import Authorship
 from lmm.notebook.batch import BatchFunction, FieldPlanner, find_batch_model, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
@@ -43,6 +43,7 @@ from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_conflicts, check_readable, complete_header
 from lmm.notebook.mentions import load_mentions, no_mentions
 from lmm.notebook.patches import changes_between
+from lmm.notebook.pending_prompts import PendingPrompt, plan
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, work

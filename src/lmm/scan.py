@@ -16,10 +16,12 @@ from lmm.loop import background, blocking
 from lmm.messages import ChatRequest, Listener, Reply, ignore
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
-from lmm.notebook.answers import AnsweredPrompt, Subject, chat_request, edit_request
+from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.edit_reply import read_edit_reply
 from lmm.notebook.generated_fields import FieldStatus
+from lmm.notebook.pending_prompts import Subject
+from lmm.notebook.requests import chat_request, edit_request
 from lmm.pipeline import Report
 from lmm.prompts.templates import load_prompts
 from lmm.watcher import watch_documents as watch_documents

@@ -1,4 +1,4 @@
-"""Pending questions and edits of a document: finding them, building their requests, placing the replies.
+"""Answering the pending questions and edits of a document: asking, and placing the replies.
 
 Everything but the asking is pure: blocks of a document go in, and blocks come out; `lmm.pipeline` does the rest.
 """
@@ -7,344 +7,43 @@ from __future__ import annotations
 
 import contextlib
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, field, replace
-from typing import Any, NamedTuple
+from dataclasses import dataclass, replace
+from typing import Any
 
 from lmm.config import Settings
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
-from lmm.markdown.metadata import Prompt
+from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import misread, unclosed_construct
 from lmm.markdown.tree import (
-    HeaderNode,
     HeadingNode,
-    Node,
-    TextNode,
-    annotated_text,
-    blocks_to_tree,
-    preorder,
-    tree_to_blocks,
-    without_metadata,
 )
-from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
-from lmm.messages import Attachment, ChatRequest, Failed, Message, Notice, Reply, ignore, render
+from lmm.messages import Failed, Notice, Reply, ignore, render
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import check_fits, count_tokens, learn, surely_fits, window_of
 from lmm.notebook.annotations import NOTICE, condense, room
 from lmm.notebook.batch import Batch, bisect_failures
 from lmm.notebook.chat_log import (
-    ABOUT,
     ChatExchange,
     append_exchange,
     current_chat,
     logged,
     place_reply,
     read_log,
-    unrepeated,
 )
-from lmm.notebook.edit_reply import EditReply, tag_for
-from lmm.notebook.edit_restore import EditRequest, new_text
+from lmm.notebook.edit_reply import EditReply
+from lmm.notebook.edit_restore import new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import WaitingEdit, check_restorable, find_edits, ids_for, old_view, place_edit, place_revision
-from lmm.notebook.mentions import NO_MENTIONS, Mentions, no_mentions
+from lmm.notebook.edits import check_restorable, ids_for, place_edit, place_revision
+from lmm.notebook.mentions import Mentions, no_mentions
 from lmm.notebook.patches import find_again
-from lmm.notebook.staleness import text_hash
+from lmm.notebook.pending_prompts import AskedAnew, PendingPrompt, PromptThread, covers, plan, stale_replies
+from lmm.notebook.requests import request_for
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 
 # Words in the errors of servers whose model does not accept pictures.
 _NO_PICTURES = ("image", "picture", "vision", "multimodal", "mmproj", "modalit")
-
-
-@dataclass(frozen=True, slots=True)
-class Subject:
-    """The text that a metadata block annotates.
-
-    `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` is the document's title and the
-    heading path; `text` is what "the text" refers to; `context` is the text around it, for orientation; `hash` is that
-    of the whole text, even if `text` consists of summaries.
-    """
-
-    kind: str
-    path: tuple[str, ...]
-    text: str
-    context: str = ""
-    hash: str = field(default="", compare=False)
-
-    def __str__(self) -> str:
-        named = {"document": "the document", "section": "the section", "paragraph": "a paragraph of"}
-        return f"{named.get(self.kind, 'an empty place in')} '{' > '.join(self.path)}'"
-
-
-@dataclass(frozen=True, slots=True)
-class PendingPrompt:
-    """One pending prompt: its place (`line` counts from 1 in the document) and its subject.
-
-    `block` is the position of its metadata block; `extent` the positions of the blocks that an edit would replace, and
-    `seen` those of these blocks that the model sees; `node` is the annotated node, in a tree of the document as the
-    model may see it. `again` says that an exchange of the log is asked again.
-    `mentions` are the files and pages that are sent along.
-    """
-
-    block: int
-    prompt: Prompt
-    line: int
-    subject: Subject
-    extent: tuple[int, int] = (0, 0)
-    seen: tuple[Block, ...] = field(default=(), compare=False, repr=False)
-    condensed: bool = False  # whether the subject's text was replaced by summaries
-    node: Node | None = field(default=None, compare=False, repr=False)
-    again: bool = False
-    mentions: Mentions = NO_MENTIONS
-    blind: bool = False  # whether the model does not accept pictures
-    refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
-    revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
-
-    @property
-    def text(self) -> str:
-        """The prompt in the author's words."""
-        return self.prompt.text
-
-    @property
-    def word(self) -> str:
-        """The keyword of the prompt: ``query``, ``message`` or ``edit``."""
-        return self.prompt.word
-
-    @property
-    def is_edit(self) -> bool:
-        """Whether the prompt asks for another version of the text."""
-        return self.prompt.word == "edit" or self.revises is not None
-
-    @property
-    def request(self) -> EditRequest:
-        """What an edit is asked of."""
-        heading = self.node.heading if isinstance(self.node, HeadingNode) else None
-        header = self.node.root.metadata if self.node is not None else {}
-        earlier, latest = (self.revises.prompt, serialize(self.revises.new)) if self.revises else ("", "")
-        prompt = f"{earlier}\n{self.prompt.text}".lstrip("\n")
-        return EditRequest(serialize(self.seen), prompt, latest, heading, header)
-
-
-@dataclass(frozen=True, slots=True)
-class PromptThread:
-    """The pending prompts of one metadata block, to be answered in order, and the log before them."""
-
-    asks: tuple[PendingPrompt, ...]
-    log: tuple[ChatExchange, ...]
-
-
-AskedAnew = tuple[int, ChatExchange]
-"""An exchange to be asked again: the position of its block, and the exchange."""
-
-
-def plan(
-    blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000, anew: Collection[AskedAnew] = ()
-) -> list[PromptThread]:
-    """Return the pending prompts, grouped by metadata block, in document order; then the exchanges to be asked `anew`.
-
-    `title` is used for a document without a title; `context_limit` is in characters.
-    """
-    again = {at for at, _ in anew}
-    edits = {edit.block: edit for edit in find_edits(blocks)}
-    waiting, repeated = list[PromptThread](), list[PromptThread]()
-    for at, node, block, body, extent in _annotated(
-        blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
-    ):
-        log, subject = read_log(block.values()), subject_of(node, body, context_limit=context_limit)
-        asks = [
-            PendingPrompt(
-                at,
-                prompt,
-                block.body_line + prompt.line - 1,
-                subject,
-                node=node,
-                revises=edits.get(at) if prompt.word == "message" else None,
-            )
-            for prompt in block.prompts
-            if prompt.text
-        ]
-        if any(ask.is_edit for ask in asks):
-            old = tuple(block for block in body if not isinstance(block, MetadataBlock))
-            text = replace(subject, text=serialize(old).strip())
-            asks = [replace(ask, subject=text, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
-        waiting += [PromptThread(tuple(asks), log)] if asks else []
-        for exchange in (exchange for place, exchange in anew if place == at):
-            prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
-            pending = PendingPrompt(at, prompt, block.line, subject, node=node, again=True)
-            repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # without what followed it
-    return [*waiting, *repeated]
-
-
-class _AnnotatedNode(NamedTuple):
-    """A node with metadata: the position of its metadata block, and the annotated text, as blocks and as positions."""
-
-    at: int
-    node: Node
-    block: MetadataBlock
-    body: Sequence[Block]
-    extent: tuple[int, int]
-
-
-def _annotated(
-    blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str = ""
-) -> list[_AnnotatedNode]:
-    """Return the nodes with a metadata block for which `wanted` is true, in the order of the document.
-
-    Nodes are those of the document without its pending edits; metadata inside a new text annotates the new text.
-    """
-    seen, found = old_view(blocks), dict[int, _AnnotatedNode]()
-    for view in [seen] if len(seen) == len(blocks) else [seen, blocks]:
-        for one in _annotated_in(view, blocks, wanted, title):
-            found.setdefault(one.at, one)
-    return [found[at] for at in sorted(found)]
-
-
-def _annotated_in(
-    seen: Sequence[Block], blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str
-) -> Iterator[_AnnotatedNode]:
-    """Iterate over the annotated nodes in `seen`, a part of `blocks`.
-
-    A unit is never split: a section ends where a div ends that began before it, or begins that ends after it.
-    """
-    positions = {id(block): i for i, block in enumerate(blocks)}
-    at = [positions[id(block)] for block in seen]
-    here = {id(block): i for i, block in enumerate(seen)}
-    texts = texts_of(seen)
-    divs = div_ends(texts)
-    units, closers = unit_ends(texts, divs), set(divs.values())
-    for node in preorder(blocks_to_tree(seen, title=title)):
-        block = node.metadata_block
-        if block is None or not wanted(at[here[id(block)]], block):
-            continue
-        above = [block, *([node.heading] if isinstance(node, HeadingNode) and node.heading is not None else [])]
-        start = here[id(above[-1])] + 1
-        if isinstance(node, HeaderNode):
-            end = len(seen)
-        elif isinstance(node, TextNode):
-            end = start if node.block is None or start in closers else units[start]
-        else:
-            end = balanced(divs, start, start + len(tree_to_blocks(node)) - len(above))
-        first = at[start - 1] + 1
-        last = at[end] if end < len(at) else len(blocks)
-        if end - start < 2 and isinstance(node, TextNode):
-            last = first + end - start
-        yield _AnnotatedNode(at[here[id(block)]], node, block, seen[start:end], (first, last))
-
-
-def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
-    """Return the exchanges whose text has changed since they were answered."""
-    if not any(ABOUT in block.source for block in blocks):
-        return []  # saves time: a long document is read on each change
-    found = list[AskedAnew]()
-    for at, node, block, body, _ in _annotated(blocks, lambda at, block: ABOUT in block.body):
-        now = subject_of(node, body, context_limit=0).hash
-        log = unrepeated(read_log(block.values()))
-        found += [(at, old) for old in log if old.about and old.about != now]
-    return found
-
-
-def _covers(block: Block, line: int) -> bool:
-    return block.line <= line < block.line + max(1, block.content.count("\n") + 1)
-
-
-def subject_of(node: Node, body: Sequence[Block], *, context_limit: int) -> Subject:
-    """Return the subject of a metadata block on `node`; `body` are the blocks of its text, without a heading."""
-    path = _path(node)
-    if isinstance(node, HeaderNode):
-        kind, text = "document", annotated_text(node)
-    elif isinstance(node, HeadingNode):
-        heading = [node.heading] if node.heading is not None else []
-        kind, text = "section", without_metadata([*heading, *body])
-    else:
-        text = without_metadata(body)
-        kind = "paragraph" if text else "nothing"
-    context = _context(node, context_limit) if isinstance(node, TextNode) else ""
-    return Subject(kind, path, text, context, text_hash(text) if text.strip() else "")
-
-
-def _path(node: Node) -> tuple[str, ...]:
-    root = node.root
-    title = root.title if isinstance(root, HeaderNode) else ""
-    own = (node.title,) if isinstance(node, HeadingNode) and node.level else ()
-    path = (*node.heading_path, *own)
-    return (title, *path) if title and path[:1] != (title,) else path
-
-
-def _context(node: Node, limit: int) -> str:
-    """Return the summary of a paragraph's section, else the text around it, in whole blocks up to `limit`."""
-    section = node.parent
-    if section is None:
-        return ""
-    summary = section.own("summary")
-    if summary:
-        return str(summary)
-    texts = section.texts
-    at = next(i for i, text in enumerate(texts) if text is node)
-    kept, size = {at}, 0
-    outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
-    for index in (i for i in outwards if 0 <= i < len(texts)):
-        size += len(without_metadata(texts[index].own_blocks())) if index != at else 0
-        if size > limit:
-            break
-        kept.add(index)
-    around = [without_metadata(texts[i].own_blocks()) for i in sorted(kept)] if len(kept) > 1 else []
-    return "\n\n".join(filter(None, around))
-
-
-def request_for(ask: PendingPrompt, chat: Sequence[ChatExchange], system: str, prompts: Prompts) -> ChatRequest:
-    """Return the request for a pending prompt; `chat` is the conversation that it continues."""
-    if ask.is_edit:
-        place, first = _place_of_edit(ask.request.heading), ask.revises.prompt if ask.revises else ask.prompt.text
-        request = edit_request(ask.subject, first, system, prompts, place)
-        if ask.revises is not None:
-            tag = tag_for(ask.subject.text, first, ask.prompt.text)
-            latest = f"<{tag}>\n{serialize(ask.revises.new).strip()}\n</{tag}>"
-            wording = prompts.fill("edit_again", prompt=ask.prompt.text, tag=tag)
-            request = replace(
-                request, messages=(*request.messages, Message("assistant", latest), Message("user", wording))
-            )
-    else:
-        request = chat_request(ask.subject, ask.prompt.text, [(e.prompt, e.reply) for e in chat], system)
-    *earlier, last = request.messages
-    attachments, pictures = (*last.attachments, *ask.mentions.texts), () if ask.blind else ask.mentions.pictures
-    return replace(request, messages=(*earlier, replace(last, attachments=attachments, content=pictures)))
-
-
-def chat_request(subject: Subject, prompt: str, earlier: Sequence[tuple[str, str]], system: str) -> ChatRequest:
-    """Return a request: system message, the text, the earlier prompts and replies of this chat, the prompt."""
-    messages = [Message("system", system)]
-    for number, (asked, reply) in enumerate([*earlier, (prompt, None)]):
-        messages.append(Message("user", asked, _documents(subject) if number == 0 else ()))
-        if reply is not None:
-            messages.append(Message("assistant", reply))
-    return ChatRequest(tuple(messages))
-
-
-def edit_request(subject: Subject, prompt: str, system: str, prompts: Prompts, place: str = "") -> ChatRequest:
-    """Return the request for an edit of the text; if there is no text, the model is asked to write it.
-
-    `place` says under which heading the text stands.
-    """
-    wording = prompts.fill(
-        "edit" if subject.text else "write", prompt=prompt, tag=tag_for(subject.text, prompt), place=place
-    )
-    documents = tuple(d for d in _documents(subject) if d.text)
-    return ChatRequest((Message("system", system), Message("user", wording, documents)), "edit")
-
-
-def _place_of_edit(heading: HeadingBlock | None) -> str:
-    if heading is None:
-        return ""
-    below = f", and with {'#' * (heading.level + 1)} for headings in it" if heading.level < 6 else ""
-    where = f" The text is under the heading '{heading.title}' (level {heading.level})"
-    return f"{where}, which stays and is not part of it: begin without it{below}."
-
-
-def _documents(subject: Subject) -> tuple[Attachment, ...]:
-    source = " > ".join(subject.path).replace('"', "'")
-    context = (Attachment(subject.context, "context", source),) if subject.context else ()
-    return (Attachment(subject.text, "text", source), *context)
 
 
 PromptAndReply = tuple[PendingPrompt, Reply]
@@ -477,7 +176,7 @@ class AnswerPlanner:
         threads = found
         if line is not None:
             waiting = [thread for thread in found if not thread.asks[0].again]
-            threads = [thread for thread in waiting if _covers(blocks[thread.asks[0].block], line)]
+            threads = [thread for thread in waiting if covers(blocks[thread.asks[0].block], line)]
             threads = threads or [thread for thread in found if thread.asks[0].again]
             if not threads:
                 lines = ", ".join(str(pending.line) for thread in waiting for pending in thread.asks)
@@ -496,10 +195,10 @@ class AnswerPlanner:
 
     def _anew(self, blocks: Sequence[Block]) -> Iterator[AskedAnew]:
         if self.stale:
-            yield from (s for s in stale_replies(blocks) if self.at is None or _covers(blocks[s[0]], self.at))
+            yield from (s for s in stale_replies(blocks) if self.at is None or covers(blocks[s[0]], self.at))
         elif self.again and self.at is not None:
             for at, block in enumerate(blocks):
-                if isinstance(block, MetadataBlock) and _covers(block, self.at) and (log := read_log(block.values())):
+                if isinstance(block, MetadataBlock) and covers(block, self.at) and (log := read_log(block.values())):
                     yield at, log[-1]
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:

@@ -17,12 +17,12 @@ from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalike
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
-from lmm.notebook.answers import stale_replies
 from lmm.notebook.chat_log import logged_line, logged_warnings
 from lmm.notebook.edit_warnings import excerpt
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
 from lmm.notebook.header import missing_keys
 from lmm.notebook.near_misses import find_near_misses
+from lmm.notebook.pending_prompts import stale_replies
 
 _PANDOC_TAB = 4
 _AS_TEXT = "Pandoc reads this metadata, with any replies in it, as text"

@@ -10,14 +10,10 @@ from lmm import Document
 from lmm.errors import LmmError, PartlyFailed
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Attachment, ChatRequest, Message, Reply
-from lmm.notebook.answers import (
-    PendingPrompt,
-    Subject,
-    plan,
-    request_for,
-    with_replies,
-)
+from lmm.notebook.answers import with_replies
 from lmm.notebook.chat_log import ChatExchange
+from lmm.notebook.pending_prompts import PendingPrompt, Subject, plan
+from lmm.notebook.requests import request_for
 from lmm.prompts.templates import Prompts
 from lmm.testing import ScriptedModel
 

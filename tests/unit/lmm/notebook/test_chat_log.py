@@ -7,8 +7,9 @@ from golden_files import Case, read_cases
 
 from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
 from lmm.messages import Reply
-from lmm.notebook.answers import plan, with_replies
+from lmm.notebook.answers import with_replies
 from lmm.notebook.chat_log import ChatExchange, clear_chat, current_chat, read_log, unless_emptied
+from lmm.notebook.pending_prompts import plan
 
 MODEL = "Scripted/m"
 

@@ -7,8 +7,9 @@ from golden_files import Case, read_cases
 
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.messages import Reply
-from lmm.notebook.answers import plan, with_replies
+from lmm.notebook.answers import with_replies
 from lmm.notebook.edits import find_edits, resolve
+from lmm.notebook.pending_prompts import plan
 
 
 @pytest.mark.parametrize("case", read_cases("edit"), ids=str)
