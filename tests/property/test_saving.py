@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from functools import partial
 from itertools import pairwise
 
 import pytest
@@ -20,7 +19,7 @@ from strategies import PIECES, documents, real_documents, written_documents
 from lmm import Document
 from lmm.disk.diff import Conflict, equal_pairs, three_way
 from lmm.disk.shared import Saved
-from lmm.errors import LmmError
+from lmm.errors import EditError, LmmError
 from lmm.markdown.blocks import ErrorBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import annotated_text, preorder
@@ -99,12 +98,15 @@ def test_all_else_is_read_as_what_it_was(operation: str, text: str) -> None:
     assert is_sound(text, after)
 
 
-@given(blank_documents(edits=True), st.sampled_from([partial(talking.accepted, force=True), talking.rejected]))
+@given(blank_documents(edits=True), st.sampled_from([talking.accepted, talking.rejected]))
 def test_edits_among_blank_lines(text: str, resolve: Callable[[str], str]) -> None:
-    """Asked, answered, accepted or rejected: what the author wrote in metadata is metadata still."""
+    """Asked, answered, accepted or rejected: what the author wrote in metadata is metadata still, or accept refuses."""
     answered = _answered(text)
     assert is_sound(text, answered)
-    resolved = resolve(answered)
+    try:
+        resolved = resolve(answered)
+    except EditError:
+        return
     assert is_sound(answered, resolved)
     assert authors_keys(resolved) == authors_keys(text)
     errors = [block.content for block in parse_markdown_text(resolved) if isinstance(block, ErrorBlock)]
@@ -226,10 +228,13 @@ def _saved(base: str, theirs: str, model: ChatModel) -> tuple[str, Saved]:
 
 @given(meanwhile())
 def test_a_reply_stands_at_its_question_and_all_else_is_the_authors(versions: tuple[str, str]) -> None:
-    """Without the replies it is what the author saved, byte for byte; each reply is about the text it stands at."""
+    """Without the replies it is what the author saved, byte for byte; each reply is about the text it stands at.
+
+    A question whose section and text have both changed, or that is there several times, is left over, and named.
+    """
     base, theirs = versions
     text, saved = _saved(base, theirs, Reader())
-    assert saved.failures == ()
+    assert all(failure.unsaved for failure in saved.failures)
     assert is_sound(theirs, text)
     assert talking.cleared(talking.rejected(text), pending=True) == talking.cleared(theirs, pending=True)
     replies = 0
@@ -241,8 +246,8 @@ def test_a_reply_stands_at_its_question_and_all_else_is_the_authors(versions: tu
     for edit in edits:
         assert edit.new.strip() == f"About {_NUMBER.findall(edit.old)[0]}."
     asked = [pending.subject.text for pending in Document.from_text(theirs).pending if pending.is_edit]
-    assert [edit.old.strip("\r\n") for edit in edits] == asked
-    assert replies + len(edits) == len(Document.from_text(base).pending)
+    assert all(edit.old.strip("\r\n") in asked for edit in edits)
+    assert replies + len(edits) + len(saved.failures) == len(Document.from_text(base).pending)
 
 
 _LINES_OF_THEIRS = ["", "new line", "---", "# New", "?: new question", "key: 1", "```", "$$", "<!--", "-->", "a: b: c"]
