@@ -118,8 +118,8 @@ class Chat:
         self._locked = False
         self._runner: Runner | None = None
         self._raw: str | None = None
-        self._prepared()  # raises if the configuration has an unknown setting
         self._take(text)
+        self._prepared()  # raises if the configuration has an unknown setting
 
     @classmethod
     def open(cls, path: str | Path, **setup: Unpack[Setup]) -> Self:
@@ -208,7 +208,7 @@ class Chat:
         Raises:
             InvalidDocument: the text has errors.
         """
-        return read_agent(self._prepared().rules.imported(self.tree))
+        return read_agent(self._here.rules.imported(self.tree))
 
     @property
     def turn_of(self) -> Literal["user", "model"]:
@@ -241,7 +241,7 @@ class Chat:
         """
         self.reload()
         # The text as it is on disk: what will be repaired is a warning.
-        run = self._prepared()
+        run = self._here
         found = check_text(self._raw or "", self._place, run)
         if replay and not errors_of(found):
             found += run_blocking(differences(self.text, self._place, run))
@@ -299,11 +299,11 @@ class Chat:
         Raises:
             InvalidDocument, ChatmdError: the text has errors, or names a tool that does not exist.
         """
-        return tuple(one for file in declared_by(self.agent, self._prepared()) for one in file.asking)
+        return tuple(one for file in declared_by(self.agent, self._here) for one in file.asking)
 
     def is_agreed(self) -> bool:
         """Return whether a run would ask for no consent. Raises the same errors as `asks`."""
-        return is_agreed(self.agent, self._prepared())
+        return is_agreed(self.agent, self._here)
 
     # -- going on --------------------------------------------------------------------------------------
 
@@ -528,6 +528,11 @@ class Chat:
             self.path, self.folder.resolve(), config=Path(config) if config is not None else None, roots=roots,
             listener=self.listener, schema=schema, **how,
         )  # fmt: skip
+
+    @property
+    def _here(self) -> Run:
+        """The run for looking at the text, with the files outside of its folder that it names."""
+        return self._prepared().with_outside(self._raw or "")
 
     @contextlib.contextmanager
     def _writing(self, *, goes_on: bool = False) -> Iterator[Transcript]:

@@ -5,15 +5,16 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import TYPE_CHECKING
 
 from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentConfig, AgentSpec, Content
-from chatmd.language.imports import resolve_imports
+from chatmd.language.imports import outside_files, resolve_imports
 from chatmd.language.nodes import Element, SyntaxTree
+from chatmd.language.transcript import parse_cached
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
@@ -219,7 +220,8 @@ class Run:
     from the first that was run down to this one. No tool may change the `protected` files: the transcripts that are
     being written, and the settings of the run. With `replay`, documents and agents in messages are taken from the
     record; with `skip_missing_tools`, unavailable programs and servers are left out. Documents that are not in the
-    prompt's folder are looked up in the `working` folder. `functions` are tools besides those that the file declares.
+    prompt's folder are looked up in the `working` folder; files `outside` of it, which the prompt names by their paths,
+    are read with consent. `functions` are tools besides those that the file declares.
     Transcripts of agents that the run asks are kept below the folder `records`, if there is one.
 
     `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
@@ -246,6 +248,7 @@ class Run:
     skip_missing_tools: bool = False
     working: Path | None = None
     functions: tuple[RunnableTool, ...] = ()
+    outside: tuple[Path, ...] = ()
     expects: AnswerRule = AnswerRule()
     records: Path | None = None
     once: bool = False
@@ -256,6 +259,13 @@ class Run:
     goes_on: bool = False
     inputs: Mapping[str, object] = field(default_factory=dict)
     say: str | Element = ""
+
+    def with_outside(self, text: str) -> Run:
+        """Return the run for a text that may name files outside of its folder; they are part of the consent."""
+        folder, roots = self.folder.resolve(), self.rules.roots
+        found = outside_files(parse_cached(text, self.chain[-1]), folder)
+        named = tuple(file for file in found if not any(file.is_relative_to(Path(root).resolve()) for root in roots))
+        return replace(self, outside=named, rules=self.rules.replace(roots=(*roots, *named))) if named else self
 
     @asynccontextmanager
     async def in_time(self) -> AsyncGenerator[None]:

@@ -58,14 +58,25 @@ def test_as_json(folder: Path) -> None:
     assert lmm("check", "--json", folder / "good.chatmd").out == ""
 
 
-def test_other_roots_have_to_be_named(folder: Path) -> None:
+def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server: ScriptedServer) -> None:
+    """Of an import and of a document; `--yes` and `--root` agree to it. A link that leads out stays refused."""
     (folder / "sub").mkdir()
+    (folder / "policy.md").write_text("Be brief.")
     path = folder / "sub" / "a.md"
-    path.write_text('<system><import src="../policy.md"/></system>')
-    refused = lmm("check", path)
-    assert refused.code == 1
-    assert f"'../policy.md' is outside of {folder / 'sub'} (allow its folder: --root" in refused.out
-    assert lmm("check", "--root", folder, path).code == 0
+    for text in ('<system><import src="../policy.md"/></system>', '<user><doc src="../policy.md" local/></user>'):
+        path.write_text(text + "<user>Hi</user>")
+        assert lmm("check", path).code == 0
+        refused = lmm("run", path)
+        assert (refused.code, "policy.md, which is outside of its folder" in refused.err) == (2, True), refused
+        assert server.requests == []
+    assert lmm("run", "--yes", path).code == 0
+    assert "Be brief." in str(server.requests[0].body["messages"])
+    (folder / "sub/link.md").symlink_to(folder / "policy.md")
+    for text in ('<system><import src="link.md"/></system>', '<user><doc src="link.md" local/></user>'):
+        path.write_text(text + "<user>Hi</user>")
+        refused = lmm("run", "--yes", path)
+        assert (refused.code, "'link.md' is outside of" in refused.err) == (1, True), refused
+        assert lmm("check", "--root", folder, path).code == 0
 
 
 @pytest.mark.parametrize(

@@ -15,17 +15,18 @@ from dataclasses import replace
 from pathlib import Path
 
 import pytest
-from edge.support import wait_until
+from edge.support import lmm, wait_until
+from fakes.openai_server import Action, ScriptedServer
 
 from chatmd.context import Rules, Run
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import AgentSpec, Tool
-from chatmd.tools import command, consent, process
+from chatmd.language.agent import Tool
+from chatmd.tools import command, process
 from chatmd.tools.command import open_command
 from chatmd.tools.process import bubblewrap
 from lmm.config import load_settings
 from lmm.loop import run
-from lmm.messages import Event, Notice, ToolOutput
+from lmm.messages import ToolOutput
 from lmm.models.port import RunnableTool
 
 pytestmark = pytest.mark.skipif(sys.platform == "win32", reason="POSIX programs")
@@ -324,24 +325,19 @@ def test_a_sandbox_has_no_network_and_writes_below_its_roots(folder: Path) -> No
     assert "Connection refused" in text or "Network is unreachable" in text
 
 
-def test_without_bubblewrap_it_is_said(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Where consent is asked, and in the run; whoever agreed with a sandbox is asked again."""
-    told = list[Event]()
-    spec, here = (
-        AgentSpec(tools=(declared("sh -c", sandbox=True),)),
-        replace(place(folder), listener=lambda event, _: told.append(event)),
-    )
-    lines = []
-    for there in ("/usr/bin/bwrap", ""):
-        for module in (command, consent):
-            monkeypatch.setattr(module, "bubblewrap", lambda there=there: there)
-        (file,) = consent.declared_by(spec, here)
-        lines.append((file.declarations[0].words, file.keys))
-    (confined, before), (free, after) = lines
-    assert confined == f"runs sh -c, in a sandbox: no network, writes only below {folder}"
-    assert free == "runs sh -c, without the sandbox that it asks for, which needs bubblewrap (bwrap)"
-    assert before != after
-    call(here, "sh -c", "echo free", sandbox=True)
-    assert [event.text for event in told if isinstance(event, Notice)] == [
-        "tool runs without the sandbox that it asks for: install bubblewrap"
-    ]
+def test_without_bubblewrap_a_sandbox_is_refused(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Nothing runs without the sandbox that its author asked for."""
+    monkeypatch.setattr(command, "bubblewrap", lambda: "")
+    with pytest.raises(ChatmdError, match=r"needs bubblewrap.*lmmarkdown\[sandbox\]"):
+        call(place(folder), "sh -c", "echo free > made.txt", sandbox=True)
+    assert not (folder / "made.txt").exists()
+
+
+@pytest.mark.skipif(not bubblewrap(), reason="no bubblewrap, or no right to use it")
+def test_a_sandbox_works_when_the_file_is_named_by_a_relative_path(folder: Path, server: ScriptedServer) -> None:
+    """The file itself, which is protected, is mounted by its real path."""
+    (folder / "sub").mkdir()
+    (folder / "sub/t.chatmd").write_text('<tool name="sh" command="sh -c" sandbox/><user>Go.</user>')
+    server.queue(Action("", calls=(("c1", "sh", '{"arguments": ["echo made > new.txt; cat new.txt"]}'),)), "Done.")
+    done = lmm("run", "--yes", "sub/t.chatmd")
+    assert (done.code, (folder / "sub/new.txt").read_text()) == (0, "made\n"), done.err

@@ -8,6 +8,7 @@ folder of the first one and to further `roots`.
 from __future__ import annotations
 
 import contextlib
+import os
 from collections.abc import Iterator, Sequence
 from dataclasses import replace
 from pathlib import Path, PurePath
@@ -60,6 +61,27 @@ def name_inside(real: Path, folders: Sequence[Path], src: str) -> PurePath:
     if not inside:
         raise ChatmdError(f"'{src}' is outside of {folders[0]}", hint=f"allow its folder: --root {real.parent}")
     return PurePath(*min(inside, key=len))
+
+
+def outside_files(document: SyntaxTree, folder: Path) -> tuple[Path, ...]:
+    """Return the files outside of a document's `folder` that its imports and local documents name by their paths.
+
+    What a link leads to is not named by its path.
+    """
+    found: dict[Path, None] = {}
+    for node, _ in walk(document.children):
+        if isinstance(node, Element) and (node.tag == "import" or (node.tag in ("doc", "img") and node.has("local"))):
+            src = (node.get("src") or "").strip()
+            path = Path(os.path.normpath(folder / src))
+            if (
+                src
+                and "\0" not in src
+                and not path.is_relative_to(folder)
+                and path.resolve() == path
+                and path.is_file()
+            ):
+                found[path] = None
+    return tuple(found)
 
 
 class _Resolver:

@@ -152,7 +152,7 @@ def agree(run: Run, text: str) -> Run:
         ChatmdError: an input has no value, or one of the wrong type.
         ConsentNeeded: nobody agreed.
     """
-    name = run.chain[-1]
+    name, run = run.chain[-1], run.with_outside(text)
     try:
         spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
     except InvalidDocument as error:

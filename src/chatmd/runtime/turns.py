@@ -413,8 +413,8 @@ class Conversation:
         """Make calls, and write each result when it arrives; return False if the user stopped the run."""
         results: dict[int, ToolResult] = {}
         self._waiting, stopped = list(calls), False
-        self._room = await self._compactor.room_for_results()
         try:
+            self._room = await self._compactor.room_for_results()
             await self._caller.call(calls, results)
         except StoppedByUser:
             stopped = True

@@ -23,7 +23,7 @@ from lmm.config_tables import TIERS
 from lmm.disk.folder import Folder
 from lmm.disk.names import is_secret_variable
 from lmm.errors import LmmError
-from lmm.messages import Notice, ToolDefinition, ToolOutput, ToolProgress, object_schema
+from lmm.messages import ToolDefinition, ToolOutput, ToolProgress, object_schema
 from lmm.providers import PROVIDERS
 
 # -- The environment of programs: common variables, and those that a prompt names; never a key of a model provider
@@ -136,10 +136,11 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
         return ""
 
     started = Program((program, *words[1:]), folder, environment, timeout, limit, keep)
-    confined = declared.sandbox and bool(bubblewrap())
-    if declared.sandbox and not confined:
-        run.tell(Notice(f"{declared.name} runs without the sandbox that it asks for: install bubblewrap"))
-    if confined:
+    if declared.sandbox:
+        if not bubblewrap():
+            what = "needs bubblewrap for its sandbox, which is not installed or not permitted here"
+            hint = "pip install 'lmmarkdown[sandbox]', or apt install bubblewrap"
+            raise ChatmdError(f"{declared.name} {what}", where=where, hint=hint)
         roots = roots_of(declared, run)
         started = sandboxed(started, [root.real for root in roots.roots], roots.protected)
 
@@ -157,7 +158,7 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
 
         return await run_program(replace(started, argv=(*started.argv, *arguments), hear=hear), _encoded(stdin))
 
-    return nullcontext((FunctionTool(_definition(declared, timeout, confined), call),))
+    return nullcontext((FunctionTool(_definition(declared, timeout, declared.sandbox), call),))
 
 
 def split_command(command: str, where: str = "") -> tuple[str, ...]:

