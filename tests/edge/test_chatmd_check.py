@@ -69,7 +69,7 @@ def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server:
         refused = lmm("run", path)
         assert (refused.code, "policy.md, which is outside of its folder" in refused.err) == (2, True), refused
         assert server.requests == []
-    assert lmm("run", "--yes", path).code == 0
+    assert lmm("run", "--yes", "--config", "config.toml", path).code == 0
     assert "Be brief." in str(server.requests[0].body["messages"])
     (folder / "sub/link.md").symlink_to(folder / "policy.md")
     for text in ('<system><import src="link.md"/></system>', '<user><doc src="link.md" local/></user>'):
