@@ -8,6 +8,7 @@ import sys
 from pathlib import Path
 
 import pytest
+from edge.conftest import write_config
 from edge.support import lmm
 from fakes.openai_server import ScriptedServer
 
@@ -61,6 +62,7 @@ def test_as_json(folder: Path) -> None:
 def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server: ScriptedServer) -> None:
     """Of an import and of a document; `--yes` and `--root` agree to it. A link that leads out stays refused."""
     (folder / "sub").mkdir()
+    write_config(folder / "sub", server)
     (folder / "policy.md").write_text("Be brief.")
     path = folder / "sub" / "a.md"
     for text in ('<system><import src="../policy.md"/></system>', '<user><doc src="../policy.md" local/></user>'):
@@ -69,7 +71,7 @@ def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server:
         refused = lmm("run", path)
         assert (refused.code, "policy.md, which is outside of its folder" in refused.err) == (2, True), refused
         assert server.requests == []
-    assert lmm("run", "--yes", "--config", "config.toml", path).code == 0
+    assert lmm("run", "--yes", path).code == 0
     assert "Be brief." in str(server.requests[0].body["messages"])
     (folder / "sub/link.md").symlink_to(folder / "policy.md")
     for text in ('<system><import src="link.md"/></system>', '<user><doc src="link.md" local/></user>'):
