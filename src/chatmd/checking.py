@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import dataclass, replace
@@ -24,6 +25,7 @@ from chatmd.language.agent import (
     Doc,
     Expandable,
     Img,
+    MessageItem,
     OutputItem,
     SubAgent,
     Tool,
@@ -73,6 +75,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
         ConfigError: the error is in config.toml.
     """
     recorded = ExpansionRecord(path, keeps=False)
+    yield from _unsendable(spec)
     yield from _model(spec, run.configuration, own=True)
     yield from _tools(spec, run)
     yield from _output(spec, run)
@@ -83,6 +86,29 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
     for edge in _agents_of(spec, recorded):
         for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
             yield _report(problem, edge)
+
+
+_NAME, _ID = re.compile(r"[A-Za-z0-9_-]{1,64}"), re.compile(r"[!-~]{1,64}")
+
+
+def _unsendable(spec: AgentSpec) -> Iterator[Problem]:
+    """Report messages that no model's server takes, so that the conversation could never go on."""
+    for number, call in enumerate(spec.items):
+        if not isinstance(call, CallItem):
+            continue
+        if not _NAME.fullmatch(call.name):
+            hint = "a name has at most 64 letters, digits, _ and -: correct it here and in the result"
+            yield Problem(call.span, f"no model's server takes a function named '{call.name}'", hint)
+        if not _ID.fullmatch(call.call):
+            hint = "an id has at most 64 characters, without white space: correct it here and in the result"
+            yield Problem(call.span, f"no model's server takes a call with the id '{call.call}'", hint)
+        answer = answers_in(spec.items).get(number, number)
+        for item in spec.items[number:answer]:
+            if isinstance(item, MessageItem) and not item.is_blank:
+                message = (
+                    f"this message stands between the call '{call.call}' and its result, which no model's server takes"
+                )
+                yield Problem(item.span, message, "move it below the result")
 
 
 def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -> Problem:

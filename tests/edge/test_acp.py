@@ -202,3 +202,38 @@ def test_a_question_that_nobody_can_answer_any_more_ends(agent: Path) -> None:
     """An editor that is closed while it is asked leaves no process behind."""
     answer = prompted(agent, [{"type": "text", "text": "Hi"}])[-1]  # perhaps after the question
     assert "you did not agree" in answer["error"]["message"]
+
+
+@pytest.mark.parametrize(
+    ("uri", "message"),
+    [
+        ("gone.md", "there is no such file"),
+        ("../secret.md", "outside"),
+        ("notes.md#L3:9", "it has 3 lines, and so no lines 3 to 9"),
+        ("data.bin", "text"),
+    ],
+)
+def test_a_mention_that_cannot_be_read_is_refused_before_it_is_written(folder: Path, uri: str, message: str) -> None:
+    """Otherwise the conversation could never go on."""
+    (agent := folder / "a.chatmd").write_text("<system>Help.</system>\n")
+    (folder / "notes.md").write_text("one\ntwo\n")
+    (folder / "data.bin").write_bytes(b"\0\1\2")
+    path, _, fragment = uri.partition("#")
+    link = {"type": "resource_link", "uri": (folder / path).as_uri() + (fragment and f"#{fragment}"), "name": path}
+    (answer,) = prompted(agent, [{"type": "text", "text": "Read "}, link])
+    assert message in answer["error"]["message"]
+    assert list(folder.glob("a.*.chatmd")) == []
+
+
+def test_a_message_in_blocks(folder: Path) -> None:
+    """Mentions stay where they stood; lines are sent as lines; what cannot be sent is said."""
+    (folder / "notes.md").write_text("one\ntwo\nthree\n")
+    (agent := folder / "a.chatmd").write_text('<config model="Builtin/extractive"/>\n')
+    link = {"type": "resource_link", "uri": (folder / "notes.md").as_uri() + "#L2:3", "name": "notes.md"}
+    image: dict[str, Any] = {"type": "image", "data": "aaaa", "mimeType": "image/png"}
+    blob: dict[str, Any] = {"type": "resource", "resource": {"uri": "file:///a.zip", "blob": "aaaa"}}
+    prompted(agent, [{"type": "text", "text": "Is "}, link, {"type": "text", "text": " right? "}, image, blob])
+    (session,) = folder.glob("a.*.chatmd")
+    said = session.read_text().partition("<user>")[2].partition("</user>")[0]
+    assert "Is @notes.md:2-3 right? [image that was not sent: image/png][resource that was not sent: file" in said
+    assert "notes.md:2-3:\ntwo\nthree" in said

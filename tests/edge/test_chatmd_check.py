@@ -194,3 +194,35 @@ def test_settings_that_are_wrong_are_told(folder: Path) -> None:
     (folder / "c.toml").write_text("[major]\nmodell = 1\n")
     done = lmm("check", "--config", folder / "c.toml", folder / "good.chatmd")
     assert (done.code, "unknown key 'modell' in [major]" in done.err) == (2, True)
+
+
+@pytest.mark.parametrize(
+    ("text", "place", "message"),
+    [
+        (
+            '<tool_call tool_call_id="c1" function_name="read_file">RAW|{}|RAW</tool_call>\n<user>And?</user>\n'
+            '<tool_response tool_call_id="c1" name="read_file">text</tool_response>',
+            4,
+            "stands between the call 'c1' and its result",
+        ),
+        (
+            '<tool_call tool_call_id="c1" function_name="read file">RAW|{}|RAW</tool_call>\n'
+            '<tool_response tool_call_id="c1" name="read file">text</tool_response>',
+            3,
+            "takes a function named 'read file'",
+        ),
+        (
+            '<tool_call tool_call_id="c 1" function_name="read_file">RAW|{}|RAW</tool_call>\n'
+            '<tool_response tool_call_id="c 1" name="read_file">text</tool_response>',
+            3,
+            "takes a call with the id 'c 1'",
+        ),
+    ],
+)
+def test_what_can_never_be_sent_again_is_an_error(text: str, place: int, message: str) -> None:
+    """With the cure: the conversation could not go on."""
+    told = f'<tool name="read_file"/>\n<user>Go.</user>\n{text}\n<user>Now?</user>\n'
+    (problem,) = Chat.from_text(told).problems()
+    assert (problem.severity, problem.span.line) == ("error", place)
+    assert message in problem.message
+    assert problem.hint

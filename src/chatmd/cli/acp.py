@@ -13,15 +13,14 @@ import secrets
 import threading
 import time
 from collections.abc import Awaitable, Callable, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
-from urllib.request import url2pathname
 
 from chatmd.chat import Chat
+from chatmd.content.mentions import Mention, read_blocks, read_mentions
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
 from chatmd.runtime.rewind import Draft, message_element
@@ -168,10 +167,10 @@ class AcpAgent:
         session, blocks = str(params["sessionId"]), params["prompt"]
         if session not in self._sessions:
             raise UnknownSession(session)
-        text, docs = _said(blocks)
+        text, mentions = read_blocks(blocks)
         if session in self._turns:
             raise ChatmdError("the message before is still being answered", where=session, hint="cancel that")
-        turn = self._turns[session] = asyncio.create_task(self._turn(session, text, docs))
+        turn = self._turns[session] = asyncio.create_task(self._turn(session, text, mentions))
         try:
             await asyncio.wait((turn,))
             if not turn.cancelled():
@@ -188,7 +187,7 @@ class AcpAgent:
         if (turn := self._turns.get(str(params["sessionId"]))) is not None:
             turn.cancel()
 
-    async def _turn(self, session: str, text: str, docs: Sequence[str]) -> None:
+    async def _turn(self, session: str, text: str, mentions: Sequence[Mention]) -> None:
         """Append a prompt to a session's file, and run it; consent is asked for as for the original file."""
         path, here = self._path(session), asyncio.get_running_loop()
 
@@ -197,9 +196,10 @@ class AcpAgent:
             return asyncio.run_coroutine_threadsafe(asking, here).result() == "yes"
 
         def begin() -> Runner:
-            said, listener = message_element(Draft(text), docs), partial(self._tell, session)
-            approve = partial(self._approve, session) if self.asks else None
-            run = prepare(self.file, confirm=confirm, approve=approve, listener=listener, say=said, **self.how)
+            listener, approve = partial(self._tell, session), partial(self._approve, session) if self.asks else None
+            run = prepare(self.file, confirm=confirm, approve=approve, listener=listener, **self.how)
+            lines, files = read_mentions(mentions, run)
+            run = replace(run, say=message_element(Draft(text + lines), files))
             return open_run(path if path.exists() else self.file, run, path)
 
         await (await asyncio.to_thread(begin)).run()
@@ -278,25 +278,6 @@ def _past(item: Item) -> _Json | None:
 
 def _words(content: Content) -> str:
     return "".join(part if isinstance(part, str) else f"[{part.src}]" for part in content).strip()
-
-
-def _said(blocks: Sequence[_Json]) -> tuple[str, list[str]]:
-    """Return the text of a prompt, and the files and addresses that it links to.
-
-    >>> link = {"type": "resource_link", "uri": "file:///notes/a%20b.md", "name": "a b.md"}
-    >>> _said([{"type": "text", "text": "Read"}, link])
-    ('Read', ['/notes/a b.md'])
-    """
-    texts, docs = list[str](), list[str]()
-    for block in blocks:
-        if block["type"] == "resource_link":
-            parts = urlsplit(block["uri"])
-            docs.append(url2pathname(parts.path) if parts.scheme == "file" else block["uri"])
-        elif block["type"] == "resource":
-            texts.append(f"{block['resource']['uri']}:\n{block['resource']['text']}")
-        else:
-            texts.append(block["text"])
-    return "\n".join(texts), docs
 
 
 def serve(file: Path, how: Mapping[str, Any], *, asks: bool) -> int:
