@@ -13,7 +13,7 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import AsyncIterator, Awaitable, Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Address, IPv6Address
@@ -319,7 +319,7 @@ async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
     return bytes(data)
 
 
-class CheckedTransport(httpx2.AsyncBaseTransport):
+class CheckedTransport(httpx2.AsyncHTTPTransport):
     """A transport for httpx2 that enforces the network rules: it connects to checked addresses only.
 
     With `loopback`, servers on this machine are allowed (the author of a prompt may name one), and they may refer to
@@ -335,72 +335,17 @@ class CheckedTransport(httpx2.AsyncBaseTransport):
         loopback: bool = False,
         resolve: Resolve = resolve_host,
     ) -> None:
-        self._backend = _CheckedBackend(rules, loopback, resolve)
-        self._pool = httpcore2.AsyncConnectionPool(certificates, network_backend=self._backend)
+        super().__init__(verify=certificates or ssl.SSLContext(ssl.PROTOCOL_TLS_CLIENT), trust_env=False)
+        self._rules, self._loopback, self._resolve = rules, loopback, resolve
 
     async def handle_async_request(self, request: httpx2.Request) -> httpx2.Response:
-        """See `httpx2.AsyncBaseTransport`."""
-        url = httpcore2.URL(
-            scheme=request.url.raw_scheme, host=request.url.raw_host, port=request.url.port, target=request.url.raw_path
-        )
-        sent = httpcore2.Request(
-            request.method, url, headers=request.headers.raw, content=request.stream, extensions=request.extensions
-        )
-        try:
-            answer = await self._pool.handle_async_request(sent)
-        except _NETWORK_ERRORS as error:
-            raise httpx2.ConnectError(str(error) or type(error).__name__, request=request) from error
-        return httpx2.Response(
-            answer.status, headers=answer.headers, stream=_Body(answer), extensions=answer.extensions
-        )
-
-    async def aclose(self) -> None:
-        await self._pool.aclose()
-        await self._backend.aclose()
-
-
-class _Body(httpx2.AsyncByteStream):
-    def __init__(self, answer: httpcore2.Response) -> None:
-        self._answer = answer
-
-    async def __aiter__(self) -> AsyncIterator[bytes]:
-        try:
-            async for piece in self._answer.aiter_stream():
-                yield piece
-        except _NETWORK_ERRORS as error:
-            raise httpx2.ReadError(str(error) or type(error).__name__) from error
-
-    async def aclose(self) -> None:
-        await self._answer.aclose()
-
-
-class _CheckedBackend(httpcore2.AsyncNetworkBackend):
-    """Makes connections, and closes all of them: nothing else closes those cut off during the TLS handshake."""
-
-    def __init__(self, rules: FetchRules, loopback: bool, resolve: Resolve) -> None:
-        self._rules, self._loopback, self._resolve = rules, loopback, resolve
-        self._network = httpcore2.AnyIOBackend()
-        self._streams: list[httpcore2.AsyncNetworkStream] = []
-
-    async def connect_tcp(
-        self,
-        host: str,
-        port: int,
-        timeout: float | None = None,
-        local_address: str | None = None,
-        socket_options: Iterable[Any] | None = None,
-    ) -> httpcore2.AsyncNetworkStream:
-        addresses = await self._addresses(host, port)
-        for number, address in enumerate(addresses, 1):
-            try:
-                stream = await self._network.connect_tcp(address, port, timeout, local_address, socket_options)
-            except httpcore2.ConnectError:
-                if number == len(addresses):
-                    raise
-            else:
-                self._streams.append(stream)
-                return stream
-        raise AssertionError("a host has addresses")
+        """Send a request to the first address of its host that answers; see `httpx2.AsyncBaseTransport`."""
+        url, host = request.url, request.url.raw_host.decode()
+        *others, last = await self._addresses(host, url.port or (443 if url.scheme == "https" else 80))
+        for address in others:
+            with contextlib.suppress(httpx2.ConnectError):
+                return await super().handle_async_request(_pinned(request, host, address))
+        return await super().handle_async_request(_pinned(request, host, last))
 
     async def _addresses(self, host: str, port: int) -> list[str]:
         """Return the addresses of a host, all checked: if one is not public, the host is refused."""
@@ -415,28 +360,24 @@ class _CheckedBackend(httpcore2.AsyncNetworkBackend):
             raise FetchFailed(f"'{host[:100]}' is not a public address, but {what}", hint=self._rules.more_private)
         return found
 
-    async def connect_unix_socket(
-        self, path: str, timeout: float | None = None, socket_options: Iterable[Any] | None = None
-    ) -> httpcore2.AsyncNetworkStream:
-        raise FetchFailed("sockets of this machine are not fetched")
 
-    async def sleep(self, seconds: float) -> None:
-        await asyncio.sleep(seconds)
+def _pinned(request: httpx2.Request, host: str, address: str) -> httpx2.Request:
+    """Return a request that goes to an address, with the name of its host in its headers and in TLS."""
+    streams = list[httpcore2.AsyncNetworkStream]()
 
-    async def aclose(self) -> None:
-        for stream in self._streams:
-            with contextlib.suppress(*_NETWORK_ERRORS, OSError):
-                await stream.aclose()
+    async def trace(event: str, info: dict[str, Any]) -> None:
+        if event == "connection.connect_tcp.complete":
+            streams.append(info["return_value"])
+        elif event == "connection.start_tls.failed":  # nothing else closes a connection that is cut off there
+            await streams.pop().aclose()
+
+    extensions = {**request.extensions, "sni_hostname": host, "trace": trace}
+    url = request.url.copy_with(host=address)
+    return httpx2.Request(request.method, url, headers=request.headers, stream=request.stream, extensions=extensions)
 
 
 # -- errors as messages ------------------------------------------------------------------------------------
 
-_NETWORK_ERRORS = (
-    httpcore2.NetworkError,
-    httpcore2.ProtocolError,
-    httpcore2.TimeoutException,
-    httpcore2.UnsupportedProtocol,
-)
 _STATUS = {
     401: "it requires a login (401)",
     403: "access is forbidden (403)",
