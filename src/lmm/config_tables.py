@@ -334,6 +334,7 @@ class Config:
 
 _CAPITAL_BOOLEAN = re.compile(r"^([ \t]*[\w.\"-]+[ \t]*=[ \t]*)(True|False)(?=[ \t]*(?:#|$))", re.MULTILINE)
 
+_UNQUOTED = re.compile(r"[ \t]*([\w.-]+)[ \t]*=[ \t]*([A-Za-z/.~][^\"'#=\[\]{}]*)")
 _TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
 BOM = "\ufeff"
 """The byte order mark with which some editors begin a file."""
@@ -353,10 +354,16 @@ def _parsed(text: str, name: str) -> tuple[Layer, tuple[str, ...]]:
         except tomllib.TOMLDecodeError:
             found = _TOML_PLACE.search(str(error))
             where = f"{name}:{found[1]}:{found[2]}" if found else name
-            raise ConfigError(f"this is not TOML: {_TOML_PLACE.sub('', str(error))}", where=where) from error
+            bare = _UNQUOTED.match(text.split("\n")[int(found[1]) - 1]) if found else None
+            hint = f'write text in quotes: {bare[1]} = "{bare[2].strip()}"' if bare else ""
+            raise ConfigError(f"this is not TOML: {_TOML_PLACE.sub('', str(error))}", where=where, hint=hint) from error
         hints = (f"{name}: TOML requires true and false in lower case; True and False are accepted here",)
     for table, written in toml.items():
         if table not in TABLES:
+            homes = [f"[{home}]" for home in TABLES if table in keys_in(home)]
+            if homes and not isinstance(written, Mapping):
+                hint = f"write it under {homes[0] if table == 'model' else ' or '.join(homes)}"
+                raise ConfigError(f"'{table}' is in no table", where=config.where(table), hint=hint)
             hint = _renamed(table) or nearest(table, TABLES)
             raise ConfigError(f"unknown table [{table}]", where=config.where(table), hint=hint)
         if isinstance(written, str) and table in TIERS:

@@ -57,7 +57,7 @@ def test_an_older_name_is_answered_with_the_newer_one() -> None:
     """lm-markdown's and lmm-education's tables and keys: a key that there is, a command, or why it is not needed."""
     names = {f"[{table}] {key.name}" for table, key in EVERY_KEY}
     old = [(table, key, new) for table, keys in renamed_keys().items() for key, new in keys.items()]
-    assert len(old) >= 45
+    assert len(old) >= 44
     for table, key, new in old:
         written = f"[{table}]\n{key} = 1\n" if table else f"{key} = 1\n"
         with pytest.raises(ConfigError, match=re.escape(f"'{key}' is {new}")):
