@@ -166,7 +166,7 @@ def test_the_source_is_never_written_over(notes: Path, capsys: Capture, target: 
 
 
 @pytest.mark.parametrize(
-    "other", [LECTURE, EDITED, "# Other\n\nA plain text\n\nof somebody.\n", "a: b\n\n---\na: b: c\n---\n"]
+    "other", [LECTURE, EDITED, "# Other\n\nA plain text\n\nof somebody.\n", "a: b\n\n---\ntype: b: c\n---\n"]
 )
 def test_other_documents_are_never_written_over(notes: Path, capsys: Capture, other: str) -> None:
     """What an export cannot have made is somebody's work."""

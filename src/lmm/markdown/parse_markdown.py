@@ -118,6 +118,28 @@ def _with_places(blocks: Iterable[Block]) -> Iterator[tuple[int, Block]]:
         at += len(block.source)
 
 
+Texts = Sequence[str | None]
+"""The sources of text blocks, and None for others."""
+
+
+def div_ends(texts: Texts) -> dict[int, int]:
+    """Map the position of each fenced div's opening fence to its closing one; unmatched fences are left out.
+
+    >>> div_ends(["::: {.note}\\n", "A leaf.\\n", None, "::: a\\n", "Green.\\n", ":::\\n", ":::\\n", ":::\\n"])
+    {3: 5, 0: 6}
+    """
+    ends, opened = dict[int, int](), list[int]()
+    for position, text in enumerate(texts):
+        if text is None or ":::" not in text[:40]:
+            continue
+        fence = FENCE.match(text, metadata.prefix_end(text))
+        if fence is not None and fence["opens"]:
+            opened.append(position)
+        elif opened and fence is not None:
+            ends[opened.pop()] = position
+    return ends
+
+
 class _Parser:
     """One pass over one text: knows which closers are missing, to stay linear, how many divs are open, and the list."""
 

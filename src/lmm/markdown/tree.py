@@ -35,7 +35,7 @@ from lmm.markdown.blocks import (
 )
 from lmm.markdown.ioutils import Logger, load_markdown, print_error, save_markdown
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.parse_markdown import METADATA_OPEN, misread, parse_markdown_text
+from lmm.markdown.parse_markdown import METADATA_OPEN, div_ends, misread, parse_markdown_text
 
 _CLOSERS = ("```", "~~~", "$$", "-->")
 
@@ -192,9 +192,10 @@ class TextNode(Node):
 
 
 class HeadingNode(Node):
-    """A heading and everything under it, up to the next heading of its level or above."""
+    """A heading and everything under it, up to the next heading of its level or above, or the end of its div."""
 
     kind = "heading"
+    in_div = False  # whether it stands in a fenced div, and so its section ends with the div
 
     def __init__(
         self,
@@ -248,8 +249,9 @@ class HeadingNode(Node):
         if child is self or any(node is child for node in self.ancestors()):
             raise ValueError(f"'{self.title}' cannot be put under itself")
         siblings = [node for node in self.children if node is not child]
-        levels = [node.level for node in siblings if isinstance(node, HeadingNode)]
-        texts = len(siblings) - len(levels)
+        below_texts = [isinstance(node, HeadingNode) and not node.in_div for node in siblings]
+        texts = below_texts.index(True) if True in below_texts else len(siblings)
+        levels = [node.level for node in siblings[texts:] if isinstance(node, HeadingNode)]
         at = len(siblings) if index is None else min(max(index, 0), len(siblings))
         if isinstance(child, HeadingNode):
             at = max(at, texts)
@@ -396,33 +398,64 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
     rest = list(blocks)
     header = rest.pop(0) if isinstance(rest[0], HeaderBlock) else None
     root = HeaderNode(header if isinstance(header, HeaderBlock) else None, title=title)
-    section: HeadingNode = root
-    above: list[tuple[int, HeadingNode]] = []  # the sections around `section`, it included, with their levels
+    place = _Place(root)
     pending: MetadataBlock | None = None
-    for block in rest:
+    divs = div_ends([block.source if isinstance(block, TextBlock) else None for block in rest])
+    closers = set(divs.values())
+    for at, block in enumerate(rest):
         if isinstance(block, MetadataBlock):
             if pending is not None:
-                section.adopt(TextNode(None, pending))
+                place.section.adopt(TextNode(None, pending))
             pending = block
             continue
         if isinstance(block, HeadingBlock):
-            level = block.level  # read from the source: once per heading
-            while above and above[-1][0] >= level:
-                above.pop()
-            parent = above[-1][1] if above else root
-            section = HeadingNode(block, pending)
-            parent.adopt(section)
-            above.append((level, section))
+            place.begin(HeadingNode(block, pending), block.level)
         elif isinstance(block, (TextBlock, ErrorBlock)):
-            section.adopt(TextNode(block, pending))
-            # The next block goes on where "+" stands.
-            opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
-            if opening is not None and metadata.CLOSE.search(block.source, opening.end()) is None:
-                root.metadata_is_open = True
+            if at in closers:
+                place.leave_div()
+            place.section.adopt(TextNode(block, pending))
+            root.metadata_is_open |= _opens_metadata(block)
+            if at in divs:
+                place.enter_div()
         pending = None
     if pending is not None:
-        section.adopt(TextNode(None, pending))
+        place.section.adopt(TextNode(None, pending))
     return root
+
+
+def _opens_metadata(block: Block) -> bool:
+    """Return whether metadata begin with a block and never close: the next block goes on where "+" stands."""
+    opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
+    return opening is not None and metadata.CLOSE.search(block.source, opening.end()) is None
+
+
+class _Place:
+    """Where the next node of a tree goes: sections inside a div end with it."""
+
+    def __init__(self, root: HeadingNode) -> None:
+        self.section, self.outside = root, root
+        self.above: list[tuple[int, HeadingNode]] = []  # sections around it, it included, with levels read once each
+        self.around: list[
+            tuple[HeadingNode, HeadingNode, list[tuple[int, HeadingNode]]]
+        ] = []  # the same outside of divs
+
+    def begin(self, section: HeadingNode, level: int) -> None:
+        """Add a section, below the last one with a higher heading."""
+        while self.above and self.above[-1][0] >= level:
+            self.above.pop()
+        section.in_div = bool(self.around)
+        (self.above[-1][1] if self.above else self.outside).adopt(section)
+        self.section = section
+        self.above.append((level, section))
+
+    def enter_div(self) -> None:
+        """Begin a div in the current section."""
+        self.around.append((self.section, self.outside, self.above))
+        self.outside, self.above = self.section, []
+
+    def leave_div(self) -> None:
+        """End the innermost div."""
+        self.section, self.outside, self.above = self.around.pop()
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:

@@ -8,14 +8,12 @@ heading or metadata, which ends any unit except a div.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Mapping, Sequence
+from collections.abc import Collection, Iterable, Mapping
 
 from lmm.markdown.blocks import Block, TextBlock
 from lmm.markdown.metadata import prefix_end
-from lmm.markdown.parse_markdown import FENCE
+from lmm.markdown.parse_markdown import FENCE, Texts, div_ends as div_ends
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
-
-Texts = Sequence[str | None]
 
 _BULLET = r"(?P<bullet>[-*+])"
 _NUMBER = r"(?P<open>\(?)(?:\d{1,9}|#|[A-Za-z]|[ivxIVX]+|@[\w-]*)(?P<close>[.)])"
@@ -36,24 +34,6 @@ _LONGEST = 200  # the largest number of texts in a table of ruled lines
 def texts_of(blocks: Iterable[Block]) -> list[str | None]:
     """Return the sources of text blocks, None for the others."""
     return [block.source if isinstance(block, TextBlock) else None for block in blocks]
-
-
-def div_ends(texts: Texts) -> dict[int, int]:
-    """Map the position of each fenced div's opening fence to its closing one; unmatched fences are left out.
-
-    >>> div_ends(["::: {.note}\\n", "A leaf.\\n", None, "::: a\\n", "Green.\\n", ":::\\n", ":::\\n", ":::\\n"])
-    {3: 5, 0: 6}
-    """
-    ends, opened = dict[int, int](), list[int]()
-    for position, text in enumerate(texts):
-        if text is None or ":::" not in text[:40]:
-            continue
-        fence = FENCE.match(text, prefix_end(text))
-        if fence is not None and fence["opens"]:
-            opened.append(position)
-        elif opened and fence is not None:
-            ends[opened.pop()] = position
-    return ends
 
 
 def is_opening(text: str) -> bool:

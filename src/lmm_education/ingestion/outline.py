@@ -191,18 +191,18 @@ class _Document:
                     yield start, self._end_of_section(start), stretch
 
     def _end_of_section(self, at: int) -> int:
-        level = _level(self.order[at])
-        later = range(at + 1, len(self.order))
-        return next((i for i in later if 0 < _level(self.order[i]) <= level), len(self.order))
+        return at + sum(1 for _ in preorder(self.order[at]))
 
     def _last_end(self, start: int, end: int) -> int:
         """Return the end of a lasting type, given that the text at `start` goes to `end`."""
         parent = self.order[start].parent
         level = (parent.level if parent is not None else 0) or 6
+        inside = start  # where the divs end that begin after `start`
         while end < len(self.order):
             node = self.order[end]
+            inside = max(inside, self.fences.get(end, 0))
             leaves_div = self.opened.get(end, start) < start
-            if 0 < _level(node) <= level or leaves_div or end in self.typed or _says_something(node):
+            if (0 < _level(node) <= level and end > inside) or leaves_div or end in self.typed or _says_something(node):
                 break
             end += 1
         return end
@@ -478,6 +478,7 @@ def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProx
     """Return a heading or a text as plain values, without what `stored_outline` can restore; `numbers` are those of
     headings, by their paths."""
     own = {"own": dict(item.own), "owner": item.owner}
+    own |= {"depth": len(item.path if isinstance(item, Heading) else item.heading.path)}
     if isinstance(item, TextItem):
         return {"text": item.text, "lines": list(item.lines), **own}
     values = {"title": item.title, "level": item.level, "line": item.line, "source": item.source}
@@ -495,11 +496,15 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
     above, items = list[Heading](), list[Item]()
     for each in values:
         own, owner = each["own"], each["owner"]
+        depth = each.get("depth")
         if "text" in each:
+            above = above if depth is None else above[: depth + 1]  # after a div, that of a section outside
             lines = Lines(*each["lines"])
             items.append(TextItem(each["text"], lines, above[-1], key=0, values=own, own=own, owner=owner))
             continue
-        while above and above[-1].level >= each["level"]:
+        if depth is not None:
+            above = above[:depth]
+        while depth is None and above and above[-1].level >= each["level"]:
             above.pop()
         parent, title = above[-1] if above else None, each["title"]
         path = (*parent.path, title) if parent else ()

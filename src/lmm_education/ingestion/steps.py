@@ -119,7 +119,7 @@ def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bo
     """Iterate over `texts` with each group joined; one that is too long is cut, or with `tear` not joined at all."""
     group: list[TextItem] = []
     for text in texts:
-        if group and not joins(group, text):
+        if group and (text.heading is not group[0].heading or not joins(group, text)):
             yield from _within(group, limits, tear)
             group = []
         group.append(text)
@@ -255,16 +255,17 @@ def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
 
 
 def _by_level(outline: Outline, items: Sequence[Item], level: int, limits: Limits) -> Iterator[Part]:
-    heading, held, inner = outline.root, list[Item](), inner_headings(items, limits)
+    inner, parts = inner_headings(items, limits), [(outline.root, list[Item]())]
+    held = {id(outline.root): parts[0][1]}  # by heading: after a div, texts belong to a section outside it
     for item in items:
         if isinstance(item, Heading) and item.level <= level and id(item) not in inner:
-            if _has_place(heading, held):
-                yield Part(heading, tuple(held), (heading,))
-            heading, held = item, []
-        else:
-            held.append(item)
-    if _has_place(heading, held):
-        yield Part(heading, tuple(held), (heading,))
+            parts.append((item, held.setdefault(id(item), [])))
+            continue
+        own = parts[-1][1] if isinstance(item, Heading) else held.get(id(item.heading), parts[-1][1])
+        own.append(item)
+        if isinstance(item, Heading):
+            held[id(item)] = own
+    yield from (Part(heading, tuple(own), (heading,)) for heading, own in parts if _has_place(heading, own))
 
 
 def _has_place(heading: Heading, items: Sequence[Item]) -> bool:

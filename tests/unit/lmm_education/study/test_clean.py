@@ -54,7 +54,7 @@ def test_a_document_that_is_special_as_a_whole() -> None:
 
 
 REFUSED = {
-    "broken metadata": ("Text.\n\n---\na: b: c\n---\nText.\n", "notes.md:4:"),
+    "broken metadata": ("Text.\n\n---\ntype: b: c\n---\nText.\n", "notes.md:4:"),
     "an edit without its end": ("---\n~edit_:\n  edit: x\n  ~~id: 3f2a91\n---\nText.\n", "notes.md:1"),
     "a mark without an edit": ("Text.\n\n<!-- lmm:end 3f2a91 -->\n", "notes.md:3"),
     "a header that cannot be taken apart": ("---\ndocid: &a x\ntitle: *a\n---\nText.\n", "notes.md:1"),
