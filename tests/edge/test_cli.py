@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import re
 import subprocess
 import sys
 from collections.abc import Iterator
@@ -78,6 +79,11 @@ def test_a_shell_completes_commands_and_options(words: str, offered: list[str], 
     ("words", "message"),
     [
         (["mesages"], "there is no command 'mesages'; did you mean 'messages'?"),
+        (["a.md"], "there is no command 'a.md'; to answer its questions: lmm messages a.md\n"),
+        (["a.chatmd"], "; to run it: lmm run a.chatmd\n"),
+        (["a.pdf"], "; to turn it into markdown: lmm import a.pdf\n"),
+        (["."], "; to store its documents as a course: lmm ingest .\n"),
+        (["Why are leaves green?"], "; to ask the course: lmm ask 'Why are leaves green?'\n"),
         (["messages"], "Missing argument"),
         (["scan", "--chekc", "a.md"], "No such option"),
         (["messages", "--at", "x", "a.md"], "Invalid value"),
@@ -92,6 +98,7 @@ def test_a_shell_completes_commands_and_options(words: str, offered: list[str], 
 def test_wrong_usage_exits_with_2(words: list[str], message: str, tmp_path: Path) -> None:
     """Usage errors and wrong configuration: exit code 2, one clear message, no traceback."""
     (tmp_path / "a.md").write_text("---\n?: why\n---\nx\n")
+    (tmp_path / "a.pdf").write_bytes(b"%PDF")
     result = lmm(*words, cwd=tmp_path)
     assert result.returncode == 2
     assert message in result.stderr
@@ -128,6 +135,13 @@ def test_clear_undoes_messages(tmp_path: Path) -> None:
     assert b"~chat_" in path.read_bytes()
     assert lmm("clear", "a.md", cwd=tmp_path).stdout == "a.md: removed the chats\n"
     assert path.read_bytes() == b"# A\r\n\r\n---\r\ntype: x # mine\r\n---\r\nA leaf is green."
+
+
+def test_the_help_has_three_groups(tmp_path: Path) -> None:
+    """Of documents, courses and agents; each command is in one of them."""
+    text = lmm("--help", cwd=tmp_path).stdout
+    assert re.findall(r"^\w+$", text, re.MULTILINE) == ["Documents", "Courses", "Agents"]
+    assert all(text.count(f"\n  {row.name} ") == 1 for row in COMMANDS)
 
 
 def test_init_never_overwrites(tmp_path: Path) -> None:

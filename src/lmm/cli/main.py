@@ -9,6 +9,7 @@ import contextlib
 import importlib
 import io
 import os
+import shlex
 import signal
 import sys
 import threading
@@ -40,7 +41,7 @@ class CommandRow(NamedTuple):
 
 COMMANDS = (
     CommandRow("demo", "lmm", "show everything on an example course, offline, in a temporary folder"),
-    CommandRow("init", "lmm", "write a commented config.toml", file="setup"),
+    CommandRow("init", "lmm", "choose a model, and write config.toml", file="setup"),
     CommandRow("status", "lmm", "show which models are used, and where each setting comes from", file="setup"),
     CommandRow("trust", "lmm", "agree to a config.toml that reaches beyond its folder", file="setup"),
     CommandRow("scan", "lmm", "complete the header, report problems"),
@@ -110,9 +111,7 @@ def _main(arguments: Sequence[str] | None) -> int:
         return DONE
     row = next((row for row in COMMANDS if row.name == words[0]), None)
     if row is None:
-        hint = nearest(words[0], [row.name for row in COMMANDS])
-        meant = f"; {hint}" if hint.startswith("did you mean") else " (lmm --help lists them)"
-        terminal.say(f"lmm: there is no command '{words[0]}'{meant}", err=True)
+        terminal.say(f"lmm: there is no command '{terminal.clipped(words[0], 60)}'{_meant(words[0])}", err=True)
         return USAGE
     try:
         command = load(row)
@@ -122,10 +121,39 @@ def _main(arguments: Sequence[str] | None) -> int:
     return run(command, row.name, words[1:])
 
 
+_GROUPS = {"Documents": ("lmm", "lmm_editor"), "Courses": ("lmm_education",), "Agents": ("chatmd",)}
+
+
+def _meant(word: str) -> str:
+    """Return what to type for a word that is no command: a question, a file, a folder, or a misspelt command.
+
+    >>> _meant("notes.md")
+    '; to answer its questions: lmm messages notes.md'
+    >>> _meant("What is a leaf?")
+    "; to ask the course: lmm ask 'What is a leaf?'"
+    """
+    path, quoted = Path(word), shlex.quote(word)
+    if path.suffix.lower() in (".md", ".rmd", ".qmd", ".markdown"):
+        return f"; to answer its questions: lmm messages {quoted}"
+    if path.suffix.lower() == ".chatmd":
+        return f"; to run it: lmm run {quoted}"
+    if " " in word:
+        return f"; to ask the course: lmm ask {quoted}"
+    hint = nearest(word, [row.name for row in COMMANDS])
+    if hint.startswith("did you mean"):
+        return f"; {hint}"
+    if path.is_dir():
+        return f"; to store its documents as a course: lmm ingest {quoted}"
+    return f"; to turn it into markdown: lmm import {quoted}" if path.is_file() else " (lmm --help lists them)"
+
+
 def help_text() -> str:
-    """Return the list of commands for the help."""
+    """Return the list of commands for the help, in groups."""
     width = max(len(row.name) for row in COMMANDS)
-    rows = "".join(f"  {row.name:<{width}}  {row.help}\n" for row in COMMANDS)
+    rows = "\n".join(
+        f"{title}\n" + "".join(f"  {row.name:<{width}}  {row.help}\n" for row in COMMANDS if row.package in packages)
+        for title, packages in _GROUPS.items()
+    )
     return (
         "Usage: lmm COMMAND [OPTIONS] [FILES]…\n\n"
         f"Markdown in which people and language models work together.\n\n{rows}\n"

@@ -4,16 +4,17 @@ from __future__ import annotations
 
 import os
 from collections.abc import Iterator, Mapping, Sequence
+from contextlib import aclosing
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError, EmptyReply, LmmError
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
-    from lmm.config import ServerSettings, Settings
+    from lmm.config import ModelSettings, ServerSettings, Settings
     from lmm.config_tables import Config
     from lmm.models.tokens import ContextWindow
     from lmm.permissions import Permission
@@ -21,8 +22,13 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
-def init(*, folder: Path) -> int:
-    """Write a config.toml in which every setting is explained; an existing one is left alone."""
+@options.flag("--all", "with_all", help="Write every setting, explained and commented out.")
+@options.flag("--yes", help="Ask nothing: write every setting.")
+def init(*, folder: Path, with_all: bool, yes: bool) -> int:
+    """Ask which model is to answer, and write a config.toml; an existing one is left alone.
+
+    Without a terminal, nothing is asked, and every setting is written, explained and commented out.
+    """
     from lmm import config_files
     from lmm.disk import files
 
@@ -30,9 +36,62 @@ def init(*, folder: Path) -> int:
     if target.exists():
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
-    files.replace(target, config_files.template())
-    terminal.say(f"wrote {target}; lmm status shows what it does")
+    if with_all or yes or not terminal.can_ask():
+        files.replace(target, config_files.template())
+        terminal.say(f"wrote {target}; lmm status shows what it does")
+        return DONE
+    text, next_steps = _choose_model()
+    files.replace(target, text)
+    terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
     return DONE
+
+
+def _choose_model() -> tuple[str, list[str]]:
+    """Ask for a model until one can be used; return the configuration that names it, and what to do before using it."""
+    from lmm.config import load_settings
+    from lmm.providers import PROVIDERS, parse_name
+
+    default = str(load_settings(env=os.environ).major.model)
+    while True:
+        try:
+            question = "Which model answers, as Provider/name (OpenAI/gpt-4.1-mini, Ollama/llama3.2)"
+            name = parse_name(terminal.ask(question, default))
+            lines = ["# lmm init --all writes every setting, explained.", "[major]", f'model = "{name}"']
+            if PROVIDERS[name.provider.lower()].needs_base_url:
+                lines.append(f'base_url = "{terminal.ask("The address of its server", "http://127.0.0.1:8080/v1")}"')
+            text = "\n".join(lines) + "\n"
+            model = load_settings(text, os.environ).major
+            if model.missing_key:
+                terminal.say(f"  its key is missing: {model.missing_key} is not set", err=True)
+                return text, [f"export {model.missing_key}=…"]
+            asks = name.provider not in ("Builtin", "Recorded")
+            if asks and terminal.ask("Ask it for one token, as a test? (yes, no)", "no").startswith("y"):
+                _check_answer(model)
+            return text, []
+        except ConfigError as error:
+            terminal.tell_error(error)
+
+
+def _check_answer(settings: ModelSettings) -> None:
+    """Ask a model for one token, and say whether it answers, or why it does not."""
+    from lmm import loop
+    from lmm.models.chat import open_chat
+    from lmm.models.port import Ask
+
+    async def ask() -> None:
+        model = open_chat(settings.replace(max_tokens=1, max_retries=0))
+        async with aclosing(model.stream(Ask.of("Hello").request)) as events:
+            async for _ in events:
+                return
+
+    try:
+        loop.run(ask())
+    except EmptyReply:  # a model that reasons first
+        pass
+    except LmmError as error:
+        terminal.tell_error(error)
+        return
+    terminal.say(f"  {settings.model} answers", err=True)
 
 
 @options.command()

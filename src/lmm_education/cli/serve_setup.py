@@ -47,7 +47,7 @@ def set_up(config: Path | None) -> int:
         ConfigError: there is no terminal, or the file cannot be changed.
     """
     if not terminal.can_ask():
-        hint = "lmm init writes a config.toml in which every key of [serve] is explained"
+        hint = "lmm init --all writes a config.toml in which every key of [serve] is explained"
         raise ConfigError("it needs a terminal to ask questions", where="--setup", hint=hint)
     from lmm import config_files
     from lmm.disk import files, trust

@@ -1,0 +1,75 @@
+"""`lmm init` at a terminal: which model, is its key there, does it answer, and what to type next."""
+
+from __future__ import annotations
+
+import io
+from pathlib import Path
+
+import pytest
+from edge.support import run_here
+from fakes.openai_server import ScriptedServer, fail
+
+from lmm import terminal
+from lmm.config_files import template
+
+HEAD = "# lmm init --all writes every setting, explained.\n[major]\n"
+
+
+def answer(monkeypatch: pytest.MonkeyPatch, *lines: str) -> None:
+    """Somebody sits at the terminal, and types this."""
+    monkeypatch.setattr(terminal, "can_ask", lambda: True)
+    monkeypatch.setattr("sys.stdin", io.StringIO("".join(f"{line}\n" for line in lines)))
+
+
+def test_a_model_that_answers(
+    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A wrong name is asked for again; one token is asked for after a yes, and three lines are written."""
+    (folder / "config.toml").unlink()  # the fixture's
+    server.queue("Hi")
+    answer(monkeypatch, "gpt-4", "openaicompatible/test", server.url, "yes")
+    ran = run_here(capsys, "init")
+    assert (ran.code, (folder / "config.toml").read_text()) == (
+        0,
+        f'{HEAD}model = "OpenAICompatible/test"\nbase_url = "{server.url}"\n',
+    )
+    assert "'gpt-4' is not a model name" in ran.err
+    assert "OpenAICompatible/test answers" in ran.err
+    assert ran.out.endswith("next: lmm messages notes.md\n")
+    assert [request.body["max_tokens"] for request in server.requests] == [1]
+
+
+@pytest.mark.parametrize("said", ["no", "", "yes"])
+def test_a_model_that_does_not_answer_is_written_all_the_same(
+    said: str, folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its server may be started later; without a yes it is not asked."""
+    (folder / "config.toml").unlink()
+    server.queue(fail(401))
+    answer(monkeypatch, "OpenAICompatible/test", server.url, said)
+    ran = run_here(capsys, "init")
+    assert (ran.code, len(server.requests)) == (0, 1 if said == "yes" else 0)
+    assert "answers" not in ran.err.replace("Which model answers", "")
+    assert (folder / "config.toml").read_text().startswith(HEAD)
+
+
+def test_a_key_that_is_missing(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """What to export is the next step, and nothing is asked of the model."""
+    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
+    answer(monkeypatch, "OpenAI/gpt-4.1-mini")
+    ran = run_here(capsys, "init")
+    assert ran.out.endswith("next: export OPENAI_API_KEY=…; lmm messages notes.md\n")
+    assert (folder / "config.toml").read_text() == f'{HEAD}model = "OpenAI/gpt-4.1-mini"\n'
+
+
+@pytest.mark.parametrize("words", [("--all",), ("--yes",), ()])
+def test_every_setting(
+    words: tuple[str, ...], folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """With a flag, and without a terminal."""
+    if words:
+        answer(monkeypatch)
+    assert run_here(capsys, "init", *words).code == 0
+    assert (folder / "config.toml").read_text() == template()
