@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from lmm import Document, Report
+from lmm.config_tables import Config
 from lmm.errors import Failure
 from lmm.messages import Listener, Reply, ignore
 from lmm.models.port import ChatModel
@@ -48,10 +49,11 @@ def annotated(
     flags: Mapping[str, bool | None] | None = None,
     title: str = "",
     listener: Listener = ignore,
+    config: Config | None = None,
     **options: Any,
 ) -> Talked:
     """A document that was annotated (`Document.annotate`)."""
-    document = Talked.from_text(text, title=title, listener=listener)
+    document = Talked.from_text(text, title=title, listener=listener, config=config)
     document.report = document.annotate(flags=flags, **options)
     return document
 

@@ -231,6 +231,18 @@ class Settings(Table, frozen=True):
     merged: Layer = msgspec.field(default_factory=dict)
     hints: tuple[str, ...] = ()
 
+    @property
+    def entry_size(self) -> int:
+        """The number of characters that a section has at most, with all below it, to be found as one: a chunk's.
+
+        >>> load_settings("[text_splitter]\\nmax_size = 400\\nunit = 'tokens'").entry_size, load_settings("").entry_size
+        (1600, 2000)
+        """
+        tables = (self.merged.get(table, {}) for table in ("text_splitter", "RAG"))  # the latter in a header
+        said = {key: one.value for table in tables for key, one in table.items()}
+        size = said.get("max_size", 2_000)
+        return size * (4 if said.get("unit") == "tokens" else 1) if isinstance(size, int) else 2_000
+
     def is_set(self, table: str, key: str) -> bool:
         """Return whether a layer above the defaults sets a key."""
         return key in self.merged.get(table, {})

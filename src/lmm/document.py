@@ -737,4 +737,4 @@ def saved(document: Document, verb: Callable[[Document], Report[T]]) -> Report[T
         return report
 
 
-STALE = (State.MISSING, State.CHANGED, State.EDITED, State.OTHER_RECIPE, State.GONE)
+STALE = (State.MISSING, State.CHANGED, State.OLD_HASH, State.EDITED, State.OTHER_RECIPE, State.GONE)

@@ -114,7 +114,7 @@ def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.Code
     if "txthash" not in document.text:
         return
     try:
-        found = [status for status in document.stale(*ANNOTATIONS) if status.state is State.CHANGED]
+        found = [status for status in document.stale(*ANNOTATIONS) if status.state in (State.CHANGED, State.OLD_HASH)]
     except LmmError:  # it is reported when something is asked
         return
     for status in found:

@@ -13,9 +13,9 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from lmm import config_files
-from lmm.config import MINILM, EmbeddingSettings, Settings, embedding_line
+from lmm.config import MINILM, EmbeddingSettings, Settings, embedding_line, header_layer
 from lmm.config_tables import Config
-from lmm.errors import FileReadError
+from lmm.errors import FileReadError, LmmError
 from lmm.models.port import ChatModel, Embedder
 from lmm.permissions import is_local_model
 from lmm.providers import is_static
@@ -40,7 +40,8 @@ class CourseParts:
     """A course as commands use it. `root` is the folder that documents are named relative to.
 
     `config` is the configuration in force; `models` are the language models' settings, and `major` is the answering
-    model if it was passed as an object.
+    model if it was passed as an object. `beginning` is the embedding model in the header of the document that begins
+    the course: it counts if none was chosen, and there is no store yet.
     """
 
     settings: CourseSettings
@@ -51,6 +52,7 @@ class CourseParts:
     embedder: Embedder | None = None
     env: Mapping[str, str] = field(default_factory=dict)
     major: ChatModel | None = None
+    beginning: EmbeddingSettings | None = None
     closing: ExitStack = field(default_factory=ExitStack)
     _opened: dict[str, Any] = field(default_factory=dict, init=False, repr=False)
     _kept: tuple[str, dict[str, Any]] = field(default_factory=lambda: ("", {}), init=False, repr=False, compare=False)
@@ -169,7 +171,8 @@ class CourseParts:
 
     @Kept
     def embedding(self) -> EmbeddingSettings:
-        """The embedding model: the configured one, or that of the store, or the built-in one."""
+        """The embedding model: the configured one, that of the store, that of the document that begins the course, or
+        the built-in one."""
         own = self.models.embedding
         if self.embedder is not None or self.models.is_chosen("embedding"):
             return own
@@ -177,6 +180,8 @@ class CourseParts:
             stored = self.store.manifest()
         except StoreError:  # reported where the store is used
             return own
+        if stored is None and self.beginning is not None:
+            return self.beginning
         if stored and _went_without(stored):  # installing a model later does not change a course
             return own.replace(layer=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
@@ -185,11 +190,36 @@ class CourseParts:
         models = config_files.settings_for(config=self.config, overrides={"embedding": name}, env=self.env)
         return models.embedding.replace(origin="the store", layer=FROM_STORE, **options_of(f"{name} {rest}"))
 
+    def embedding_in(self, header: Mapping[str, Any], document: Path) -> EmbeddingSettings | None:
+        """Return the embedding model that a document's header names; None if it names none, or cannot be read."""
+        try:
+            if "embedding" not in header_layer(header):
+                return None
+            found = config_files.settings_for(document, header, config=self.config, env=self.env).embedding
+        except LmmError:  # lmm scan reports it
+            return None
+        return found if found.layer == "header" else None
+
+    def other_embedding(self, header: Mapping[str, Any], document: Path) -> str:
+        """Return a sentence if the course has another embedding model than a document's header names, else nothing."""
+        wanted = self.embedding_in(header, document) if self.embedder is None else None
+        if wanted is None:
+            return ""
+        try:
+            begins = self.store.manifest() is None and not self.models.is_chosen("embedding")
+        except StoreError:  # reported where the store is used
+            return ""
+        own = wanted if begins and self.beginning is None else self.embedding
+        same = str(own.model).casefold() == str(wanted.model).casefold()
+        return "" if same else f"the embedding model {wanted.model} does not count: the course has {own.model}"
+
     @property
     def embedding_note(self) -> str:
         """Return a note on the default embedding model, and how to choose another; empty if one was chosen."""
         if self.encoder.embedder is None or self.embedder is not None or self.models.is_chosen("embedding"):
             return ""
+        if self.beginning is not None:
+            return f"vectors by {self.embedding.model}, from the {self.embedding.origin}"
         why = "as in the store" if self.embedding.layer == FROM_STORE else "the default"
         then = " and lmm ingest --again" if self.store.manifest() else ""
         other = embedding_line(self.env, str(self.embedding.model))

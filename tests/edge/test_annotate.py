@@ -19,7 +19,7 @@ from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 from lmm.cli.main import main
 from lmm.scan import scan_rag
 
-WORDS = "word " * 55
+WORDS = "word " * 220  # the tree is no small entry
 LEAF = "Leaves are green. " + WORDS.strip()
 TREE = f"""\
 ---
@@ -89,18 +89,20 @@ def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsy
     ran = run_here(capsys, "annotate", "d.md", "--no-titles", "--summaries")
     prompt = (
         "Summarise the text in at most 80 words, in English, as a paragraph of plain sentences that can stand alone. "
-        "Name the topics by the words that the text uses. Reply with the summary only."
+        "Name the topics by the words that the text uses, and what the text is about, if only a context says it. "
+        "Reply with the summary only."
     )
+    context = '<context from="Organs">\nPlants have organs.\n</context>'
     assert sorted((section(r), r.last) for r in server.requests) == [
         (
             "Organs",
             '<text from="Organs">\nPlants have organs.\n\n'
             "## Leaves\n\nSummary of Organs > Leaves.\n\n## Roots\n\nSummary of Organs > Roots.\n</text>\n\n" + prompt,
         ),
-        ("Organs > Leaves", f'<text from="Organs > Leaves">\n{LEAF}\n</text>\n\n{prompt}'),
+        ("Organs > Leaves", f'<text from="Organs > Leaves">\n{LEAF}\n</text>\n\n{context}\n\n{prompt}'),
         (
             "Organs > Roots",
-            f'<text from="Organs > Roots">\nRoots are brown. {WORDS.strip()}\n</text>\n\n{prompt}',
+            f'<text from="Organs > Roots">\nRoots are brown. {WORDS.strip()}\n</text>\n\n{context}\n\n{prompt}',
         ),
     ]
     assert all([role for role, _ in r.messages] == ["user"] for r in server.requests)
@@ -321,12 +323,26 @@ def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> 
 def test_two_files(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line each; a file that is not there does not keep the others from being annotated."""
     server.answer = named
-    (document.parent / "e.md").write_text("---\ntitle: E\n---\n# X\n\nShort.\n")
+    (document.parent / "e.md").write_text("---\ntitle: E\n---\n# X\n")
     ran = run_here(capsys, "annotate", "d.md", "no.md", "e.md", "--summaries")
     assert ran.out.splitlines() == [
-        "d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out", "e.md: made titles 1",
+        "d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out",
+        "e.md: made titles 1; sections without: summary 2 (too short, or in a small entry)",
     ]  # fmt: skip
     assert (ran.code, ran.err) == (1, "lmm: no.md: there is no such file (check the path)\n")
+
+
+def test_what_is_made_anew_beside_an_old_hash_is_named(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The hash of seed 004 is that of a text that the seed leaves out: its titles and questions are not kept."""
+    old = "~txthash: S/ec1NIX0xV3NhFFuHY6bQ\ntitles: Chapter 1 - What?\nquestions: What are they?"
+    (folder / "d.md").write_text(f"---\ntitle: Chapter 1\n---\n\n---\n{old}\n---\n## What?\n\n{WORDS}\n")
+    ran = run_here(capsys, "annotate", "d.md", "--questions")
+    assert ran.err.splitlines() == [
+        f"d.md:10: {field} of 'What?': its text is not that of the old ~txthash; made anew"
+        for field in ("titles", "questions")
+    ]
 
 
 def test_seed_spellings_are_read_with_a_hint(

@@ -125,9 +125,10 @@ def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed
             terminal.say(f"{terminal.path_text(path)}: nothing is out of date")
     else:
         for visited in report.results:
-            if visited.state is State.EDITED and not visited.made:
-                kept = f"{visited.field} of '{visited.title}': edited by hand; kept"
-                terminal.say(f"{visited.place}: {kept}", err=True)
+            if (visited.state, visited.made) in ((State.EDITED, False), (State.OLD_HASH, True)):
+                done = "made anew" if visited.made else "kept"
+                what = f"{visited.field} of '{visited.title}': {visited.state}; {done}"
+                terminal.say(f"{visited.place}: {what}", err=True)
         terminal.say(f"{terminal.path_text(path)}: {'; '.join(_parts(report, estimate=estimate))}")
 
 
@@ -147,7 +148,9 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     nothing = "nothing made" if incomplete and not estimate else "nothing to make"
     parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else nothing]
     if removed:
-        parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone")
+        parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone or part of an entry")
+    if without := counted(one for one in report.results if one.state is State.NOTHING):
+        parts.append(f"sections without: {without} (too short, or in a small entry)")
     if estimate:
         parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 from dataclasses import asdict
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -74,6 +75,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
     from lmm import Document
     from lmm.disk.files import read_document
     from lmm.disk.folder import SUFFIXES
+    from lmm.markdown.parse_markdown import header_of
 
     if not check and path.suffix.lower() not in SUFFIXES:
         read_document(path)  # reports a missing file as such
@@ -86,7 +88,12 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
         fixed = document.fix() if fix else 0
         document.save()
     done = f"corrected {terminal.count(fixed, 'problem')}" if fixed else ""
-    return document.problems(gaps=check), done or ("completed the header" if completed else "")
+    problems = document.problems(gaps=check)
+    header = header_of(document.blocks)
+    if header is not None and {"output", "model"} & header.values().keys():
+        course = import_module("lmm_education.scan_findings")
+        problems += tuple(course.findings(path, document.text, header))
+    return problems, done or ("completed the header" if completed else "")
 
 
 def _line(path: Path, problem: Finding) -> str:

@@ -5,6 +5,7 @@ from __future__ import annotations
 import os
 from collections.abc import Iterator, Mapping, Sequence
 from contextlib import aclosing
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -122,6 +123,10 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
+    if top is not None and "model" in top.values() and not waiting:
+        course = import_module("lmm_education.scan_findings")
+        other = course.other_embedding(file, top, None if config is None else found)
+        tiers["embedding"] |= {"note": other} if other else {}
     system = settings.merged.get("messages", {}).get("system")
     about = {
         "config": str(found.path) if found.path else None,
@@ -181,7 +186,9 @@ def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
     if window := tier.get("window"):
         reads = f"reads {window['tokens']:,} tokens at once"
         yield f"{reads:<32} {window['origin']}"
-    if tier["other"]:
+    if note := tier.get("note"):
+        yield note
+    elif tier["other"]:
         yield f"to choose another one: {tier['other']} (a course keeps the model of its store)"
 
 

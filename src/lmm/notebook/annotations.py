@@ -5,16 +5,18 @@
 - ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
 
 A section with one subsection and no text of its own takes that subsection's value. A section that is too
-short to be annotated, with no subsection that is long enough, gets no annotation: its text is used for the one above.
+short for questions, with no subsection that is long enough, gets none: its text is used for the one above. A small
+entry, a section that fits into a chunk with everything below it, is found as one: it gets one summary.
 """
 
 from __future__ import annotations
 
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import msgspec
 
@@ -53,13 +55,17 @@ def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tu
     return tuple(name for name in ANNOTATIONS if wanted[name])
 
 
-async def annotate(batch: Batch, names: Collection[str], prompts: Prompts) -> None:
-    """Generate the named annotations where they are missing or their text has changed."""
+async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry_size: int = 0) -> None:
+    """Generate the named annotations where they are missing or their text has changed.
+
+    With an `entry_size` in characters, every section gets a summary, except for those in an entry of at most this size.
+    """
     slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
     fields = [Field("titles", _title, _title_path)] if "titles" in names else []
+    entries = Entries.of(batch.tree, entry_size)
     for name in _ASKED:
         if name in names:
-            fields.append(_from_model(batch, name, prompts.fill(name, **slots)))
+            fields.append(_from_model(batch, name, prompts.fill(name, **slots), entries))
     await batch.make_fields(*fields)
 
 
@@ -80,7 +86,8 @@ def rag_annotations(
             what = f"no language model is configured, and {settings.minor.model} annotates only if you choose it"
             hint = "set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2"
             raise ConfigError(what, hint=hint)
-        return partial(annotate, names=wanted, prompts=load(settings.prompts.folder))
+        prompts = load(settings.prompts.folder)
+        return partial(annotate, names=wanted, prompts=prompts, entry_size=settings.entry_size)
 
     return choose
 
@@ -94,12 +101,46 @@ def language_name(code: str) -> str:
     return LANGUAGES.get(re.split("[-_]", code)[0].lower(), code)
 
 
-def _from_model(batch: Batch, name: str, prompt: str) -> Field:
+OWN_WORDS = 200
+"""Most characters of a text directly below a heading that is read with each section below: a name, a date."""
+
+
+@dataclass(frozen=True, slots=True)
+class Entries:
+    """The sections `inside` entries of at most `size` characters, and the short texts directly below the headings
+    `above` each section, by the ids of the nodes."""
+
+    size: int
+    inside: Collection[int]
+    above: Mapping[int, str]
+
+    @classmethod
+    def of(cls, tree: HeadingNode, size: int) -> Self:
+        """Find the entries of at most `size` characters; with 0, there are none."""
+        inside, above = set[int](), dict[int, str]()
+
+        def visit(node: HeadingNode, words: tuple[str, ...]) -> tuple[int, list[int]]:
+            own, below = text_of(node), list[int]()
+            above[id(node)] = "\n\n".join(words)
+            words += (own,) if 0 < len(own) <= OWN_WORDS else ()
+            length = len(own) + len(node.title)
+            for child in sections_of(node):
+                more, ids = visit(child, words)
+                length, below = length + more, [*below, id(child), *ids]
+            inside.update(below if node.level and length <= size else ())
+            return length, below
+
+        visit(tree, ())
+        return cls(size, inside, above)
+
+
+def _from_model(batch: Batch, name: str, prompt: str, entries: Entries) -> Field:
     task, least = _ASKED[name]
 
     async def make(node: HeadingNode, text: str) -> str | list[str]:
-        source = " > ".join((*node.heading_path, node.title))
-        reply = await batch.ask(prompt, Attachment(text, "text", source), task=task)
+        source, above = " > ".join((*node.heading_path, node.title)), entries.above.get(id(node), "")
+        context = (Attachment(above, "context", " > ".join(node.heading_path)),) if above else ()
+        reply = await batch.ask(prompt, Attachment(text, "text", source), *context, task=task)
         if name == "summary":
             return reply.strip()
         lines = lines_of(reply)
@@ -108,7 +149,14 @@ def _from_model(batch: Batch, name: str, prompt: str) -> Field:
         return lines
 
     def material(node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
-        return _material(node, below, least)
+        found = _material(node, below, least)
+        if found is None or found.value is not None:
+            return found
+        above = entries.above.get(id(node))
+        found = replace(found, headings=(*found.headings, above)) if above else found
+        if name == "summary" and entries.size:
+            return replace(found, stands=id(node) in entries.inside or not re.search(r"\w", found.text))
+        return found
 
     return Field(name, make, material, root=name == "summary", made_by=prompt)
 

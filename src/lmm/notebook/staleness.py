@@ -36,6 +36,7 @@ class State(StrEnum):
     MISSING = "missing"
     FRESH = "up to date"
     CHANGED = "its text changed"
+    OLD_HASH = "its text is not that of the old ~txthash"
     EDITED = "edited by hand"
     OWN = "written by the author"
     LOCKED = "locked"
@@ -46,7 +47,7 @@ class State(StrEnum):
 
 
 # The states in which a field is generated again without `refresh`, and those in which it is never touched.
-STALE = (State.MISSING, State.CHANGED)
+STALE = (State.MISSING, State.CHANGED, State.OLD_HASH)
 KEPT = (State.OWN, State.LOCKED, State.EDITED)
 
 
@@ -168,7 +169,7 @@ def state_of(
     if text is None:
         return State.GONE if known.value else State.NOTHING
     if known.text != text_hash(text) and (len(known.text) < _OTHER_LENGTH or known.text != other()):
-        return State.CHANGED
+        return State.CHANGED if _scalar(values) is None else State.OLD_HASH
     return State.OTHER_RECIPE if known.made and known.made != _short(made) else State.FRESH
 
 

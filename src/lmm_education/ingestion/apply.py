@@ -580,6 +580,8 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
     course = language_code(run.course.settings.preparation.language)
     if language == course and "lang" not in header_values(text) and (seems := foreign_language(text, course)):
         run.foreign.setdefault(seems, []).append(document.source.file)
+    if run.options.ingest and (other := run.course.other_embedding(header_values(text), document.source.path)):
+        run.report.notices.append(f"{document.source.path}: {other}")
     if document.shows is None:
         run.report.notices += _warnings(document, text, run.course.settings.withholding.lasting)
     if document.shows is not None or not run.options.is_review:

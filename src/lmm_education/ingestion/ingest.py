@@ -19,13 +19,16 @@ from pathlib import Path
 import msgspec
 
 from lmm import loop
+from lmm.config import EmbeddingSettings
+from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, check_named
 from lmm.disk.watching import Signature, WatchedPaths, changes, signature
 from lmm.document import Document
 from lmm.errors import LmmError
+from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
 from lmm_education.books.chapters import Books
-from lmm_education.errors import IngestError, StoreDamaged, StoreMissing, StoreOutdated
+from lmm_education.errors import IngestError, StoreDamaged, StoreError, StoreMissing, StoreOutdated
 from lmm_education.ingestion.apply import (
     IngestOptions,
     IngestRun,
@@ -75,12 +78,15 @@ def ingest_into(
     with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
         if options.output is not None:
             check_named(options.output)
-        return _ingest(IngestRun(course, options, listener, _stamp_of(course) if options.ingest else ""), paths)
+        return _ingest(IngestRun(course, options, listener), paths)
 
 
 def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     started, course, options = time.perf_counter(), run.course, run.options
     sources = find_sources(paths, course.root)
+    if options.ingest:
+        course.beginning = course.beginning or _first_embedding(course, sources.documents)
+        run.stamp = _stamp_of(course)
     stored = _stored(run) if options.ingest else []
     run.report.dry_run = options.dry_run
     if options.prune:
@@ -114,6 +120,20 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report
+
+
+def _first_embedding(course: CourseParts, sources: Iterable[SourceFile]) -> EmbeddingSettings | None:
+    """Return the first embedding model in the headers of documents that begin a course; None if it has begun, or if its
+    model was chosen."""
+    if course.embedder is not None or course.models.is_chosen("embedding"):
+        return None
+    with contextlib.suppress(StoreError):  # reported where the store is used
+        for source in sources if course.store.manifest() is None else ():
+            with contextlib.suppress(LmmError):  # reported where the document is read
+                header = header_values(files.read_document(source.path))
+                if found := course.embedding_in(header, source.path):
+                    return found
+    return None
 
 
 def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[PreparedDocument]:

@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Callable
+from pathlib import Path
 
 import pytest
 import talking
@@ -11,11 +13,15 @@ from fakes.section_model import SectionModel
 from golden_files import Case, read_cases, unescape
 
 from lmm import Document
+from lmm.config_tables import Config
 from lmm.errors import ConfigError, LmmError, ModelUnavailable
+from lmm.messages import render
 from lmm.notebook.annotations import language_name
+from lmm.notebook.staleness import State
 
 _PRINT = re.compile(r"^(  \w+: )\S+ \S+ (?:[^\s-]|-\S)\S*?(\r?)$", re.MULTILINE)
 WORDS = "word " * 60
+SMALL_CHUNKS = Config(path=Path("config.toml"), text="[text_splitter]\nmax_size = 100\n")
 
 
 def annotate(
@@ -23,7 +29,9 @@ def annotate(
 ) -> talking.Talked:
     """Annotate a text with these fields and no others."""
     wanted = {name: name in fields for name in ("titles", "summary", "questions", "keywords")}
-    return talking.annotated(text, flags=wanted, refresh=refresh, again=again, model=model, title="file")
+    return talking.annotated(
+        text, flags=wanted, refresh=refresh, again=again, model=model, title="file", config=SMALL_CHUNKS
+    )
 
 
 def fields_and_replies(lines: tuple[str, ...]) -> tuple[list[str], dict[str, str]]:
@@ -50,6 +58,53 @@ def test_golden(case: Case) -> None:
     model.forget()
     again = annotate(report.text, model, *fields)
     assert (again.text, model.asked, again.report.changed) == (report.text, [], False)
+
+
+RECIPES = """---
+title: Recipe Book
+---
+## Recipe 1
+
+Name: Pavlova
+
+### Ingredients
+
+4 egg whites
+
+### Instructions
+
+Bake for 75 minutes.
+
+## Recipe 2
+
+Name: Shakshuka
+
+### Ingredients
+
+{0}
+
+### Instructions
+
+{0}
+
+### Notes
+"""
+
+
+def test_a_small_entry_gets_one_summary_and_its_name_is_shown_with_every_part() -> None:
+    """As the seed has it: a brief description of each section. What is found as one is described as one."""
+    model = SectionModel()
+    document = talking.annotated(RECIPES.format("peppers " * 180), flags={"summary": True}, model=model)
+    asked = {request.messages[-1].attachments[0].source: render(request.messages[-1]) for request in model.requests}
+    parts = ["Recipe 2 > Ingredients", "Recipe 2 > Instructions"]
+    assert sorted(asked) == ["Recipe 1", "Recipe 2", *parts, "Recipe Book"]
+    assert "Name: Pavlova\n\n### Ingredients\n\n4 egg whites" in asked["Recipe 1"]
+    assert '<context from="Recipe 2">\nName: Shakshuka\n' in asked[parts[0]]
+    without = [one.title for one in document.report.results if one.state is State.NOTHING]
+    assert without == ["Ingredients", "Instructions", "Notes"]
+    other = document.text.replace("Shakshuka", "Menemen")
+    changed = talking.annotated(other, flags={"summary": True}, model=model).report.results
+    assert Counter(str(one.state) for one in changed)["made with another prompt, model or heading path"] == 2
 
 
 # -- what is asked again ---------------------------------------------------------------------------
@@ -168,7 +223,7 @@ def test_titles_follow_the_headings() -> None:
 def test_a_text_that_is_gone_takes_its_summary_along() -> None:
     """Or students would find what is not there any more; one that was edited stays."""
     text, model = annotated()
-    shorter = text.replace(LEAF, "Short.")
+    shorter = text.replace(LEAF, "")
     assert "Summary of a1" not in annotate(shorter, model, "summary").text
     edited = re.sub(r"Summary of a1, number \d+\.", "Mine.", shorter)
     assert edited != shorter
@@ -274,8 +329,10 @@ def test_the_prompt_names_the_language(code: str, name: str) -> None:
     ],
 )  # fmt: skip
 def test_clearing_gives_the_document_back_byte_for_byte(text: str) -> None:
-    """A header is added only where the first heading would lose its block to it, and is not the author's."""
-    document = Document.from_text(annotate(text, SectionModel(), "titles", "summary", "keywords").text)
+    """A header is added only where the first heading would lose its block to it, and is not the author's (who had one
+    without anything, if it has nothing but a summary)."""
+    fields = ("titles", "keywords") if text.startswith("---\n---") else ("titles", "summary", "keywords")
+    document = Document.from_text(annotate(text, SectionModel(), *fields).text)
     assert "title:" not in document.text.replace("title: A", "")
     assert document.clear_annotations()
     assert document.text == text

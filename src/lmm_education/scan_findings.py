@@ -1,0 +1,44 @@
+"""What `lmm scan` and `lmm status` say of a document as a part of its course."""
+
+from __future__ import annotations
+
+import contextlib
+from collections import Counter
+from collections.abc import Iterator
+from pathlib import Path
+
+from lmm.config_tables import Config
+from lmm.errors import Finding, LmmError
+from lmm.markdown import metadata
+from lmm.markdown.blocks import HeaderBlock
+from lmm_education.parts import CourseParts
+from lmm_education.study.notes import ExportOptions
+
+
+def findings(path: Path, text: str, header: HeaderBlock) -> Iterator[Finding]:
+    """Iterate over warnings about a document with this header: material of special types that would be knitted into the
+    notes, and an embedding model that does not count."""
+    values = header.values()
+
+    def warning(key: str, message: str, hint: str) -> Finding:
+        return Finding(header.body_line + (metadata.key_line(header.body, key) or 1) - 1, 1, message, hint, "warning")
+
+    if "output" in values and "knit" not in values:
+        with contextlib.suppress(LmmError):  # scan itself reports what cannot be exported
+            left_out = ExportOptions(edits="old").cleaner(path)(text, where=str(path)).left_out
+            types = ", ".join(f"{type} {count}" for type, count in Counter(item.type for item in left_out).items())
+            message = f"knitted as it is, material that is not for the notes stays in them: {types}"
+            hint = "lmm export writes clean notes, and a 'knit:' in the header does so on every Knit"
+            yield from (warning("output", message, hint) for _ in left_out[:1])
+    if message := other_embedding(path, header):
+        hint = "set it under [embedding] in config.toml, then: lmm ingest --again"
+        yield warning("model", message, hint)
+
+
+def other_embedding(path: Path, header: HeaderBlock, config: Config | None = None) -> str:
+    """Return a sentence if the course of a document has another embedding model than its header names, else nothing."""
+    try:
+        with CourseParts.open(beside=[path], config=config) as course:
+            return course.other_embedding(header.values(), path)
+    except LmmError:  # the configuration, which the commands of the course report
+        return ""
