@@ -148,6 +148,7 @@ class AnswerSettings(Table, frozen=True):
     general: Annotated[
         bool, Key("where the course does not answer, let the model answer from general knowledge; marked")
     ] = False
+    agent: Annotated[bool, Key("let the model search with tools")] = False
     turns: Annotated[Count, Key("calls of the model in agent mode")] = 6
 
 

@@ -253,7 +253,7 @@ class Course(CourseParts):
             search=search,
             context_tokens=options.get("context_tokens"),
             history=options.get("mode"),
-            agent=options.get("agent", False),
+            agent=options.get("agent"),
         )
         earlier = [
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
@@ -293,7 +293,7 @@ class Course(CourseParts):
             where: only passages whose metadata have one of these values.
             here: the reader's place: a page of the published book, or a file of the course, with the id or title of a
                 heading, such as ``leaves.md#colour``.
-            agent: give the model tools to search by itself.
+            agent: whether the model gets tools to search by itself, instead of as configured.
             context_tokens: tokens of the material that the model is shown, instead of the configured number.
             budget: limit for all its requests together: tokens (``20000``) or money (``0.50$``); the usage of a request
             is known only after it.
@@ -682,7 +682,7 @@ class _AskArguments(TypedDict, total=False):
     documents: Sequence[str]
     where: Where | None
     here: str
-    agent: bool
+    agent: bool | None
     context_tokens: int | None
     budget: str | SharedBudget | None
     model: str | ChatModel | None

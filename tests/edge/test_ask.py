@@ -4,10 +4,12 @@ from __future__ import annotations
 
 import json
 import re
+import urllib.request
 from pathlib import Path
 from typing import Any
 
 import pytest
+from edge.serving import serving
 from edge.support import copy_course, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
@@ -318,6 +320,31 @@ def test_agent_mode(course: Path, server: ScriptedServer) -> None:
         "mentions", "contents", "open_section",
     ]  # fmt: skip
     assert any(isinstance(event, Found) for event in events)
+
+
+def test_the_agents_mode_of_a_served_course(course: Path, server: ScriptedServer) -> None:
+    """As [answer] says: over the API, and in `lmm ask`, unless that says otherwise; tools show nothing withheld."""
+    (course / "notes" / "secret.md").write_text(
+        "# Xylem\n\n---\ntype: solution\n---\nThe XYLEM is the secret answer.\n"
+    )
+    lmm_education.ingest(".")
+    config = course / "config.toml"
+    config.write_text(config.read_text() + "[answer]\nagent = true\n")
+    server.answer = agent
+    with serving(config) as address:
+        asked = {"model": "course", "messages": [{"role": "user", "content": "What comes before the stems?"}]}
+        body = json.dumps(asked).encode()
+        request = urllib.request.Request(f"{address}/v1/chat/completions", body, {"Content-Type": "application/json"})
+        with urllib.request.urlopen(request, timeout=30) as reply:
+            text = json.load(reply)["choices"][0]["message"]["content"]
+    assert text.startswith("Roots take up water")
+    (mentions, *_) = [m["content"] for m in server.requests[-1].body["messages"] if m["role"] == "tool"]
+    assert "secret answer" not in mentions
+    assert "secret answer" not in json.dumps([each.body for each in server.requests])
+    assert lmm_education.query("What comes before the stems?").text.startswith("Roots take up water")
+    server.answer = lambda request: Action("Nothing [1].")
+    lmm_education.query("Water?", agent=False)
+    assert "tools" not in server.requests[-1].body
 
 
 def test_agent_mode_ends(course: Path, server: ScriptedServer) -> None:

@@ -91,7 +91,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
     problems = document.problems(gaps=check)
     header = header_of(document.blocks)
     if header is not None and {"output", "model"} & header.values().keys():
-        course = import_module("lmm_education.scan_findings")
+        course = import_module("lmm_education.study.scan_findings")
         problems += tuple(course.findings(path, document.text, header))
     return problems, done or ("completed the header" if completed else "")
 

@@ -124,7 +124,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     for name, window in _windows(settings).items():
         tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
     if top is not None and "model" in top.values() and not waiting:
-        course = import_module("lmm_education.scan_findings")
+        course = import_module("lmm_education.study.scan_findings")
         other = course.other_embedding(file, top, None if config is None else found)
         tiers["embedding"] |= {"note": other} if other else {}
     system = settings.merged.get("messages", {}).get("system")

@@ -30,13 +30,13 @@ _SHOWN = 90  # characters of an answer
 class AskOptions:
     """How to answer; None means as configured under [answer].
 
-    `context_tokens` is the number of tokens of the material that the model is shown.
+    `context_tokens` is the number of tokens of the material that the model is shown; `agent` gives it tools to search.
     """
 
     search: SearchOptions = field(default_factory=SearchOptions)
     context_tokens: int | None = None
     history: History | None = None
-    agent: bool = False
+    agent: bool | None = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -212,7 +212,7 @@ class Answering:
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search, this=meant != question)
         tutoring = await self._tutoring(result, [*(each.question for each in history[-TURNS:]), question, asked.search])
-        if not (self.options.agent or tutoring.hinted or self._is_relevant(result) or self._general):
+        if not (self.is_agent or tutoring.hinted or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
@@ -221,9 +221,9 @@ class Answering:
         system, hinted = self._system(tutoring, question), tutoring.hinted
         if hinted and self.can_write:
             events = self._written(result, sources, hints_request(asked, hinted, sources, system))
-        elif self.options.agent or self.can_write:
+        elif self.is_agent or self.can_write:
             request = answer_request(asked, sources, result.types, system)
-            events = self._written(result, sources, request, agent=self.options.agent)
+            events = self._written(result, sources, request, agent=self.is_agent)
         else:
             events = self._quoted(result, sources, tutoring)
         known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
@@ -277,6 +277,12 @@ class Answering:
     def can_write(self) -> bool:
         """Whether a language model answers; the built-in one only quotes."""
         return self._model.name != EXTRACTIVE
+
+    @property
+    def is_agent(self) -> bool:
+        """Whether the model gets tools to search by itself."""
+        configured = self.course.settings.answer.agent and self.can_write
+        return configured if self.options.agent is None else self.options.agent
 
     @property
     def _general(self) -> bool:
@@ -414,7 +420,7 @@ class Answering:
         own = self.course.settings.answer.system
         if tutoring.hinted:
             return system_text(own, self._prompts, "hints", language=hint_words(question)["language"])
-        prompt, explain = "answer_agent" if self.options.agent else "answer", tutoring.mode == "explain"
+        prompt, explain = "answer_agent" if self.is_agent else "answer", tutoring.mode == "explain"
         return system_text(own, self._prompts, prompt, general=self._general, explain=explain)
 
 

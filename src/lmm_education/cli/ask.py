@@ -27,7 +27,7 @@ if TYPE_CHECKING:
     type=click.Choice(["none", "summary", "extraction", "rewrite"]),
     help="How the history is used: none, summary, extraction, rewrite.",
 )
-@options.flag("--agent", help="Let the model search with tools.")
+@click.option("--agent/--no-agent", default=None, help="Let the model search with tools, or not.")
 @click.option(
     "--context-tokens",
     metavar="N",
