@@ -270,7 +270,7 @@ class _Page:
         rules = (
             (marked, marked, 1, CONFLICT, RESOLVE),
             (formatted, i + 1, 1, "a formatter has rewritten this metadata", UNFORMAT),
-            (tag, tag, 1, "a template's tag stands in this metadata", "put the tag below it, or delete it"),
+            (tag, tag, 1, "there is a template's tag in this metadata", "put the tag below it, or delete it"),
             (">" in margin, i + 1, column, "metadata in a quotation is not read", _AT_MARGIN),
             (margin, i + 1, column, "metadata in a list is not read", _AT_MARGIN),
             (not opens, i + 1, column, f"'{shown}' does not open metadata", _WRITE_FENCE),

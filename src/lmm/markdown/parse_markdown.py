@@ -42,8 +42,9 @@ _HEADING_AHEAD = re.compile(rf"\n(?={_HASHES})")
 
 _LIST_ITEM = r"(?:(?:[-*+]|\d{1,9}[.)])[ \t]+)*"
 _OPAQUE = rf"[ \t]*{_LIST_ITEM}(?P<mark>`{{3,}}|~{{3,}}|\$\$|<!--)"
-# A line of a fenced div is a block. One that opens it stands where a block may begin; one that closes it ends any text.
-FENCE = re.compile(rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^\n]*\}}|[^\s:{{}}]+)[ \t]*:*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)")
+# A line of a fenced div is a block; other dialects write a title behind its name. One that opens it stands where a
+# block may begin; one that closes it ends any text.
+FENCE = re.compile(rf" {{0,3}}:{{3,}}[ \t]*(?P<opens>(?:\{{[^}}\n]*\}}|[^\s:{{}}]+)[^\n]*)?[ \t]*\r?(?:\n{_BLANKS}|\Z)")
 _TEXT_STOP = re.compile(rf"\n(?:[ \t]*\r?\n{_BLANKS}|(?P<fence> {{0,3}}:{{3,}}[ \t]*\r?(?:\n|\Z))|{_OPAQUE})")
 _OPAQUE_START = re.compile(_OPAQUE)
 # The rest of a line after which a block may start without a blank line, and which one.

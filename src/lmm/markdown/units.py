@@ -1,7 +1,8 @@
 """Units: texts with blank lines in them that Pandoc reads as one block, and that must not be split.
 
 A fenced div with its content; a list, loose or tight; a table with its caption; a definition list; a footnote
-and indented code over several paragraphs. Texts are given by the sources of their blocks; None stands for a
+and indented code over several paragraphs; parts of HTML, environments of TeX, paired tags of Liquid and Hugo, and
+admonitions of MkDocs. Texts are given by the sources of their blocks; None stands for a
 heading or metadata, which ends any unit except a div.
 """
 
@@ -25,7 +26,8 @@ _MARK = re.compile(r" {0,3}([Tt]able:|[:~])[ \t]+\S")
 _DASHES = r" {0,3}--[- \t]*+"
 _PIPES = r"[ \t]*+\|?[ \t]*+:?-++:?[ \t]*+"
 _KIND = re.compile(
-    rf"(?P<note> {{0,3}}\[\^[^\]\s]+\]:|    |\t)|(?P<ruled>{_DASHES}\r?\n[ \t]*\S)"
+    rf"(?P<note> {{0,3}}\[\^[^\]\s]+\]:| {{0,3}}(?:!!!|\?\?\?\+?|===)[ \t]+[\"\w]|    |\t)"
+    rf"|(?P<ruled>{_DASHES}\r?\n[ \t]*\S)"
     rf"|(?P<table>(?=[^|\n]*\|)[^\n]*+\n{_PIPES}(?:[|+]|\n)|[^\n]++\n{_DASHES}\r?\n| {{0,3}}\+[-=+:]+\+[ \t]*\r?\n)"
 )
 _LONGEST = 200  # the largest number of texts in a table of ruled lines
@@ -70,6 +72,7 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     divs = div_ends(texts) if divs is None else divs
     if texts and texts[0]:  # the only one that may have blank lines above it
         texts = [texts[0][prefix_end(texts[0]) :], *texts[1:]]
+    divs = {**enclosed(texts), **divs}
     fences = {*divs, *divs.values()}
     ends = [divs.get(position, position) + 1 for position in range(len(texts))]
     at = 0
@@ -80,6 +83,47 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
                 ends[inner] = max(end, ends[inner])
         at = end
     return ends
+
+
+_TAGS = "article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul"
+_ENCLOSING = re.compile(
+    rf"^ {{0,3}}(?:<(?P<ends_tag>/)?(?P<tag>{_TAGS})\b|\\(?P<env>begin|end)\{{(?P<name>[^}}\n]+)\}}"
+    r"|\{(?P<mark>\{[%<]|%)-?[ \t]*(?P<ends_call>/|end)?(?P<call>\w[\w-]*)|(?P<math>\\\[))"
+    rf"|(?P<ends_math>\\\])[ \t]*\r?$|</(?P<last>{_TAGS})>[ \t]*\r?$",
+    re.MULTILINE | re.IGNORECASE,
+)
+
+
+def enclosed(texts: Texts) -> dict[int, int]:
+    """Map the position of each text that opens a part of HTML, an environment of TeX, a formula in ``\\[ \\]`` or a
+    paired tag of Liquid or Hugo to the one that closes it, where that is another text.
+
+    >>> enclosed(["<details>\\n\\n", "A leaf.\\n\\n", "</details>\\n", "\\\\begin{x}\\n\\n", "\\\\end{x}\\n"])
+    {0: 2, 3: 4}
+    """
+    ends, opened = dict[int, int](), dict[tuple[str, str], list[int]]()
+    for at, text in enumerate(texts):
+        if text is None or not ("<" in text or "\\" in text or "{" in text) or text.lstrip().startswith(("```", "~~~")):
+            continue
+        for match in _ENCLOSING.finditer(text):
+            kind, name, closes = _enclosing(match)
+            if not closes:
+                opened.setdefault((kind, name), []).append(at)
+            elif (waiting := opened.get((kind, name))) and (start := waiting.pop()) < at:
+                ends.setdefault(start, at)
+                ends[start] = max(ends[start], at)
+    return ends
+
+
+def _enclosing(match: re.Match[str]) -> tuple[str, str, bool]:
+    """Return the kind and name of what a match of `_ENCLOSING` opens or closes, and whether it closes it."""
+    if tag := match["tag"] or match["last"]:
+        return "tag", tag.lower(), bool(match["ends_tag"] or match["last"])
+    if match["env"]:
+        return "environment", match["name"], match["env"].lower() == "end"
+    if match["call"]:
+        return match["mark"], match["call"], bool(match["ends_call"])
+    return "math", "", bool(match["ends_math"])
 
 
 def like_captions(texts: Texts) -> set[int]:

@@ -8,6 +8,7 @@ loads them; it reads only from the document's folder, the public web, and the co
 from __future__ import annotations
 
 import asyncio
+import mimetypes
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -30,12 +31,16 @@ _FILE_KINDS = (
     *(".md", ".rmd", ".qmd", ".markdown", ".txt", ".pdf", ".docx", ".odt", ".rtf", ".html", ".ipynb", ".epub", ".tex"),
     *(".pptx", ".xlsx", ".csv", ".json", ".yaml", ".yml", ".toml", ".py", ".r", *_PICTURE_KINDS),
 )
+# What follows a name without being part of it, and what may stand before the "@".
+_STOPS = r"\s@\"“”„‟«»‘‚'’`()\[\]{}<>*|#，。、；：！？（）「」『』【】《》…—"
 _MENTION = re.compile(
-    r"(?:^|(?<=[\s(]))@(?:course:[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"]+)|\"(?P<quoted>[^\"\n]+)\"|(?P<file>[^\s@\"]+))",
-    re.MULTILINE,
+    r"(?<![A-Za-z0-9\u00c0-\u024f@.+/\\-])@(?:course:[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"“”]+)"
+    rf"|[\"“„«](?P<quoted>[^\"“”«»\n]+)[\"”“»]|(?P<file>(?:\.{{0,2}}/)?[^{_STOPS}]+))"
 )
 _PARTS = ("phrase", "url", "quoted", "file")
-_TRAILING = ".,;:!?)]'"
+_TRAILING = ".,;:!?_~=)]'"
+_IN_CHINESE = re.compile(r"(.+?\.[A-Za-z0-9]{1,8})[\u3000-\u9fff\uac00-\ud7af].*")  # no blank follows a name there
+_LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")  # in a file
 
 
 @dataclass(frozen=True, slots=True)
@@ -69,13 +74,19 @@ def find_mentions(prompt: str) -> tuple[Mention, ...]:
 
     >>> find_mentions("compare @notes.md and @https://example.org/a. (mail a@b.org)")
     (Mention(kind='file', name='notes.md'), Mention(kind='page', name='https://example.org/a'))
+    >>> [each.name for each in find_mentions("“@a.md”, **@b.md**, @c.md's, @d.md#x, @e.md:3 与@f.md一致")]
+    ['a.md', 'b.md', 'c.md', 'd.md', 'e.md', 'f.md']
     >>> find_mentions("see @course: the slice type")
     (Mention(kind='course', name='the slice type'),)
     """
     found = dict[Mention, None]()
     for phrase, url, quoted, file in (match.group(*_PARTS) for match in _MENTION.finditer(prompt)):
         kind = "course" if phrase else "page" if url else "file"
-        if name := phrase or quoted or (url or file).rstrip(_TRAILING):
+        if (
+            name := phrase
+            or quoted
+            or (url.rstrip(_TRAILING) if url else _LINE.sub("", _IN_CHINESE.sub(r"\1", file).rstrip(_TRAILING)))
+        ):
             found[Mention(kind, name)] = None
     return tuple(found)
 
@@ -120,6 +131,8 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
             found = [await _text(name, Path(), settings)]
         elif _suffix(name) in _FILE_KINDS or folder.stat(name) is not None:
             found = [await _file(name, folder, settings)]
+        elif "/" in name or mimetypes.guess_type(name)[0] is not None:
+            notes.append(f"@{name} is not sent: there is no such file in {folder.root}")
         texts += [part for part in found if isinstance(part, Attachment)]
         shown += [part for part in found if isinstance(part, Image)]
     for name in pictures(text) if document is not None else ():
