@@ -172,9 +172,11 @@ def say_document(text: str) -> None:
 
 
 def say_json(value: object, *, indent: int | None = None) -> None:
-    """Print a value as JSON; characters that are not `visible` are escaped as in JSON, so that it reads back intact."""
+    """Print a value as JSON in UTF-8, whatever the locale is; characters that are not `visible` are escaped as in JSON,
+    so that it reads back intact."""
     text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
-    _write(_IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n", sys.stdout)
+    shown = _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
+    _write(shown.encode("utf-8", "backslashreplace"), sys.stdout)
 
 
 def say_result(text: str, values: object, *, as_json: bool) -> None:

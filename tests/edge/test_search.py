@@ -226,7 +226,7 @@ def test_a_server_that_is_busy_is_asked_again(here: Path, capsys: pytest.Capture
         (fail(404), "reranker_model"),
         (fail(400, "too long"), "too long"),
         (Action(body={"embeddings": []}), "Jina or Cohere"),
-        (Action(body="<html>"), "Jina or Cohere"),
+        (Action(body="<html>"), "sent a web page"),
     ],
 )
 def test_a_server_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[str], action: Action, said: str) -> None:
@@ -237,6 +237,18 @@ def test_a_server_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[s
     assert ran.code == 1
     assert said in ran.err
     assert ran.out == ""
+
+
+def test_a_model_that_cannot_rank(here: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """Two replies that are no ranking: the list as it was, with a notice."""
+    with ScriptedServer(lambda request: "I cannot rank these.") as server:
+        (here / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
+        plain = json.loads(run_here(capsys, "search", "green leaves", "--json").out)["hits"]
+        ran = run_here(capsys, "search", "green leaves", "--rerank", "model", "--json")
+    assert (ran.code, len(server.requests)) == (0, 2)
+    found = json.loads(ran.out)
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in plain]
+    assert any("the reranker model" in notice for notice in found["notices"])
 
 
 def test_sub_questions_and_ranking_by_a_model_behind_http(

@@ -105,7 +105,7 @@ def _joined(messages: Iterable[Message]) -> Iterator[Message]:
 
 
 def _text(message: Message) -> str:
-    return "\n".join(part for part in message_parts(message) if isinstance(part, str))
+    return "".join(part for part in message_parts(message) if isinstance(part, str))
 
 
 @dataclass(slots=True)

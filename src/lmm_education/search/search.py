@@ -17,7 +17,7 @@ from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from lmm import loop
-from lmm.errors import Interrupted, LmmError, ModelError
+from lmm.errors import Interrupted, LmmError, ModelError, NoValidReply
 from lmm.models.client import Client
 from lmm.models.port import ChatModel, Embedder
 from lmm.prompts.templates import Prompts
@@ -205,13 +205,14 @@ class CourseSearch:
                 questions = () if covered else await self._sub_questions(view, plan, client, notices)
             except ModelError as error:
                 questions = ()
-                notices.append(_without("further searches", error, options))
+                notices.append(_without("further searches", error, options.reworded))
             found = await asyncio.to_thread(view.look_up, plan, questions)
             if score is not None:
                 try:
                     found = LookedUp(await rerank(found.hits, plan.text, score))
                 except ModelError as error:
-                    notices.append(_without(f"the reranker {name}", error, options))
+                    unusable = isinstance(error, NoValidReply)  # twice: the list stays as it was
+                    notices.append(_without(f"the reranker {name}", error, unusable or options.reworded))
                     name = "none"
 
             def result_of() -> tuple[SearchResult, T]:
@@ -269,9 +270,9 @@ class CourseSearch:
         return course_prompts(self.course.models.prompts.folder)
 
 
-def _without(what: str, error: ModelError, options: SearchOptions) -> str:
+def _without(what: str, error: ModelError, may_be_left_out: bool) -> str:
     """Return the notice for an answer without an optional step; for a mere search, raise the error."""
-    if not options.reworded:
+    if not may_be_left_out:
         raise error
     return _simpler("searched without {what}: {why}", what=what, why=error.message)
 

@@ -49,7 +49,7 @@ WITHOUT_EFFECT = frozenset(
         "temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "verbosity",
         "max_tokens", "max_completion_tokens", "max_output_tokens", "truncation",
         "reasoning", "reasoning_effort", "instructions", "include", "tool_choice", "parallel_tool_calls",
-        "user", "safety_identifier", "prompt_cache_key", "metadata", "store", "service_tier", "stream_options",
+        "stop", "user", "safety_identifier", "prompt_cache_key", "metadata", "store", "service_tier", "stream_options",
     )
 )  # fmt: skip
 """Parameters that clients send by default and that are ignored, because the course decides how it answers."""
@@ -157,16 +157,19 @@ def _messages(messages: object, param: str) -> list[tuple[str, str]]:
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
             raise RequestError("a message must have the role user, assistant or system", param=param)
         if message["role"] not in _OWN:
-            found.append((str(message["role"]), checked_length(_text(message.get("content"), param), param)))
+            text = _text(message.get("content"), str(message["role"]), param)
+            found.append((str(message["role"]), checked_length(text, param)))
     if not found:
         raise RequestError("there is no question", param=param)
     return found
 
 
-def _text(content: object, param: str) -> str:
+def _text(content: object, role: str, param: str) -> str:
     """Return the text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
+    if content is None and role == "assistant":  # clients keep an assistant's message that had no text
+        return ""
     parts = content if isinstance(content, list) else [None]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") in _PARTS]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):

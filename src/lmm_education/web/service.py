@@ -7,8 +7,10 @@ import contextlib
 import dataclasses
 import functools
 import logging
+import time
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import AsyncExitStack, aclosing
+from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
+from dataclasses import dataclass
 from typing import TypeVar
 
 from markupsafe import Markup
@@ -17,9 +19,9 @@ from starlette.requests import Request
 from lmm import loop
 from lmm.errors import ConfigError, Interrupted, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import TextDelta, Usage
+from lmm.messages import ChatEvent, ChatRequest, TextDelta, Usage
 from lmm.models.chat import shared_chat
-from lmm.models.port import connected
+from lmm.models.port import ChatModel, connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, events_of
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
@@ -52,9 +54,43 @@ A_CLASS = 400
 """Answers in progress at once, unless the configuration limits the concurrent calls of the model."""
 NEARLY_SPENT = 0.8
 """The share of the day's budget above which the server's log and the teacher's page show a warning."""
+PAUSE = 0.08  # seconds between two pieces of an answer
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR = 1000  # characters
+
+
+@dataclass(frozen=True, slots=True)
+class GatheredText:
+    """A model whose text comes in a piece every `PAUSE` seconds, the first at once: readers see no difference, and a
+    piece costs the server as much as its text. Text waits for what comes after it: another piece, or the end."""
+
+    model: ChatModel
+
+    @property
+    def name(self) -> str:
+        """The model's name."""
+        return self.model.name
+
+    def connected(self) -> AbstractAsyncContextManager[object]:
+        """See `lmm.models.port.connected`."""
+        return connected(self.model)
+
+    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+        """Iterate over the model's events, with adjacent pieces of text joined."""
+        held, last = "", 0.0
+        async with aclosing(self.model.stream(request)) as events:
+            async for event in events:
+                if isinstance(event, TextDelta):
+                    held += event.text
+                    if (now := time.monotonic()) - last >= PAUSE:
+                        yield TextDelta(held)
+                        held, last = "", now
+                    continue
+                if held:
+                    yield TextDelta(held)
+                    held = ""
+                yield event
 
 
 class Service:
@@ -91,7 +127,7 @@ class Service:
         self.identity = Identity(settings, signer, self.students)
         self.guard = Guard(settings, signer, limiter)
         at_once = _at_once(course, workers)  # the service has its own queue
-        major = course.major or shared_chat(course.models.major.replace(concurrency=at_once))
+        major = GatheredText(course.major or shared_chat(course.models.major.replace(concurrency=at_once)))
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))

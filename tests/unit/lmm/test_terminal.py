@@ -132,14 +132,16 @@ def test_a_document_is_exact_in_a_pipe(capsysbinary: pytest.CaptureFixture[bytes
 @given(st.recursive(st.text() | st.none() | st.integers(), st.lists))
 def test_json_reads_back_as_it_was(value: object) -> None:
     """What is escaped is escaped as JSON has it."""
-    shown, before = io.StringIO(), sys.stdout
-    sys.stdout = shown
+    written, before = io.BytesIO(), sys.stdout
+    sys.stdout = latin = io.TextIOWrapper(written, encoding="latin-1")  # whatever the locale is, it is UTF-8
     try:
         terminal.say_json(value)
     finally:
         sys.stdout = before
-    assert json.loads(shown.getvalue()) == value
-    assert visible(shown.getvalue()) == shown.getvalue()
+    shown = written.getvalue().decode()
+    latin.detach()
+    assert json.loads(shown) == value
+    assert visible(shown) == shown
 
 
 def test_without_a_terminal_there_are_no_codes(capsys: pytest.CaptureFixture[str]) -> None:

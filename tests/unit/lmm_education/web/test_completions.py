@@ -66,6 +66,14 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
     assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
 
 
+def test_what_clients_send_by_themselves() -> None:
+    """`stop`, and an assistant's message that had no text, as after a call of a tool."""
+    silent = {"role": "assistant", "content": None}
+    assert read(user("Why?"), silent, user("So?"), stop=["\n\n"]).question == "So?"
+    with pytest.raises(RequestError, match="reads text only"):
+        read(user(None))
+
+
 def test_parts_of_text_are_one_text() -> None:
     """As some clients send them."""
     assert read(user([{"type": "text", "text": "Why"}, {"type": "text", "text": "so?"}])).question == "Why\n\nso?"
