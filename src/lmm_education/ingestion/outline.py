@@ -24,6 +24,7 @@ from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
 from lmm_education.books.code_cells import environments
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.near_types import as_meant
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
@@ -176,6 +177,8 @@ class _Document:
             if kind := self.typed.get(at):
                 yield at, self.fences.get(at, at) + 1, Stretch((kind,), node.line)
             types = types_in({"type": node.own("type")}) if node.metadata_block is not None else ()
+            if not types and isinstance(node, HeadingNode) and (kind := self._solves(node)):
+                types = (kind,)
             lasts = any(is_one_of(kind, self.lasting) for kind in types)
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
@@ -189,6 +192,12 @@ class _Document:
                 if lasts and (heading := _heading_right_above(node)) is not None:
                     start = self.place[id(heading)]
                     yield start, self._end_of_section(start), stretch
+
+    def _solves(self, node: HeadingNode) -> str:
+        """Return the lasting type that a heading is named after, unless a type directly below it says otherwise."""
+        first = next(iter(node.children), None)
+        is_typed = isinstance(first, TextNode) and first.own("type") is not None
+        return named_type(node.title, self.lasting) if node.level and not is_typed else ""
 
     def _end_of_section(self, at: int) -> int:
         return at + sum(1 for _ in preorder(self.order[at]))

@@ -18,23 +18,12 @@ import msgspec
 
 from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
-# Names of headings, besides the name of a type and its plural: over one, and over several.
-_CALLED = {
-    "exercise": (
-        "übung aufgabe exercice ejercicio esercizio exercício oefening",
-        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen",
-    ),
-    "solution": (
-        "lösung corrigé solución soluzione solução oplossing",
-        "lösungen corrigés soluciones soluzioni soluções oplossingen",
-    ),
-}
-_DIGITS = "0123456789. \t\xa0\u202f"
 
 
 @dataclass(frozen=True, slots=True)
@@ -156,16 +145,8 @@ def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
 
 def _called(heading: Heading, named: Iterable[Collection[str]], *, plural: bool = False) -> str:
     """Return the type that a heading is named after; with `plural`, only names over several exercises."""
-    title = heading.title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
-    kinds = (kind for each in named for kind in each if heading.level)
-    return next((kind for kind in kinds if title in _titles(kind.strip().casefold(), plural=plural)), "")
-
-
-def _titles(kind: str, *, plural: bool) -> set[str]:
-    """Return the names of headings over texts of a type; with `plural`, only those over several."""
-    one, several = _CALLED.get(kind, ("", ""))
-    plurals = {*(kind + ending for ending in ("s", "es", "n", "en")), *several.split()}
-    return plurals if plural else {kind, *one.split(), *plurals}
+    kinds = [kind for each in named for kind in each] if heading.level else []
+    return named_type(heading.title, kinds, plural=plural)
 
 
 def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, first: TextItem) -> Exercise:
