@@ -115,7 +115,8 @@ def test_scan_completes_reports_and_checks(tmp_path: Path) -> None:
     assert check.stdout.splitlines() == [
         "good.md:1:1: warning: the header has no title (lmm scan adds it)",
         "good.md:1:1: warning: the header has no docid (lmm scan adds it)",
-        "bad.md:9:1: could not find expected ':' (write 'key: value', with a colon)",
+        "bad.md:9:1: this sets 'type', but cannot be read: could not find expected ':' "
+        "(write 'key: value', with a colon)",
     ]
     assert good.read_text() == "# Cells\n\nCells divide.\n"
     assert lmm("scan", "good.md", cwd=tmp_path).stdout == "good.md: completed the header\n1 file: no problems\n"
@@ -241,7 +242,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         ["bash", "-c", f"{sys.executable} -m lmm scan --check a.md | head -n 1"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert result.stdout.startswith("a.md:1:1:")
+    assert result.stdout.startswith("a.md:3:1:")
     assert result.stderr == ""
 
 
@@ -293,7 +294,7 @@ def test_a_header_that_cannot_be_read_is_not_passed_over(command: list[str], tmp
     before = path.read_bytes()
     result = lmm(*command, "p.md", cwd=tmp_path, OPENAI_API_KEY="sk-unused-here")
     assert result.returncode == 1
-    assert result.stderr.startswith("lmm: p.md:2:17: the header cannot be read")
+    assert result.stderr.startswith("lmm: p.md:2:17: this sets 'model', but cannot be read")
     assert path.read_bytes() == before
 
 
@@ -307,7 +308,7 @@ def test_a_question_in_a_block_that_cannot_be_read_is_told(tmp_path: Path) -> No
 
 @pytest.mark.parametrize("words", [["messages"], ["messages", "--dry-run"], ["scan", "--check"]])
 def test_a_prompt_that_just_misses_is_told(words: list[str], tmp_path: Path) -> None:
-    """By each command, with the same words; scan --fix mends it, and then it is asked."""
+    """By each command, with the same words; scan --fix corrects the line, and then it is asked."""
     path = tmp_path / "p.md"
     path.write_text("---\ntitle: T\ndocid: t\n---\n\nA leaf is green.\n---\nQuery: what is green?\n---\nA leaf.\n")
     result = lmm(*words, "p.md", cwd=tmp_path)
@@ -317,7 +318,8 @@ def test_a_prompt_that_just_misses_is_told(words: list[str], tmp_path: Path) -> 
         "p.md:8:1: 'Query:' is not a prompt (write 'query: what",
     ):
         assert told in result.stdout + result.stderr
-    assert lmm("scan", "--fix", "p.md", cwd=tmp_path).stdout == "p.md: corrected 2 problems\n1 file: no problems\n"
+    path.write_text(path.read_text().replace("green.\n---", "green.\n\n---"))
+    assert lmm("scan", "--fix", "p.md", cwd=tmp_path).stdout == "p.md: corrected 1 problem\n1 file: no problems\n"
     assert path.read_text().endswith("A leaf is green.\n\n---\nquery: what is green?\n---\nA leaf.\n")
     assert lmm("messages", "--model", "Builtin/extractive", "p.md", cwd=tmp_path).returncode == 0
 

@@ -291,7 +291,9 @@ class _Page:
         problem = metadata.check("".join(body))
         if problem is None:
             return i + 1, 1, "this metadata is not where it is read", "put a blank line above it, and none below"
-        return end - len(body) + problem.line, problem.column, problem.reason, problem.hint
+        asks = any(metadata.PROMPT_START.match(line) for line in body)
+        reason = f"there is a question in a block that cannot be read: {problem.reason}" if asks else problem.reason
+        return end - len(body) + problem.line, problem.column, reason, problem.hint
 
     def _is_conflict(self, k: int) -> bool:
         return k < len(self.lines) and self.lines[k][0] in "<|>" and _CONFLICT.match(self.lines[k]) is not None

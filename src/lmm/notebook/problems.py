@@ -98,7 +98,10 @@ def unread(blocks: Sequence[Block]) -> list[Finding]:
     found = _not_read(blocks)
     lines = [miss.line for miss in found]
     errors = (block for block in blocks if isinstance(block, ErrorBlock) and not _is_within(lines, block))
-    found += [Finding(one.error_line or one.line, one.error_column, one.reason, one.hint) for one in errors]
+    asking = "there is a question in a block that cannot be read: "
+    for one in errors:
+        what = asking * bool(metadata.find_prompts(one.source)) + one.reason
+        found.append(Finding(one.error_line or one.line, one.error_column, what, one.hint))
     return sorted([*found, *_rules_taken_for_metadata(blocks)], key=lambda p: (p.line, p.column))
 
 
