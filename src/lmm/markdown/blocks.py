@@ -94,8 +94,15 @@ class MetadataBlock(Block):
 
     @property
     def prompts(self) -> tuple[Prompt, ...]:
-        """The pending prompt lines, in order."""
-        return find_prompts(self.body)
+        """The pending prompt lines, in order; one that stands in a flat ``~chat``, with a reply after it, is answered.
+
+        >>> [p.text for p in MetadataBlock("---\\nquery: a\\n+: b\\n~chat: [a, Yes.]\\n---\\n", 1).prompts]
+        ['b']
+        """
+        found = find_prompts(self.body)
+        chat = self.values().get("~chat") if "~chat:" in self.body else None
+        answered = {str(each).strip() for each in chat[:-1]} if isinstance(chat, list) else set()
+        return tuple(prompt for prompt in found if prompt.text not in answered)
 
     def values(self) -> dict[str, Any]:
         """Return the metadata as a new dictionary, without pending prompts.

@@ -5,6 +5,7 @@ from __future__ import annotations
 import pytest
 from golden_files import Case, read_cases
 
+from lmm import Document
 from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
 from lmm.messages import Reply
 from lmm.notebook.answers import with_replies
@@ -107,3 +108,11 @@ def test_unless_emptied(text: str, stays: bool) -> None:
     header, following, *_ = parse_markdown_text(text)
     assert isinstance(header, MetadataBlock)
     assert unless_emptied(header, following) == ([header] if stays else [])
+
+
+def test_a_question_with_its_reply_in_the_flat_log_is_answered() -> None:
+    """As lm-markdown writes it: the line stays, and nothing is asked again."""
+    text = "# A\n\n---\nquery: why green?\n~chat:\n  - why green?\n  - Because.\n---\nLeaves.\n"
+    document = Document.from_text(text)
+    assert document.pending == ()
+    assert [(each.prompt, each.reply) for each in document.chats] == [("why green?", "Because.")]
