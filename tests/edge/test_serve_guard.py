@@ -395,6 +395,14 @@ def test_questions_about_something_else(serve: Serve, server: ScriptedServer) ->
     assert (choice["finish_reason"], choice["message"]["content"]) == ("content_filter", "Only plants.")
 
 
+def test_several_topics_may_be_a_list(serve: Serve, server: ScriptedServer) -> None:
+    """As lm-markdown's users write them: the model that checks reads all of them."""
+    client = Client(serve('allowed_content = ["botany", "the care of gardens"]'))
+    server.answer = judged('{"allowed": true}')
+    client.send("/chat", QUESTION)
+    assert any("botany, the care of gardens" in str(request.body) for request in server.requests)
+
+
 @pytest.mark.parametrize(("chosen", "status"), [("refuse", 503), ("answer", 200)])
 def test_a_check_that_fails(
     serve: Serve, server: ScriptedServer, caplog: pytest.LogCaptureFixture, chosen: str, status: int
