@@ -95,9 +95,8 @@ class ServerSettings(Table, frozen=True):
     @property
     def missing_key(self) -> str:
         """The variable that must hold the API key, if one is required but missing; local servers require none."""
-        keys = (self.api_key_env, *PROVIDERS[self.model.provider.lower()].keys)
-        required = len(keys) > 1 and not self.api_key and not is_loopback_url(self.base_url)
-        return next(filter(None, keys)) if required else ""
+        keys = (self.api_key_env,) if self.api_key_env else PROVIDERS[self.model.provider.lower()].keys
+        return keys[0] if keys and not self.api_key and not is_loopback_url(self.base_url) else ""
 
 
 class ModelSettings(ServerSettings, frozen=True):
@@ -421,13 +420,13 @@ def _tier_settings(tier: str, values: Values, env: Mapping[str, str]) -> ServerS
     return settings.replace(base_url=base_url, api_key=key, origin=origin.place, layer=origin.layer, table=tier)
 
 
-def check_annotations(names: Iterable[str], known: Iterable[str] = ANNOTATIONS, where: str = "") -> None:
+def check_annotations(names: Iterable[str], where: str = "") -> None:
     """Check that these are names of annotations.
 
     Raises:
         ConfigError: one is not.
     """
-    if unknown := set(names) - set(known):
+    if unknown := set(names) - set(ANNOTATIONS):
         hint = nearest(min(unknown), ANNOTATIONS)
         raise ConfigError(f"unknown annotation '{min(unknown)}'", where=where, hint=hint)
 
@@ -465,11 +464,10 @@ def header_layer(header: Mapping[str, Any], *, where: str = "header") -> Layer:
     models = _header_models(header, where)
     tables = {tier: value if isinstance(value, Mapping) else {"model": value} for tier, value in models.items()}
     for tier in tables.keys() & set(TIERS):
-        for key in tables[tier]:
-            known = keys_in(tier).get(key)
-            if known is not None and known.asks not in ("", "model"):
-                hint = f"set it under [{tier}] in config.toml"
-                raise ConfigError(f"a header cannot set '{key}' of [{tier}]", where=where, hint=hint)
+        refused = (key for key, one in keys_in(tier).items() if key in tables[tier] and one.asks not in ("", "model"))
+        if key := next(refused, ""):
+            hint = f"set it under [{tier}] in config.toml"
+            raise ConfigError(f"a header cannot set '{key}' of [{tier}]", where=where, hint=hint)
     if "system" in models:
         tables["messages"] = {"system": models["system"]}
     tables.pop("system", None)

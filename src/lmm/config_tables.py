@@ -253,9 +253,9 @@ def _wanted(kind: Any, error: Exception) -> str:
     >>> _wanted(Count, ValueError("Expected `int` >= 1")), _wanted(str | Names, ValueError("Expected `str | array`"))
     ('a whole number of at least 1', 'text or a list')
     """
-    parts = (kind, *typing.get_args(kind))
-    if options := [text for part in parts if typing.get_origin(part) is Literal for text in typing.get_args(part)]:
-        return "one of " + ", ".join(filter(None, options))
+    if typing.get_origin(kind) is Literal or str(error).startswith("Invalid enum"):
+        literals = (one for one in (kind, *typing.get_args(kind)) if typing.get_origin(one) is Literal)
+        return "one of " + ", ".join(text for one in literals for text in typing.get_args(one) if text)
     found = re.match(r"Expected `(.+?)`(?: ([<>]=?) (\S+))?", str(error))
     if found is None:  # raised by `_decode`
         return str(error)

@@ -349,6 +349,9 @@ def test_a_named_key_that_is_not_set_is_missing() -> None:
     """The provider's own does not take its place, and the hint names the right one."""
     settings = load_settings('[major]\nmodel = "OpenAI/m"\napi_key_env = "MINE"\n', KEY)
     assert (settings.major.api_key, settings.major.missing_key) == (None, "MINE")
+    toml = '[major]\nmodel = "OpenAICompatible/m"\nbase_url = "https://models.example/v1"\n'
+    assert load_settings(toml, {}).major.missing_key == ""
+    assert load_settings(toml + 'api_key_env = "MINE"\n', {}).major.missing_key == "MINE"
 
 
 def test_every_key_has_its_origin() -> None:
