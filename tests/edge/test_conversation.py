@@ -547,7 +547,7 @@ def test_the_status_line_and_another_model(server: ScriptedServer, folder: Path)
 
 
 def test_pictures(terminal: Terminal, server: ScriptedServer, folder: Path) -> None:
-    """Named, dropped from anywhere, or taken from the clipboard: they are sent, and kept with the conversation."""
+    """Named, or dropped from anywhere: they are sent, and kept with the conversation."""
     server.queue("A leaf.")
     (elsewhere := folder.parent / "else where").mkdir()
     (elsewhere / "leaf.png").write_bytes(PNG)
@@ -562,22 +562,6 @@ def test_pictures(terminal: Terminal, server: ScriptedServer, folder: Path) -> N
     assert [part["type"] for part in parts if part["type"] != "text"] == ["image_url"] * 2
     (kept,) = (folder / ".chatmd").glob("*.png")
     assert kept.read_bytes() == PNG
-
-
-def test_a_picture_in_the_clipboard(server: ScriptedServer, chat: Path, folder: Path) -> None:
-    """Ctrl-V asks the system's program for it."""
-    server.queue("A leaf.")
-    (programs := folder.parent / "bin").mkdir()
-    (programs / "picture.png").write_bytes(PNG)
-    (programs / "wl-paste").write_text(f"#!/bin/sh\nexec cat '{programs}/picture.png'\n")
-    (programs / "wl-paste").chmod(0o755)
-    with Terminal("run", "-i", chat.name, PATH=f"{programs}:{os.environ['PATH']}") as terminal:
-        terminal.wait_for(ENTER_KEY)
-        terminal.type("\x16")
-        terminal.wait_for("› @.chatmd/")
-        terminal.type("what?\r")
-        terminal.wait_for("tokens in")
-    assert "image_url" in str(server.requests[0].body["messages"][-1])
 
 
 def test_the_history_is_searched_as_one_types(terminal: Terminal, server: ScriptedServer) -> None:

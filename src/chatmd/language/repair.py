@@ -57,7 +57,7 @@ _WRITTEN = ("<assistant", "<reasoning", "<tool_call", "<tool_response", "<user>"
 
 
 def cut_torn(text: str) -> str:
-    """Return a text without the reply, call, result or blank message that is not complete at its end.
+    r"""Return a text without the reply, call, result or blank message that is not complete at its end.
 
     If a message of the user follows it, the text stays as it is.
 

@@ -334,7 +334,7 @@ def answer_of(items: Sequence[Item]) -> str:
 
 @dataclass(slots=True)
 class ReceivedReply:
-    """The thoughts and texts of a reply, in the order in which they arrive.
+    r"""The thoughts and texts of a reply, in the order in which they arrive.
 
     >>> received = ReceivedReply()
     >>> received.add(TextDelta("Beca"))

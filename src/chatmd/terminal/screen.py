@@ -10,7 +10,6 @@ import contextlib
 import os
 import re
 import shlex
-import subprocess
 import sys
 import time
 from collections.abc import Iterable
@@ -77,7 +76,6 @@ KEYS = (
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
     ("Up, Ctrl-R", "earlier messages that begin with this, or contain it; Right takes the one that is shown dimmed"),
     ("@name, Tab", "a file or picture, which is sent along; a picture that is dropped into the line gets this name"),
-    ("Ctrl-V", "the picture in the clipboard"),
     ("!command", "runs it in a shell; what it prints is offered to your next message"),
     ("Ctrl-C", "cancels the turn; otherwise empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
@@ -190,11 +188,6 @@ def key_bindings(screen: Screen) -> KeyBindings:
     def _(event: KeyPressEvent) -> None:
         event.current_buffer.insert_text(screen.pasted(event.data.replace("\r\n", "\n").replace("\r", "\n")))
 
-    @keys.add("c-v", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        if picture := picture_in_clipboard(screen.folder):
-            event.current_buffer.insert_text(f"@{picture} ")
-
     return keys
 
 
@@ -230,11 +223,9 @@ class TypedHistory(FileHistory):
             super().store_string(string)
 
 
-# -- Files and pictures sent with a message: named after ``@``, dropped into the line, or in the clipboard -------
+# -- Files and pictures sent with a message: named after ``@``, or dropped into the line --------------------------
 
 
-_CLIPBOARDS = (("wl-paste", "-t", "image/png"), ("xclip", "-selection", "clipboard", "-t", "image/png", "-o"),
-               ("pngpaste", "-"))  # fmt: skip
 _PUNCTUATION = ".,;:!?)]}'\""
 
 
@@ -265,16 +256,6 @@ def _named_file(folder: Path, name: str) -> Path | None:
         return Path(*path.parts) if name and path.is_file() else None
     except (OSError, ValueError, RuntimeError):
         return None
-
-
-def picture_in_clipboard(folder: Path) -> str:
-    """Store the picture in the clipboard, and return its name; empty if there is none."""
-    for command in _CLIPBOARDS:
-        with contextlib.suppress(OSError, subprocess.SubprocessError, LmmError):
-            data = subprocess.run(command, capture_output=True, timeout=5, check=True).stdout
-            if data.startswith(b"\x89PNG"):
-                return store(Folder(folder), data, ".png")
-    return ""
 
 
 def dropped_picture(text: str, folder: Path) -> str:
