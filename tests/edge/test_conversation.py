@@ -165,17 +165,19 @@ def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> No
     with Terminal("run", "-i", "--yes", chat.name) as terminal:
         terminal.wait_for(ENTER_KEY)
         terminal.enter("look")
-        terminal.wait_for("Let me see.", '● sleep(arguments=["1.5"])', '✓ echo(arguments=["hi"])', "hi")
+        terminal.wait_for("Let me see.", '● sleep(arguments=["1.5"])')
         terminal.enter("in German please")
         terminal.wait_for("› in German please (waits)")
         seen = terminal.wait_for("Done, in German.", "(with the result above)", ENTER_KEY)
         assert "✓ sleep" in seen
+        assert '✓ echo(arguments=["hi"])' in seen
         assert "(waits)" not in seen
         assert "●" not in seen
     (request,) = [request for request in server.requests if request.number == 2]
     results = [text for role, text in sent(request) if role == "tool"]
     assert len(results) == 2
-    assert results[0].endswith("<system-reminder>\nThis is a note from the user:\nin German please\n</system-reminder>")
+    note = "This is a note from the user:\nin German please"
+    assert results[-1].endswith(f"<system-reminder>\n{note}\n</system-reminder>")
     check_valid(chat)
 
 

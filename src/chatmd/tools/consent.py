@@ -19,8 +19,7 @@ from chatmd.content.expand import in_working_folder, locate
 from chatmd.context import Confirm, Run
 from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, Doc, Expandable, Img, SubAgent, Tool, content_of, interpret, parts_in
-from chatmd.language.nodes import Element
-from chatmd.language.syntax import parse, write
+from chatmd.language.syntax import parse
 from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
 from chatmd.tools.registry import Power, kind_of
@@ -329,9 +328,8 @@ def _reads_more(tool: Tool, run: Run) -> bool:
 
 
 def _written(tool: Tool, run: Run) -> str:
-    """Return a declaration in its canonical form, with the real folders that it names."""
-    (element,) = parse(tool.span.text).elements or (Element("tool"),)
-    return write([replace(element, attributes=tuple(sorted(element.attributes, key=str)))]) + str(_folders(tool, run))
+    """Return a declaration in its canonical form: every attribute, with the real folders that it names."""
+    return repr((tool, _folders(tool, run)))
 
 
 def in_prose(words: Iterable[str]) -> str:
