@@ -78,7 +78,7 @@ def test_a_resumed_run_sends_the_same_history(
     assert len(server.requests) == 3
     third = bodies(server)[2]
     assert third[0] == first[0]
-    assert third[2]["content"] == [{"type": "text", "text": text} for text in ("And now? ", "new note")]
+    assert third[2]["content"] == "And now? new note"
     assert web.paths == ["/leaves"]
     assert not list(files.glob("*.jsonl"))
 
