@@ -29,6 +29,10 @@ if TYPE_CHECKING:
     from chatmd.language.nodes import Problem
 
 
+WITHOUT = "the run continues without the tool "
+"""How the notice begins that names a tool which is not there."""
+
+
 class ChatmdError(LmmError):
     """Base of the errors of ChatMD."""
 

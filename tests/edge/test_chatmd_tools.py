@@ -38,7 +38,8 @@ def test_for_people(prompt: Path) -> None:
     assert lines[0] == "search  command: runs cat -n"
     assert lines[1].startswith("  Find lines. Runs `cat -n` with your arguments after it")
     assert (
-        "    stdin      string, optional  What the program reads from its standard input; nothing by default." in lines
+        "    stdin      string, optional          What the program reads from its standard input; nothing by default."
+        in lines
     )
     assert f"read_file  built in: reads files in {prompt.parent}" in lines
     assert "(mcp)  MCP server: starts the MCP server no-such-server for a and b" in lines

@@ -388,7 +388,9 @@ def test_a_transcript_is_a_test(server: ScriptedServer, folder: Path) -> None:
     (folder / "n.txt").write_text("two")
     for command in ("run", "check"):
         changed = lmm(command, "--replay", "a.chatmd")
-        assert (changed.code, "read_file returns something else today: 'two', not 'one'" in changed.out) == (1, True)
+        assert changed.code == 1
+        assert "read_file returns something else today: " in changed.out
+        assert "two', not '" in changed.out
     assert len(server.requests) == 2
 
 
@@ -424,3 +426,20 @@ def test_an_agent_from_a_url(server: ScriptedServer, folder: Path) -> None:
 def _tools(request: Recorded) -> str:
     tools = ", ".join(tool["function"]["name"] for tool in request.body.get("tools", ()))
     return f"seen: {tools or 'none'}"
+
+
+def test_a_filter_writes_only_the_accepted_answer(folder: Path, server: ScriptedServer) -> None:
+    """Not what the model says before its calls, nor a reply that did not pass the check."""
+    (folder / "s.json").write_text('{"type": "object", "required": ["n"]}')
+    (folder / "a.md").write_text("one\n")
+    text = '<tool name="read_file"/><output schema="s.json"/><user>Count.</user>'
+    server.queue(Action("I look.", calls=(("c1", "read_file", '{"path": "a.md"}'),)), "Wait.", '{"n": 1}')
+    done = lmm("run", "-", stdin=text.encode())
+    assert (done.code, done.out) == (0, '{"n": 1}\n')
+
+
+def test_the_last_line_names_a_tool_that_is_not_there(folder: Path, server: ScriptedServer) -> None:
+    (folder / "a.chatmd").write_text('<tool name="odoc_search"/><user>Hi</user>')
+    server.queue("Hello.")
+    done = lmm("run", "a.chatmd")
+    assert "without odoc_search; your turn" in done.err.splitlines()[-1]

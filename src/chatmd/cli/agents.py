@@ -47,6 +47,9 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
         else:
             files.replace(file, ready[name])
             terminal.say(f"{file}: {why}" if why else str(file))
+    if (to / "AGENTS.md").is_file():
+        hint = 'for what AGENTS.md says, write <system><import src="AGENTS.md"/></system> into them'
+        terminal.say(hint, err=True)
     return DONE
 
 

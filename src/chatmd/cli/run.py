@@ -13,6 +13,7 @@ from typing import TYPE_CHECKING, Any
 import click
 
 from chatmd.cli.asking import input_values
+from chatmd.errors import WITHOUT
 from chatmd.runtime import events
 from chatmd.terminal.call_texts import call_line
 from lmm import terminal
@@ -132,7 +133,7 @@ def run(
         return code
     if fork_at is not None and output is None:
         raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
-    printer = RunPrinter()
+    printer = RunPrinter(only_answer=from_input)
     with reported(as_json=as_json, from_input=from_input):
         if not from_input and not os.path.lexists(file):
             _begin(file, interactive)
@@ -246,20 +247,27 @@ _WIDTH = 100
 
 
 class RunPrinter:
-    """A listener that prints. Into a file or a pipe, only complete replies are printed, as text there is final."""
+    """A listener that prints. Into a file or a pipe, only complete replies are printed, as text there is final.
 
-    def __init__(self) -> None:
+    With `only_answer`, nothing is printed to standard output but the last one, once it is accepted.
+    """
+
+    def __init__(self, *, only_answer: bool = False) -> None:
+        self.only_answer = only_answer
         self.in_line = False  # the model's text has not ended its line
         self.live = terminal.is_terminal()
+        self.missing: dict[str, None] = {}  # tools
 
     def __call__(self, event: Event, place: Place) -> None:
         """Print an event."""
+        if isinstance(event, Notice) and event.text.startswith(WITHOUT):
+            self.missing[event.text.removeprefix(WITHOUT).partition(":")[0]] = None
         if place.path:
             self._tell_note(event, "  " * len(place.path))
         elif isinstance(event, TextDelta):
-            self._print(event.text if self.live else "")
+            self._print(event.text if self.live and not self.only_answer else "")
         elif isinstance(event, Reply):
-            self._print("" if self.live else event.text)
+            self._print("" if self.live or self.only_answer else event.text)
             self.end_line()
         elif isinstance(event, events.RunResult):
             self._end(event)
@@ -296,9 +304,11 @@ class RunPrinter:
 
     def _end(self, result: events.RunResult) -> None:
         """Print a summary of the finished run."""
+        self._print(result.answer if self.only_answer else "")
         self.end_line()
         requests = terminal.count(result.turns, "request")
         used = f"{requests}, {usage_text(result.usage)}; " if result.turns else ""
+        used += f"without {', '.join(self.missing)}; " if self.missing else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run continues"
         text = terminal.visible(f"{result.path or '-'}: {used}{next_}", line=True)
         terminal.say(terminal.styled(text, "dim", err=True), err=True)

@@ -163,6 +163,9 @@ class Conversation:
             if self.user_turn and not (isinstance(last, MessageItem) and last.role == "user"):  # a place to write
                 self._add(self._turn.removeprefix(self.transcript.newline))
             return None
+        if self.remote and (withheld := interpret(document)[0].tools):
+            lost = ", ".join(tool.name or tool.kind for tool in withheld)
+            self.run.tell(Notice(f"an agent from a URL gets no tools: {self.run.chain[-1]} goes without {lost}"))
         config, configuration, own = self.spec.config, self.run.configuration, len(self.run.chain) == 1
         model = model_settings(config, configuration, own=own)
         ask = self._keeping_records(self.run.ask)

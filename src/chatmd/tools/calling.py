@@ -19,7 +19,7 @@ from typing import Any
 
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
-from chatmd.errors import ChatmdError, StoppedByUser, ToolNotAvailable
+from chatmd.errors import WITHOUT, ChatmdError, StoppedByUser, ToolNotAvailable
 from chatmd.language.agent import AgentSpec, SubAgent, Tool, content_of, parts_in, read_agent
 from chatmd.language.inputs import DeclaredInput
 from chatmd.language.syntax import parse
@@ -196,7 +196,7 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
         except LmmError as error:
             if not (isinstance(error, ToolNotAvailable) or (run.skip_missing_tools and one.kind in ("command", "mcp"))):
                 raise
-            run.tell(Notice(f"the run continues without a tool: {error}"))
+            run.tell(Notice(f"{WITHOUT}{one.name or one.server}: {error}"))
             continue
         hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
         for tool in opened:

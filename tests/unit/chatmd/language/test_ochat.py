@@ -48,7 +48,9 @@ def test_a_tool_that_only_ochat_has_is_named_and_the_run_goes_on() -> None:
     (problem,) = chat.problems()
     assert (problem.severity, "markdown_search" in problem.hint) == ("warning", True)
     (told,) = notices(chat)
-    assert told.startswith("the run continues without a tool: 3:1: ochat's tool 'odoc_search' is not available here")
+    assert told.startswith(
+        "the run continues without the tool odoc_search: 3:1: ochat's tool 'odoc_search' is not available here"
+    )
 
 
 def test_a_misspelt_tool_stays_an_error() -> None:
