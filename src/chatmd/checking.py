@@ -58,6 +58,7 @@ from chatmd.tools.roots import roots_of
 from lmm import loop
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import ToolCall, ToolResult
+from lmm.models.chat import refused_settings
 from lmm.models.structured import Mismatch, NoJson
 
 # -- References of a document that are not available: its model, tools, documents, images and agents ----------
@@ -120,11 +121,15 @@ def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -
 
 def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Iterator[Problem]:
     try:
-        model_settings(spec.config, configuration, own=own)
+        settings = model_settings(spec.config, configuration, own=own)
     except ConfigError as error:
         if error.where != spec.config.span.where:
             raise
         yield _problem(spec.config.span, error)
+        return
+    for name in refused_settings(settings):
+        message = f"{settings.model} does not take {name}; a run leaves it out"
+        yield Problem(spec.config.span, message, "remove it, or choose another model", "warning")
 
 
 def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:

@@ -28,6 +28,7 @@ from chatmd.runtime.turns import with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
+from lmm.models.chat import refused_settings
 from lmm.models.tokens import count_tokens, window_of
 
 # -- A request for a model: as values, as text for people, and as data for programs ---------------------------
@@ -205,6 +206,8 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     spec = read_agent(document)
     notes = (*notes, *map(unseen_note, find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
+    left_out = tuple(f"{settings.model} does not take {name}, which is left out" for name in refused_settings(settings))
+    notes = (*notes, *left_out)
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
     recorded = ExpansionRecord(path, only=run.replay, keeps=False)
     known = await expansions(spec.sent, run, recorded, Payloads(run.folder, inline=True))

@@ -133,6 +133,16 @@ def test_what_a_model_does_not_take_is_left_out(server: ScriptedServer, folder: 
         assert (ran.out + ran.err).count(f"does not take {name}, which is left out") == 1
 
 
+def test_what_a_model_does_not_take_is_known_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Where it is published: `check` and `render` warn."""
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
+    (folder / "a.chatmd").write_text('<config model="gpt-5" temperature="0.2"/><user>Hi</user>')
+    checked, rendered = lmm("check", "a.chatmd"), lmm("render", "a.chatmd")
+    assert (checked.code, rendered.code) == (0, 0)
+    assert "OpenAI/gpt-5 does not take temperature" in checked.out + checked.err
+    assert "OpenAI/gpt-5 does not take temperature" in rendered.out + rendered.err
+
+
 def test_a_limit_by_the_name_that_a_server_takes(server: ScriptedServer, folder: Path) -> None:
     """Learned from its refusal, through a compatible server as well."""
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."

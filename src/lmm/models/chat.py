@@ -75,6 +75,17 @@ def _open(settings: ModelSettings) -> ChatModel:
     return ChatCompletions(settings)
 
 
+def refused_settings(settings: ModelSettings) -> list[str]:
+    """Return the settings that a model does not take, as far as that is published; a run leaves them out."""
+    given = {"temperature": settings.temperature, "reasoning_effort": settings.reasoning_effort or None}
+    chosen = {name: value for name, value in given.items() if value is not None}
+    if not chosen or settings.model.provider not in ("OpenAI", "Mistral"):
+        return []
+    from lmm.models.pydantic_ai_adapter import refused_by
+
+    return refused_by(settings.model, chosen)
+
+
 # -- retries ---------------------------------------------------------------------------------------
 
 

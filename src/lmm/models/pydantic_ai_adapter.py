@@ -134,9 +134,17 @@ class PydanticAIModel(Adapter):
             return named
         return schema_key(sent.request)
 
+    def _known_refused(self) -> list[str]:
+        effort = self._settings.get("openai_reasoning_effort" if self._responds else "thinking")
+        given = {"temperature": self._settings.get("temperature"), "reasoning_effort": effort}
+        chosen = {field: value for field, value in given.items() if value is not None}
+        if self._responds:
+            return unsupported(chosen, self._model.profile)
+        return refused_by(self._name, chosen) if self._name.provider == "Mistral" else []
+
     async def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
         """Send a request; raise what the provider answers instead of a reply."""
-        for field in unsupported(self._name, self._settings, self._model.profile):
+        for field in self._known_refused():
             self.learn(field)
             yield Notice(f"{self.name} does not take {field}, which is left out")
         # The next request repeats a conversation; of a single question, only the instructions may be repeated.
@@ -215,14 +223,25 @@ _SETTINGS_OF = {
 }
 
 
-def unsupported(name: ModelName, settings: Mapping[str, Any], profile: Mapping[str, Any]) -> list[str]:
-    """Return the settings that a model of this profile does not take, as far as that is known without asking."""
-    effort = settings.get("openai_reasoning_effort") or settings.get("thinking")
-    found = ["reasoning_effort"] if effort and name.provider == "Mistral" else []
-    reasons = profile.get("openai_supports_reasoning", False) and (
-        effort != "none" if effort else profile.get("thinking_enabled_by_default", False)
-    )
-    return found + [field for field in ("temperature", "top_p") if reasons and settings.get(field) is not None]
+def refused_by(name: ModelName, chosen: Mapping[str, Any]) -> list[str]:
+    """Return which of these settings a model of OpenAI or Mistral does not take, as far as that is published.
+
+    >>> refused_by(ModelName("OpenAI", "gpt-5"), {"temperature": 0.2})
+    ['temperature']
+    """
+    if name.provider == "Mistral":
+        return [field for field in chosen if field == "reasoning_effort"]
+    from pydantic_ai.profiles.openai import openai_model_profile
+
+    return unsupported(chosen, openai_model_profile(name.model) or {})
+
+
+def unsupported(chosen: Mapping[str, Any], profile: Mapping[str, Any]) -> list[str]:
+    """Return which of these settings a model of OpenAI with this profile does not take."""
+    effort, can = chosen.get("reasoning_effort"), profile.get("openai_supports_reasoning", False)
+    reasons = can and (effort != "none" if effort else profile.get("thinking_enabled_by_default", False))
+    refused = {"temperature": reasons, "top_p": reasons, "reasoning_effort": not can}
+    return [field for field in chosen if refused.get(field)]
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:
