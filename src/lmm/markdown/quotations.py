@@ -69,7 +69,7 @@ def verify_quotations(text: str, sources: Mapping[int, str]) -> list[Quotation]:
     exact 2 it falls [...] in autumn ()
     no None that is an oak ()
     """
-    return [_found(each, sources) for each in quotations_of(text)]
+    return [_found(each, sources) for each in quotations_of(text) if any(_pieces(each))]  # not of a comment alone
 
 
 def quotations_of(text: str) -> Iterator[Quotation]:
