@@ -41,7 +41,7 @@ def exchanged(messages: Sequence[Message]) -> list[Entry]:
     for message in messages:
         if message.role != "tool" and (message.text or not message.calls):
             said = [message.text, *(part for part in message.content if isinstance(part, str))]
-            entries.append((message.role, "\n".join(said)))
+            entries.append((message.role, "".join(said)))
         entries += [("call", call.id, call.name, call.arguments) for call in message.calls]
         entries += [("result", result.call, result.text) for result in message.results]
     return entries
@@ -69,7 +69,7 @@ def _result(content: Any) -> str:
 
 
 def _text(content: Any) -> str:
-    return content if isinstance(content, str) else "\n".join(part.get("text", "") for part in content)
+    return content if isinstance(content, str) else "".join(part.get("text", "") for part in content)
 
 
 def digest(entries: Sequence[Entry]) -> str:
