@@ -100,6 +100,13 @@ def test_a_reply_in_pieces_is_read_back_whole(stream: tuple[list[ChatEvent], Rep
     assert messages_of(items_of(written(events, reply))) == (clean(reply.as_message()),)
 
 
+@given(replies().filter(lambda reply: bool(reply.text.strip())))
+def test_thoughts_that_are_complete_after_the_text_stand_before_it(reply: Reply) -> None:
+    """Else they would be sent back in a message of their own, which servers refuse."""
+    events: list[ChatEvent] = [TextDelta(reply.text, reply.item), *reply.reasoning, *reply.calls]
+    assert messages_of(items_of(written(events, reply))) == (clean(reply.as_message()),)
+
+
 @given(replies())
 def test_a_reply_that_comes_at_once(reply: Reply) -> None:
     """Without any pieces, it is written all the same."""

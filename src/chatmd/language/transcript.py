@@ -365,7 +365,10 @@ class ReceivedReply:
         """Return the elements of the complete reply, without its calls: as it arrived, if that is what it says."""
         thoughts = tuple(part for part in self.parts if isinstance(part, Reasoning))
         if self.text and thoughts == reply.reasoning and _letters(self.text) == _letters(reply.text):
-            return tuple(_elements_of_parts(self.parts))
+            # Some servers complete their thoughts after the text; they belong before it.
+            is_late = isinstance(self.parts[0], TextDelta)
+            parts = sorted(self.parts, key=lambda part: is_late and isinstance(part, TextDelta))
+            return tuple(_elements_of_parts(parts))
         said = [TextDelta(reply.text, reply.item)] if reply.text or reply.item or not reply.calls else []
         return tuple(_elements_of_parts([*reply.reasoning, *said]))
 
