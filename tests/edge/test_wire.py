@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 import json
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,9 +26,7 @@ LEARNS = {"OpenAI": 0, "vLLM with Mistral's template": 1}
 @pytest.fixture(params=STRICT)
 def name(request: pytest.FixtureRequest) -> str:
     """A server whose vendor's library is here."""
-    package = STRICT[request.param].package.partition(".")[0]
-    if importlib.util.find_spec(package) is None:
-        pytest.skip(f"{package} is not installed")
+    pytest.importorskip(STRICT[request.param].package, exc_type=ImportError)
     return str(request.param)
 
 

@@ -47,7 +47,7 @@ from lmm.messages import (
 from lmm.models.adapter import CHOSEN, Adapter
 from lmm.models.outgoing import NINE, SAFE_ID, Outgoing, fit_request, schema_key
 from lmm.models.server import ModelServer
-from lmm.models.tokens import estimated
+from lmm.models.tokens import estimated, price
 from lmm.providers import PROVIDERS, ModelName
 
 Opener = Callable[[str, str | None, str | None], Model]
@@ -76,7 +76,6 @@ _PARTS = ("models", "providers")
 VENDORS = ("Anthropic", "Google", "Mistral")
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
 """The parameters that can be sent to Google and Mistral, whose libraries send no others."""
-EFFORTS = ("none", "minimal", "low", "medium", "high", "xhigh")
 
 
 class PydanticAIModel(Adapter):
@@ -87,6 +86,8 @@ class PydanticAIModel(Adapter):
         super().__init__(str(name))
         self._name, self._responds = name, name.provider not in VENDORS
         self._server = ModelServer.of(settings, "/responses" if self._responds else "")
+        takes_all = self._responds or name.provider == "Anthropic"
+        parameters = _sent_as_is(name, settings.parameters, takes_all=takes_all)
         opener = _responses if self._responds else partial(_vendor, name.provider)
         try:
             self._model = opener(name.model, settings.base_url or None, self._server.key or None)
@@ -97,8 +98,7 @@ class PydanticAIModel(Adapter):
         given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens, "timeout": settings.timeout}
         self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
         self._settings |= _effort(settings.reasoning_effort, responds=self._responds)
-        takes_all = self._responds or name.provider == "Anthropic"
-        self._settings |= _sent_as_is(name, settings.parameters, takes_all=takes_all)
+        self._settings |= parameters
 
     @property
     def _returns_thinking(self) -> bool:
@@ -189,7 +189,8 @@ class PydanticAIModel(Adapter):
                 f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
             )
         used = response.usage
-        usage = Usage(used.input_tokens, used.output_tokens, _cost(response), 1, cached_tokens=used.cache_read_tokens)
+        usage = Usage(used.input_tokens, used.output_tokens, None, 1, cached_tokens=used.cache_read_tokens)
+        usage = replace(usage, cost=price(self.name, usage))
         reply = Reply(
             response.text or "",
             self.name,
@@ -267,14 +268,6 @@ def _effort(effort: str, *, responds: bool) -> VendorSettings:
 
 def _thoughts(response: ModelResponse) -> tuple[Reasoning, ...]:
     return tuple(reasoning_of(part) for part in response.parts if isinstance(part, ThinkingPart))
-
-
-def _cost(response: ModelResponse) -> float | None:
-    """Return the price in US dollars, where pydantic-ai knows it."""
-    try:
-        return float(response.cost().total_price)
-    except (LookupError, AssertionError, ValueError):
-        return None
 
 
 # -- our messages in its form, and the parts of its responses in ours ------------------------------

@@ -16,7 +16,6 @@ from lmm.models.structured import NoJson, read_json
     [
         ('I take [1] to mean {x}: {"a": 1}', [[1], {"a": 1}]),
         ('{"a": {"b": 1}} and {"c": 2}', [{"a": {"b": 1}}, {"c": 2}]),
-        ('<think>Is it {"a": 2}?</think>\n{"a": 1}', [{"a": 1}]),
         ('First\n```json\n{"a": 1}\n```\nthen\n```json\n{"a": 2}\n```', [{"a": 1}, {"a": 2}]),
         ('```json\n{"a": "```"}\n```', [{"a": "```"}]),
         ('```json\r\n{"a": 1}\r\n```\r\n', [{"a": 1}]),
