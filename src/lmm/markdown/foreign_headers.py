@@ -15,9 +15,9 @@ _PERCENT = re.compile(
     r"%[ \t][^\n]*(?:\n[ \t]+[^ \t\r\n][^\n]*)*(?:\n%(?:[ \t][^\n]*)?(?:\n[ \t]+[^ \t\r\n][^\n]*)*){0,2}"
 )
 _MULTIMARKDOWN = re.compile(
-    r"(?=[^\n]*:[ \t]*\S)(?:[A-Za-z][\w ]*:[ \t]*[^\n]*\n?(?:[ \t]+[^ \t\r\n][^\n]*\n?)*)+(?=[ \t]*\r?(?:\n|\Z))"
+    r"(?:[A-Za-z][\w ]*+:[^\n]*+(?:\n|\Z)(?:[ \t]+[^ \t\r\n][^\n]*+(?:\n|\Z))*+)++(?=[ \t]*\r?(?:\n|\Z))"
 )
-_LINE = re.compile(r"^([A-Za-z][\w ]*):[ \t]*([^\n]*?(?:\n[ \t]+[^\n]+)*)[ \t\r]*$", re.MULTILINE)
+_LINE = re.compile(r"^([A-Za-z][\w ]*+):([^\n]*+(?:\n[ \t]+[^\n]*+)*+)", re.MULTILINE)
 _OF_DOCUMENTS = {"title", "author", "authors", "date", "subtitle", "affiliation", "base header level", "latex mode"}
 
 
