@@ -21,7 +21,7 @@ from memory import temporary_folder
 from lmm.cli.main import main
 from lmm_education.encode.encoder import Encoder
 
-LECTURE = "# Leaves\n\nLeaves are green.\n\n## Why\n\nChlorophyll absorbs red and blue light.\n"
+LECTURE = "# Leaves\n\nLeaves are green.\n\n# Why\n\nChlorophyll absorbs red and blue light.\n"
 
 
 @pytest.fixture(autouse=True)
