@@ -89,7 +89,7 @@ class _LeftOut:
             codes = ", ".join(f"{code} ({count})" for code, count in self.formats.most_common(5))
             yield f"written as stored, since the number format is not understood: {codes}"
         if self.formulas:
-            yield f"written as formulas, since the file holds no result: {self.formulas} cell(s); save it in Excel"
+            yield f"written as formulas, since the file contains no result: {self.formulas} cell(s); save it in Excel"
 
 
 class _Sheet:
