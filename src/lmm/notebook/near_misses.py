@@ -13,7 +13,7 @@ from itertools import takewhile
 from lmm.errors import Finding
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
-from lmm.markdown.lookalikes import Lookalike, outdented
+from lmm.markdown.lookalikes import CONFLICT, Lookalike, outdented
 from lmm.markdown.metadata import WORDS, find_prompts
 
 # Characters typed in place of others, one for one, so that offsets stay the same.
@@ -42,7 +42,7 @@ def find_near_misses(blocks: Sequence[Block], lookalikes: Sequence[Lookalike]) -
     """
     found = [slip for block in blocks if isinstance(block, MetadataBlock) for slip in _in_metadata(block)]
     page = serialize(blocks).split("\n") if lookalikes else []
-    for one in lookalikes:
+    for one in (one for one in lookalikes if one.reason != CONFLICT):
         start, end = one.body
         lines = [f"{outdented(line, one.margin)}\n" for line in page[start - 1 : end - 1]]
         columns = [len(line) - len(bare) + 1 for line, bare in zip(page[start - 1 :], lines, strict=False)]

@@ -65,7 +65,7 @@ def _not_read(blocks: Sequence[Block]) -> list[Finding]:
     found = find_near_misses(blocks, lookalikes)
     known = {miss.line for miss in found}
     for one in lookalikes:
-        if one.controls and not one.asks:
+        if one.controls and not (one.asks and one.line in known):
             what = f"this sets '{min(one.controls)}', but cannot be read: {one.reason}"
             found.append(Finding(one.line, one.column, what, one.hint))
         elif one.is_sure and one.line not in known:
