@@ -43,7 +43,6 @@ if TYPE_CHECKING:
     import httpx2
 
 _OPENAI = "https://api.openai.com/v1"
-_GATHER = 0.02  # seconds between two reads: what arrives in the meantime is read at once
 
 
 class ChatCompletions(Adapter):
@@ -183,7 +182,6 @@ class ChatCompletions(Adapter):
                         yield event
                     if reply.done:
                         break
-                    await asyncio.sleep(_GATHER)
         for last in reply.end(self.name, request, self._settings.base_url):
             yield last
 
