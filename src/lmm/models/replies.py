@@ -134,11 +134,13 @@ class ThoughtTags:
 
     def _tell(self) -> Iterator[ChatEvent]:
         held = self._held.lstrip() if self._begins else self._held
+        # Blanks before a thought, or after one, are no part of the text; else they are the reply's own.
+        blanks = "" if self._thinks else self._held[: len(self._held) - len(held)]
         if not held or (self._begins and _beginning_of(_TAGS, held) == len(held)):
             return  # it may go on as a tag
         if _FIRSTS.isdisjoint(held):
             self._held = ""
-            yield from self._say(held)
+            yield from self._say(blanks + held)
             return
         for found in _ANY.finditer(held):
             if found[0] in _TAGS:
@@ -146,7 +148,7 @@ class ThoughtTags:
                 if (self._begins and not before) or (self._thinks and self._starts_line(before)):
                     self._held, self._close = held[found.end() :], _TAGS[found[0]]
                     if before:
-                        yield from self._say(before)
+                        yield from self._say(blanks + before)
                     return
             elif bare := self._bare_close(held):
                 self._held = held
@@ -156,7 +158,9 @@ class ThoughtTags:
         kept = len(unsure[0]) if unsure else _beginning_of((*_TAGS, *_CLOSING), held)
         said, self._held = held[: len(held) - kept], held[len(held) - kept :]
         if said:
-            yield from self._say(said)
+            yield from self._say(blanks + said)
+        else:
+            self._held = blanks + self._held
 
     def _starts_line(self, before: str) -> bool:
         before = self.text + before
