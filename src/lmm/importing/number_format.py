@@ -71,6 +71,8 @@ def stored(value: Value) -> str:
 
 def _sections(code: str) -> list[list[_Token]] | None:
     """Return the tokens of each section of a format, or None if one has a condition or a token that is unknown."""
+    if len(code) > 255:  # the most that Excel takes
+        return None
     found: list[list[_Token]] = [[]]
     for match in _TOKENS.finditer(code):
         kind, text = match.lastgroup or "", match[match.lastgroup or 0]
@@ -107,7 +109,7 @@ def _number(value: float, sections: Sequence[list[_Token]]) -> str | None:
     kinds = [kind for kind, _ in tokens]
     if "general" in kinds or "text" in kinds:
         return "".join(stored(value) if kind in ("general", "text") else text for kind, text in _literals(tokens))
-    if not any(kind in _DIGITS for kind in kinds):
+    if "digit" not in kinds:
         return "".join(text for _, text in _literals(tokens))
     number = Decimal(repr(value)) * 100 ** kinds.count("percent")
     places = [i for i, kind in enumerate(kinds) if kind in _DIGITS]
@@ -157,13 +159,13 @@ def _digits(number: Decimal, tokens: Sequence[_Token]) -> str | None:
 def _between(integer: str, tokens: Sequence[_Token]) -> str:
     """Put the digits of an integer between the literals of its format, from the right."""
     digits, written = list(integer), list[str]()
-    first = next(i for i, (kind, _) in enumerate(tokens) if kind == "digit")
+    first = next((i for i, (kind, _) in enumerate(tokens) if kind == "digit"), 0)
     for i, (kind, text) in reversed(list(enumerate(tokens))):
+        if i == first:
+            written += reversed(digits)
         if kind == "literal":
             written.append(text)
-        elif i == first:
-            written += reversed(digits)
-        elif kind == "digit" and digits:
+        elif kind == "digit" and digits and i != first:
             written.append(digits.pop())
     return "".join(reversed(written))
 

@@ -133,7 +133,7 @@ def test_chapters_are_read_in_the_order_of_the_book(kind: str, tmp_path: Path) -
     assert "title" not in chapter.text
     anew = Document.open(tmp_path / "one.qmd")
     before = anew.text
-    assert anew.annotate("summary", model=ScriptedModel([]), estimate=True).usage.requests == 0
+    assert anew.annotate("summary", model=ScriptedModel([]), estimate=True).usage.requests == 1
     assert anew.text == before
     assert anew.annotate("titles", model=ScriptedModel([])).changed
     assert "\ntitle:" not in anew.text
