@@ -31,10 +31,10 @@ def editor(folder: Path, server: ScriptedServer) -> Iterator[FakeEditor]:
 
 def test_problems_are_shown_as_they_are_written(editor: FakeEditor) -> None:
     """As `lmm scan` says them, at the place as the editor counts it; they go when they are mended, and on closing."""
-    editor.open("a.md", "😀 x\u2028y\n\n---\nsee: a: b\n---\n\nText.\n")
+    editor.open("a.md", "😀 x\u2028y\n\n---\ntype: a: b\n---\n\nText.\n")
     found = editor.wait_for_problem("a.md", "quote values")
     assert (found.range.start.line, found.source) == (3, "lmm")
-    editor.type_after("a.md", "see: ", "'")
+    editor.type_after("a.md", "type: ", "'")
     editor.type_after("a.md", "a: b", "'")
     wait_until(lambda: not editor.problems("a.md"))
     editor.open("b.md", "---\ntype: x\n")
@@ -337,7 +337,7 @@ def test_the_course_is_searched(folder: Path, ingested: Path) -> None:
 def test_a_long_document_is_read_around_the_change(editor: FakeEditor) -> None:
     """Problems elsewhere move with their lines; what only the whole says comes a moment later."""
     filler = "A leaf is green.\n\n" * 15_000
-    bad = "---\nsee: a: b\n---\n\n"
+    bad = "---\ntype: a: b\n---\n\n"
     editor.open("a.md", "# Leaves\n\n" + filler + bad + "End.\n")
     last = editor.wait_for_problem("a.md", "quote values").range.start.line
     for count in (1, 2):

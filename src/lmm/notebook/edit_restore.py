@@ -3,8 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import accumulate
 from typing import Any
 
 from lmm.errors import EmptyReply
@@ -132,13 +134,15 @@ def _with_levels(text: str, old: str, heading: HeadingBlock | None) -> str:
 
 def _outside_code(text: str, pattern: str, new: Callable[[re.Match[str]], str]) -> str:
     """Replace matches of a pattern that are not in code, comments or formulas."""
-    inside = [s for s in spans(text, in_list=True) if s.kind in ("code", "code_block", "comment", "math")]
-    return re.sub(
-        pattern,
-        lambda match: match[0] if any(s.start <= match.start() < s.end for s in inside) else new(match),
-        text,
-        flags=re.DOTALL,
-    )
+    inside = _within(text, "code", "code_block", "comment", "math")
+    return re.sub(pattern, lambda match: match[0] if inside(match.start()) else new(match), text, flags=re.DOTALL)
+
+
+def _within(text: str, *kinds: str) -> Callable[[int], bool]:
+    """Return a function that tells whether an offset is within a span of these kinds."""
+    found = [span for span in spans(text, in_list=True) if span.kind in kinds]
+    starts, ends = [span.start for span in found], [0, *accumulate((span.end for span in found), max)]
+    return lambda at: at < ends[bisect_right(starts, at)]
 
 
 def _with_dollars(text: str, old: str) -> str:
@@ -201,10 +205,10 @@ def _with_div(text: str, old: str) -> str:
 
 def _div_lines(text: str) -> list[tuple[int, str]]:
     """Return the lines that open or close a div outside of code, with the depth at which they do."""
-    inside = [s for s in spans(text) if s.kind in ("code_block", "comment")]
+    inside = _within(text, "code_block", "comment")
     found, depth = [], 0
     for match in _FENCE.finditer(text):
-        if any(s.start <= match.start() < s.end for s in inside):
+        if inside(match.start()):
             continue
         depth -= not match[2]
         found.append((depth, match[0].strip()))
@@ -232,10 +236,10 @@ def closed(text: str) -> str:
 def _with_whole_divs(text: str) -> str:
     """Add a fence for each div that `text` leaves open, and remove fences that would close a div around it."""
     lines, depth, kept = text.split("\n"), 0, list[str]()
-    inside = [s for s in spans(text) if s.kind in ("code_block", "comment", "math")]
+    inside = _within(text, "code_block", "comment", "math")
     at = 0
     for line in lines:
-        fence = None if any(s.start <= at < s.end for s in inside) else _FENCE.match(line)
+        fence = None if inside(at) else _FENCE.match(line)
         at += len(line) + 1
         if fence is not None and not fence[2] and not depth:
             continue

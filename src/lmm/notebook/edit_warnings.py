@@ -76,7 +76,7 @@ _SWEEPING = re.compile(
 _REFERRED = ("footnote", "comment", "shortcode", _INLINE, "HTML id", "embedded file", "block id")
 # A line, perhaps in brackets or as a comment, that says that something stays.
 _PLACEHOLDER = re.compile(
-    r"^[ \t>]*(?:[-*+] |<!--|//|#|%|\*|_)*[ \t]*[\[(<{*_]*(?:\.{3}|…)?[ \t]*[^\n.]{0,40}?"
+    r"^[ \t>]*+(?:[-*+] |<!--|//|#|%|\*|_)*+[ \t]*+[\[(<{*_]*+(?:\.{3}|…)?[ \t]*+[^\n.]{0,40}?"
     r"\b(?:(?:rest|remainder|other|remaining|everything)\b[^\n]{0,60}\b(?:unchanged|same|as before|as is|omitted)|"
     r"unchanged|(?:existing|previous|original) (?:text|code|content|section|paragraph)s?\b[^\n]{0,20}(?:\.{3}|…|here)|"
     r"(?:same|as) (?:as )?(?:before|above)|omitted for brevity|unverändert\w*|wie (?:zuvor|bisher|oben)|inchangé\w*|"
