@@ -139,7 +139,7 @@ def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: 
         expected.append(plain)
         # The journal knows replies by what was asked.
         editing = talking.answered(
-            plain.replace("x: y", f"x: y\n=: shorter {REPLIES.index(reply)}"), model=ScriptedModel([reply])
+            plain.replace("x: y", f"x: y\n=: dissolve the div {REPLIES.index(reply)}"), model=ScriptedModel([reply])
         )
         assert not editing.failures
         assert talking.rejected(editing.text) == plain
