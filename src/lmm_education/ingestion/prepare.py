@@ -160,7 +160,7 @@ def as_written(steps: Steps) -> PreparedDocument:
         sections.append(_numbered(section, numbers))
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
-            held = [each for each in words[id(passage.heading)] if passage.own or each.heading is not passage.heading]
+            held = [each for each in words[id(passage.heading)] if each.heading is not passage.heading]
             above = _above(held, chunk, withholding)
             chunks.append(replace(_numbered(chunk, numbers), title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
