@@ -203,7 +203,7 @@ def test_a_question_that_finds_no_place(asked_in_vain: Path, capsys: pytest.Capt
     ran = run_here(capsys, "log", "questions", "--into", "notes")
     assert ran.code == 1
     assert "leaves.qmd:5: keys in { } cannot be edited" in ran.err
-    assert "beside no section: 2" in ran.err
+    assert "beside no section: 1" in ran.err
     assert "How do roots" in asked_in_vain.read_text()
 
 
@@ -244,19 +244,3 @@ def test_no_log_is_kept(folder: Path, capsys: pytest.CaptureFixture[str]) -> Non
     ran = run_here(capsys, "log", "show")
     assert ran.code == 2
     assert 'log = "course-log.sqlite" under [serve]' in ran.err
-
-
-def test_scan_compares_the_answers_in_a_log_with_the_sources_as_they_are_now(folder: Path) -> None:
-    """Each behind the number of its source; what changed since is named with the answer."""
-    (folder / "leaf.md").write_text("A leaf is *green* all year.\n")
-    said = "> A leaf is green. [1] It falls at night. [1]\n\nIt “is green all year” [1], and “never falls at all” [2]."
-    sources = (LoggedSource(1, "s", "leaf.md"), LoggedSource(2, "t", "gone.md"))
-    with LogFile(folder / "log.sqlite") as log:
-        log.add([(LoggedExchange("7f", 1.0, "Why?", answer=said, sources=sources), "ada")])
-    ran = lmm("scan", "--quotes", "log.sqlite")
-    changed, gone = ran.out.splitlines()
-    assert changed.startswith(
-        "log.sqlite: warning: answer 7f: leaf.md does not say “A leaf is green. It falls at night.”"
-    )
-    assert gone.startswith("log.sqlite: warning: answer 7f: ")
-    assert "cannot be compared with gone.md" in gone

@@ -298,5 +298,5 @@ def test_hints_without_a_language_model(folder: Path) -> None:
 def test_a_misspelt_mode_is_named(folder: Path) -> None:
     """With those that there are."""
     (folder / "config.toml").write_text('[serve.modes]\nexercise = "hint"\n')
-    with pytest.raises(ConfigError, match="a table whose values are one of answer, explain, hints"), Course.open():
+    with pytest.raises(ConfigError, match="must be one of answer, explain, hints"), Course.open():
         pass

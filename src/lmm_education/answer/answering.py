@@ -139,7 +139,7 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
 def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
     """Return a request for hints: the question with the exercise, and only the headings of the sources, which the
     student should read, so that the model cannot be made to copy the answer from them."""
-    headings = (as_document(replace(source, text="", before="", after="")) for source in sources)
+    headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in sources)
     documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
     return ChatRequest((Message("system", system), Message("user", asked.question, documents)))
 
