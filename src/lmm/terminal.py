@@ -283,11 +283,11 @@ def _stream(err: bool) -> TextIO:
 def _write(text: str | bytes, stream: TextIO) -> None:
     """Write text, or bytes after what was written before. If that fails, further output to `stream` is discarded."""
     try:
-        if isinstance(text, bytes):
+        if isinstance(text, bytes) and hasattr(stream, "buffer"):
             stream.flush()
             stream.buffer.write(text)
         else:
-            stream.write(text)
+            stream.write(text if isinstance(text, str) else text.decode("utf-8", "surrogateescape"))
         stream.flush()
     except OSError as error:
         os.dup2(os.open(os.devnull, os.O_WRONLY), stream.fileno())
