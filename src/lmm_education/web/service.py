@@ -63,7 +63,7 @@ _LONGEST_ERROR = 1000  # characters
 @dataclass(frozen=True, slots=True)
 class GatheredText:
     """A model whose text comes in a piece every `PAUSE` seconds, the first at once: readers see no difference, and a
-    piece costs the server as much as its text. Text waits for what comes after it: another piece, or the end."""
+    piece costs the server as much as its text."""
 
     model: ChatModel
 
@@ -78,19 +78,43 @@ class GatheredText:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Iterate over the model's events, with adjacent pieces of text joined."""
+        arrived: asyncio.Queue[ChatEvent | BaseException | None] = asyncio.Queue()
+        reading = asyncio.create_task(self._read(request, arrived))
         held, last = "", 0.0
-        async with aclosing(self.model.stream(request)) as events:
-            async for event in events:
+        try:
+            while True:
+                wait = max(0.0, last + PAUSE - time.monotonic()) if held else None
+                try:
+                    async with asyncio.timeout(wait):
+                        event = await arrived.get()
+                except TimeoutError:
+                    event = TextDelta("")
                 if isinstance(event, TextDelta):
                     held += event.text
-                    if (now := time.monotonic()) - last >= PAUSE:
+                    if held and (now := time.monotonic()) - last >= PAUSE:
                         yield TextDelta(held)
                         held, last = "", now
                     continue
                 if held:
                     yield TextDelta(held)
                     held = ""
+                if isinstance(event, BaseException):
+                    raise event
+                if event is None:
+                    return
                 yield event
+        finally:
+            reading.cancel()
+            await asyncio.wait({reading})
+
+    async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | BaseException | None]) -> None:
+        try:
+            async with aclosing(self.model.stream(request)) as events:
+                async for event in events:
+                    arrived.put_nowait(event)
+            arrived.put_nowait(None)
+        except Exception as error:
+            arrived.put_nowait(error)
 
 
 class Service:
