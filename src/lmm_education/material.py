@@ -278,9 +278,10 @@ class Passage:
         return self.place.headings[-1] if self.place.headings else self.title
 
     def is_below(self, section: Passage) -> bool:
-        """Return whether it is in a section, or below its heading."""
+        """Return whether it is in a section, below its heading, or holds that heading itself."""
         place, there = self.place, section.place
-        return place.document == there.document and place.headings[: len(there.headings)] == there.headings
+        paths = (place.headings, *(each.headings for each in place.inner))
+        return place.document == there.document and any(path[: len(there.headings)] == there.headings for path in paths)
 
     @property
     def reference(self) -> str:

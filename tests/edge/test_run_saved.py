@@ -56,7 +56,8 @@ def test_killed_while_the_second_of_two_calls_runs(server: ScriptedServer, path:
     calls = tuple((f"c{n}", "slow", f'{{"arguments": ["{n}"]}}') for n in (0, 30))
     server.queue(Action("Both.", calls=calls))
     process = start("run", "--yes", path.name)
-    wait_until(lambda: "<tool_response" in path.read_text())
+    made = path.parent / "made"
+    wait_until(lambda: "<tool_response" in path.read_text() and made.read_text().endswith("30\n"))
     process.send_signal(signal.SIGKILL)
     finish(process)
     assert path.read_text().count("<tool_response") == 1
@@ -64,7 +65,7 @@ def test_killed_while_the_second_of_two_calls_runs(server: ScriptedServer, path:
     results = [entry[1:] for entry in conversation(server.requests[1].body) if entry[0] == "result"]
     assert [call for call, _ in results] == ["c0", "c30"]
     assert ["was interrupted" in text for _, text in results] == [False, True]
-    assert sorted((path.parent / "made").read_text().split()) == ["0", "30"]
+    assert made.read_text().split() == ["0", "30"]
 
 
 def test_results_are_written_as_they_arrive_and_sent_in_the_order_of_the_calls(
