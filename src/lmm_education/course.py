@@ -248,6 +248,8 @@ class Course(CourseParts):
             types=tuple(options.get("types", ())),
             documents=tuple(options.get("documents", ())),
             where=_values(options.get("where")),
+            expand=options.get("expand"),
+            reranker=options.get("reranker"),
         )
         asked = AskOptions(
             search=search,
@@ -294,6 +296,8 @@ class Course(CourseParts):
             here: the reader's place: a page of the published book, or a file of the course, with the id or title of a
                 heading, such as ``leaves.md#colour``.
             agent: whether the model gets tools to search by itself, instead of as configured.
+            expand: let the `aux` model write so many further searches.
+            reranker: ranks what was found again, as in `search`.
             context_tokens: tokens of the material that the model is shown, instead of the configured number.
             budget: limit for all its requests together: tokens (``20000``) or money (``0.50$``); the usage of a request
             is known only after it.
@@ -683,6 +687,8 @@ class _AskArguments(TypedDict, total=False):
     where: Where | None
     here: str
     agent: bool | None
+    expand: int | None
+    reranker: str | None
     context_tokens: int | None
     budget: str | SharedBudget | None
     model: str | ChatModel | None

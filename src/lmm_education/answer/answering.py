@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+from collections import Counter
 from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -35,7 +36,16 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
-from lmm_education.answer.sources import CitationStream, Cleaned, Sources, as_document, choose_sources, clean
+from lmm_education.answer.sources import (
+    WHOLE,
+    CitationStream,
+    Cleaned,
+    Sources,
+    as_document,
+    choose_sources,
+    clean,
+    cost_of,
+)
 from lmm_education.answer.verification import QuotationStream, verify, without_quotations
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
@@ -48,7 +58,7 @@ from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import hint_words, with_here
 from lmm_education.search.query import SearchNotice, SearchResult
-from lmm_education.search.search import NO_WORD, CourseSearch
+from lmm_education.search.search import NO_WORD, CourseSearch, SearchView
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
 
@@ -171,6 +181,7 @@ _SHARE = 0.6  # of the model's context window, for material; the rest is for ins
 _NO_MARKS = str.maketrans("*@", "  ")  # an exercise's own marks do not ask for material
 _NEAREST = 3  # sections that are offered if nothing answers
 _HURRY = Message("user", "You have no calls left. Answer now, with what you have found.")
+_LEAST_TOKENS = 20  # of a section, with its place
 _CANDIDATES = 20  # least number of passages that the context is chosen from
 
 
@@ -309,9 +320,10 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of a written answer; an `agent` gets tools to search further, within its turns."""
         yield Found(result.text, tuple(sources))
-        lookup = Lookup(
-            self.searching, sources, dataclasses.replace(self.options.search, companion=False, sections=False)
+        within = dataclasses.replace(
+            self.options.search, companion=False, sections=False, documents=result.documents, types=()
         )
+        lookup = Lookup(self.searching, sources, within)
         turns, usage = self.course.settings.answer.turns if agent else 1, result.usage
         if agent:
             tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
@@ -365,7 +377,7 @@ class Answering:
         passages = list(_passages(hits, sources))
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
-            near = max(fits([passage.text for passage in passages[:FOUND]]), default=0.0)
+            near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[:FOUND]]), default=0.0)
             if near < LEAST and not result.this:
                 return ""
             familiar = near >= FAMILIAR
@@ -384,12 +396,17 @@ class Answering:
     async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
         """Return the search result, and the sources for the model; for `this`, see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
-        choose = partial(choose_sources, budget=tokens, count=count_tokens)
         chosen = self.options.search
         # More passages than for a reader: the model reads as many as fit into the budget.
         limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
         options = dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True, this=this)
-        return await self.searching.asearch_with(wanted, options, lambda result: choose(result.sections))
+
+        def choose(result: SearchResult, view: SearchView) -> Sources:
+            narrowed = result.types or options.types or options.where or result.this
+            whole = [] if narrowed else whole_documents(result, view, tokens)
+            return choose_sources(result.sections, tokens, count_tokens, whole)
+
+        return await self.searching.asearch_with(wanted, options, choose)
 
     async def _room(self) -> int:
         """Return the tokens of the model's context window that are available for material."""
@@ -498,9 +515,28 @@ def repeated(tag: str) -> tuple[SearchNotice, ...]:
     return (SearchNotice("repeated", "the answer contains {tag}, which comes from the prompt", tag=tag),) if tag else ()
 
 
+def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list[Passage]:
+    """Return the sections of the course, or of those documents that the question names, if all of them fit into a
+    budget of tokens; else of the document that holds most of what was found, if it leaves room for what others hold;
+    else nothing."""
+    votes = Counter[str]()
+    for section in result.sections:
+        votes[section.place.document] += section.score  # type: ignore[assignment]
+    stored = [each for each in view.catalogue.documents if not result.documents or each.id in result.documents]
+    best = [each for each in stored if 2 * votes[each.id] > votes.total()]
+    for documents in (stored, best):
+        others = len(documents) < len(stored) and len(votes) > 1
+        room = int(budget * WHOLE) if others else budget
+        if votes and sum(each.sections for each in documents) * _LEAST_TOKENS <= room:
+            found = [section for section in view.whole(documents) if section.text]
+            if sum(cost_of(section, count_tokens) for section in found) <= room:
+                return found
+    return []
+
+
 def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:
     """Iterate over the passages that were found, best first, with the numbers of the sources that contain them."""
     for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.type != "summary":
-            yield QuotedPassage(hit.text, hit.heading, number)
+            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above)

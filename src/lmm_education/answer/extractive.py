@@ -12,15 +12,16 @@ reworded, in 680 to 790 characters; with MiniLM 89 and 42 % (``benchmarks/own_wo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
 from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
 from lmm.markdown.inline import BLANK_LINES, unquoted
-from lmm.markdown.sentences import CLOSERS, sentences_of
+from lmm.markdown.sentences import CLOSERS, WORD, sentences_of
 from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
+from lmm_education.ingestion.steps import OWN_WORDS
 from lmm_education.search.ranking import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
@@ -41,6 +42,7 @@ NOTICE = "*Quoted from the course, word for word, because no language model is s
 _NEIGHBOURS, _LENGTH, _SHORT = 0.1, 150, 60
 _BY_THE_WAY = 0.6  # weight of a question, or of an announcement of what comes next
 _DEFINES, _NAMES = 2.0, 1.3  # weight of a sentence that defines the term in question, and of one that emphasizes it
+_LEAST_OF_PART = 0.6  # of the best one's score without the names of its entry, for others
 _LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, for other sentences of its passage and of others
 Fits = Callable[[Sequence[str]], Sequence[float]]
 """A function that returns how well each of some sentences matches the question."""
@@ -66,24 +68,29 @@ _ASIDE = re.compile(
     re.DOTALL,
 )
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
+_HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*(?:\{[^}\n]*\})?\s*\Z")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
 @dataclass(frozen=True, slots=True)
 class QuotedPassage:
-    """A passage, the heading above it, and the number of the source that it belongs to."""
+    """A passage, the heading above it, the number of the source that it belongs to, its path, and the short texts below
+    the headings of its path."""
 
     text: str
     heading: str
     number: int
+    path: str = ""
+    above: tuple[str, ...] = ()
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, eq=False)
 class _Sentence:
     """A sentence and its position: the number of its passage and of its block, and its own in the quoted text.
 
-    `shown` is the block that it refers to; `before` the sentence that it depends on; `instead` the one in whose list it
-    is shown. It is not `whole` if it depends on something that is missing.
+    `names` is what the entry is called that it is in, `part` the heading inside; `shown` is the block that it refers
+    to; `before` the sentence that it depends on; `instead` the one in whose list it is shown. It is not `whole` if it
+    depends on something that is missing.
     """
 
     passage: int
@@ -94,6 +101,13 @@ class _Sentence:
     instead: _Sentence | None = None
     whole: bool = True
     place: int = 0
+    names: str = ""
+    part: str = ""
+
+    @property
+    def with_names(self) -> str:
+        """The sentence, after the names of its entry and its part."""
+        return "\n".join(filter(None, (self.names, self.part, self.text)))
 
     @property
     def all(self) -> list[_Sentence]:
@@ -118,17 +132,23 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
     > $$x$$
     """
     given = passages[: len(PASSAGES)]
-    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each.text)]
+    term = term_of(question)
+    asked = _words(question) if term is None or not term.alone else set[str]()
+    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked)]
     for place, sentence in enumerate(every):
         sentence.place = place
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
         return ""
-    term = term_of(question)
     sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
-    worth = [fit * _said(term, text) for fit, text in zip(fits(texts), texts, strict=True)]
+    worth = [fit * _said(term, text) for fit, text in zip(fits([s.with_names for s in sentences]), texts, strict=True)]
     chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
+    parts = [each for each in chosen if each.names]
+    if len(parts) > 1:  # the name of an entry is said of all its sentences
+        own = dict(zip(map(id, parts), fits([f"{each.part}\n{each.text}" for each in parts]), strict=True))
+        best = max(own.values())
+        chosen = [each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best]
     return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
 
 
@@ -153,7 +173,8 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
     order = sorted(range(len(sentences)), key=lambda i: -scores[i])
     order = [i for i in order if all(each.whole for each in sentences[i].all)] or order
     for i in order:
-        least = _LEAST if any(sentences[i].passage == each.passage for each in chosen) else _LEAST_BEYOND
+        here = (sentences[i].passage, sentences[i].names)
+        least = _LEAST if any(here == (each.passage, each.names) for each in chosen) else _LEAST_BEYOND
         if scores[i] <= least * scores[order[0]]:
             continue
         more = [each for each in sentences[i].all if not any(each is other for other in chosen)]
@@ -173,12 +194,28 @@ def _worth(text: str) -> float:
 # -- parsing ---------------------------------------------------------------------------------------
 
 
-def _sentences(passage: int, text: str) -> list[_Sentence]:
-    """Return the sentences of a passage, each with what it refers to and depends on."""
+def _words(text: str) -> set[str]:
+    return {word.casefold().removesuffix("s") for word in WORD.findall(text)}
+
+
+def _sentences(passage: int, given: QuotedPassage, asked: Collection[str]) -> list[_Sentence]:
+    """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
+    table below it if the question, which consists of the words `asked`, names it."""
+    blocks = list(_unquoted(_blocks(given.text)))
+    has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
-    last: list[_Sentence] = []  # those of the previous block
-    for number, block in enumerate(_unquoted(_blocks(text))):
-        kind = kind_of(block)
+    open_: list[tuple[int, str, str]] = [
+        (0, given.path, " ".join(given.above))
+    ]  # headings and what is right below them
+    last = _named(passage, -1, given.heading, asked)  # those of the previous block
+    for number, block in enumerate(blocks):
+        kind, before = kind_of(block), len(found)
+        if match := _HEADING.match(block):
+            level = len(match[1])
+            open_ = [*(each for each in open_ if each[0] < level), (level, match[2], "")]
+            last = _named(passage, number, match[2], asked)
+        elif has_parts and len(open_[-1][2]) + len(block) <= OWN_WORDS:
+            open_[-1] = (*open_[-1][:2], f"{open_[-1][2]} {block}")
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
             continue
         if kind in ("code", "equation", "table"):
@@ -186,15 +223,27 @@ def _sentences(passage: int, text: str) -> list[_Sentence]:
             shown = _code_alone(block) if kind == "code" else block
             if pointing and len(pointing.shown) + len(shown) <= LONGEST:
                 pointing.shown = f"{pointing.shown}\n\n{shown}".strip()
-            continue
-        if kind == "list":
-            last = _items(passage, number, block, last)
+                found += [pointing] if pointing not in found else []
+        elif kind == "list":
+            lead, last = last[-1:], _items(passage, number, block, last)
+            found += [each for each in lead if each.shown and each not in found]
+            found += last
         else:
             last = _linked([_Sentence(passage, number, each) for each in sentences_of(_clean(block)) if each], found)
-        found += last
+            found += last
+        for sentence in found[before:] if has_parts or given.above else ():
+            sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
+            sentence.part = open_[-1][1] if len(open_) > 1 else ""
     for sentence in found:
-        sentence.whole &= bool(sentence.shown) or not _POINTS.search(sentence.text)
+        is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
+        sentence.whole &= bool(sentence.shown) or is_item or not _POINTS.search(sentence.text)
     return found
+
+
+def _named(passage: int, block: int, heading: str, asked: Collection[str]) -> list[_Sentence]:
+    """Return a heading as the sentence that introduces what is below it, if the question names it."""
+    words = _words(heading)
+    return [_Sentence(passage, block, f"**{_clean(heading)}**:")] if words and words <= set(asked) else []
 
 
 def _linked(sentences: list[_Sentence], found: Sequence[_Sentence]) -> list[_Sentence]:

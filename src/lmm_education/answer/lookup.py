@@ -39,7 +39,7 @@ class Lookup:
     """Looks things up in one open course. Every method returns text for a model.
 
     With `sources`, every result is added to them and numbered, so that it can be cited; `options` apply to every
-    search.
+    search, their `documents` to everything.
     """
 
     searching: CourseSearch
@@ -81,7 +81,7 @@ class Lookup:
         """
         if not term.strip():
             raise SearchError("name a term")
-        found = await self._read(lambda catalogue: catalogue.mentions(term))
+        found = [hit for hit in await self._read(lambda catalogue: catalogue.mentions(term)) if self._may_read(hit)]
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
         return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
 
@@ -91,7 +91,7 @@ class Lookup:
         Raises:
             SearchError: there is no such section.
         """
-        sections = await self._read(_sections)
+        sections = [pair for pair in await self._read(_sections) if self._may_read(pair[0])]
         at = _section_at(sections, place) + offset
         file = sections[at - offset][0].place.file
         if not 0 <= at < len(sections) or sections[at][0].place.file != file:
@@ -117,7 +117,7 @@ class Lookup:
         Raises:
             SearchError: there is no such document.
         """
-        sections = await self._read(_sections)
+        sections = [pair for pair in await self._read(_sections) if self._may_read(pair[0])]
         wanted = document.strip().casefold()
         chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
         if not chosen:
@@ -126,6 +126,11 @@ class Lookup:
         if not wanted and sum(entry.level > 0 for entry in entries) > _MOST_HEADINGS:
             return _documents(chosen)
         return "\n".join(map(_line, entries))
+
+    def _may_read(self, of: Passage | Section) -> bool:
+        """Return whether a text is in one of the documents that the tools are bound to."""
+        names = self.options.documents
+        return not names or any(is_called(name, of.place.document, of.place.file) for name in names)
 
     async def _read(self, read: Callable[[Catalogue], T]) -> T:
         def in_view() -> T:

@@ -17,7 +17,8 @@ from lmm_education.material import Passage
 LABEL = "source"
 _JOIN = 4  # tokens that may be added when texts, tags and sources are joined
 _ORDINARY = ("text", "summary")
-_WHOLE = 0.6  # the largest share of the budget for one section while others wait
+WHOLE = 0.6
+"""The largest share of the budget for one section, or a whole document, while others wait."""
 
 
 def as_document(source: Passage) -> Attachment:
@@ -75,8 +76,11 @@ class Sources:
 # -- choosing sources ------------------------------------------------------------------------------
 
 
-def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[str], int]) -> Sources:
-    """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text.
+def choose_sources(
+    sections: Sequence[Passage], budget: int, count: Callable[[str], int], whole: Sequence[Passage] = ()
+) -> Sources:
+    """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text. Those in `whole`,
+    a document that fits, come first, in their order.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
@@ -88,13 +92,17 @@ def choose_sources(sections: Sequence[Passage], budget: int, count: Callable[[st
     ['chunk']
     """
     sources, left = Sources(), budget
+    for number, section in enumerate(whole, 1):
+        sources.add(replace(section, number=number))
+        left -= cost_of(section, count)
+    sections = [section for section in sections if sources.number_of(section.id) is None]
     for index, found in enumerate(sections):
-        room = left if index == len(sections) - 1 else min(left, int(budget * _WHOLE))
+        room = left if index == len(sections) - 1 else min(left, int(budget * WHOLE))
         # Material of a requested type is shown by itself, not inside a section.
         if found.text and count(found.text) <= room and all(hit.type in _ORDINARY for hit in found.hits):
-            whole = replace(found, number=sources.next_number, hits=())
-            if (cost := cost_of(whole, count)) <= room:
-                sources.add(whole)
+            source = replace(found, number=sources.next_number, hits=())
+            if (cost := cost_of(source, count)) <= room:
+                sources.add(source)
                 left -= cost
                 continue
         for hit in found.hits:

@@ -28,6 +28,7 @@ if TYPE_CHECKING:
     help="How the history is used: none, summary, extraction, rewrite.",
 )
 @click.option("--agent/--no-agent", default=None, help="Let the model search with tools, or not.")
+@course_options.effort
 @click.option(
     "--context-tokens",
     metavar="N",

@@ -23,6 +23,11 @@ conditions = options.together(
     click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only passages with this metadata."),
 )
 """Conditions on passages, passed as ``types``, ``documents`` and ``where``."""
+effort = options.together(
+    click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions."),
+    click.option("--rerank", "reranker", metavar="NAME", help="Rank again with: none, model, http, FastEmbed/…."),
+)
+"""More effort for a search, passed as ``expand`` and ``reranker``."""
 
 
 def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Callable[..., int]]:

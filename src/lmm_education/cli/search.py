@@ -43,8 +43,7 @@ _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each followed by a space
 @options.flag("--sections", help="Also rank the sections of the results.")
 @options.flag("--full", help="Show whole passages.")
 @options.as_json
-@click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions.")
-@click.option("--rerank", "reranker", metavar="NAME", help="Rank again with: none, model, http, FastEmbed/….")
+@course_options.effort
 @course_options.opened
 def search(
     course: Course,

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import difflib
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -22,6 +22,15 @@ FIELDS = (*PLACE, "title", "section", "order", "type", "text", "language", "hash
 _RENAMED = {"doc": "document", "lang": "language"}
 _TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
 _DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
+# What stands before and after a type that is asked for in words.
+_SOME = (
+    r"(?:\A\W*|\b(?:an?|the|some|any|another|more|one|two|three|\d+|few|several|me|my|good|short|brief|eine?n?|die|das|den|der"
+    r"|einige|noch|weitere|zwei|drei|mir|kurze) )"
+)
+_ABOUT = (
+    r"(?: (?:about|on|of|for|from|regarding|concerning|covering|with|in|to|über|zu[mr]?|von|vom|für|mit|aus)\b"
+    r"|[ ?.!]*\Z)"
+)
 _PUNCTUATION = ".,;:!?)]}'’”…"
 _MOST_NOTICES = 5  # about unknown names: each is compared with all known ones
 
@@ -81,12 +90,14 @@ class SearchNotice(str):
 
 @dataclass(frozen=True, slots=True)
 class ReadQuestion:
-    """A parsed question: `text` is what is looked up; `notices` are about unknown names."""
+    """A parsed question: `text` is what is looked up, `asked` the same with the names of documents; `notices` are about
+    unknown names."""
 
     text: str
     types: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
     notices: tuple[str, ...] = ()
+    asked: str = field(default="", compare=False)
 
 
 def has_marks(question: str) -> bool:
@@ -99,10 +110,14 @@ def has_marks(question: str) -> bool:
 
 
 def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> ReadQuestion:
-    """Remove the marks from a question that name a type or a document of the store; others are kept.
+    """Remove the marks from a question that name a type or a document of the store; others are kept. A type also counts
+    if the question asks for it in words.
 
-    >>> read_question("Give me an *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
-    ReadQuestion(text='Give me an on loops in.', types=('exercise',), documents=('w3',), notices=())
+    >>> read = read_question("An *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
+    >>> read.text, read.asked, read.types, read.documents
+    ('An on loops in.', 'An on loops in @week-3.', ('exercise',), ('w3',))
+    >>> read_question("Give me two proofs of Fermat's theorem.", ["proof", "theorem"], []).types
+    ('proof',)
     >>> read_question("an *exercize*", ["exercise"], []).notices
     ("there is no material of the type 'exercize'; did you mean '*exercise*'?",)
     >>> read_question("What does *very* mean?", ["exercise"], []).text
@@ -143,8 +158,19 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
             notices.append(SearchNotice("no_document", template, name=name))
         return 0
 
-    text = _without(_without(question, _TYPE, take_type), _DOCUMENT, take_document)
-    return ReadQuestion(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices))
+    asked = _without(question, _TYPE, take_type)
+    text = _without(asked, _DOCUMENT, take_document)
+    asked_types += () if asked_types else _types_in_words(text, types)
+    return ReadQuestion(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices), asked)
+
+
+def _types_in_words(question: str, types: Iterable[str]) -> Iterator[str]:
+    """Iterate over the types that a question asks for, as "an exercise about", "some proofs of"."""
+    for name in types:
+        stem, ending = (name[:-1], "(?:y|ies)") if name.endswith("y") else (name, "(?:e?[ns]|e|er)?")
+        form = rf"{_SOME}{re.escape(stem)}{ending}{_ABOUT}"
+        if name != "text" and re.search(form, question, re.IGNORECASE):
+            yield name
 
 
 def _readings(match: re.Match[str]) -> list[tuple[str, int]]:
@@ -289,14 +315,14 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
 class SearchResult:
     """The result of a search.
 
-    `text` is what was looked up: the question without marks and instructions; `asked` is the question without marks,
-    for a model to answer. `types` and `documents` are those named in the question or the options. `hits` are passages,
-    or with `companion` whole sections, best first; `sections` are the sections that the passages voted for, best first.
-    `this`: the question refers to the section that its reader has open, and passages of it were found. `questions` are
-    the sub-questions that were looked up, too, such as the parts of a comparison. `languages` are those in which words
-    were compared. `relevance` says how well the best passage matches, on a scale that is the same for all questions
-    (see `lmm_education.search.ranking`), None if nothing was looked up. `notices` say what could not be done; `usage`
-    is that of the models that were asked.
+    `text` is what was looked up: the question without marks and instructions; `asked` is the question without the marks
+    of types, for a model to answer. `types` and `documents` are those named in the question or the options. `hits` are
+    passages, or with `companion` whole sections, best first; `sections` are the sections that the passages voted for,
+    best first. `this`: the question refers to the section that its reader has open, and passages of it were found.
+    `questions` are the sub-questions that were looked up, too, such as the parts of a comparison. `languages` are those
+    in which words were compared. `relevance` says how well the best passage matches, on a scale that is the same for
+    all questions (see `lmm_education.search.ranking`), None if nothing was looked up. `notices` say what could not be
+    done; `usage` is that of the models that were asked.
     """
 
     question: str

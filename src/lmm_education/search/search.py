@@ -31,7 +31,7 @@ from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
 from lmm_education.material import Passage, SparseVector
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import hit_of
+from lmm_education.payloads import PLACE, StoredDocument, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write, shown_contents, sub_questions
 from lmm_education.search.instructions import LANGUAGES, topic_of, with_headings, with_here
@@ -58,6 +58,7 @@ from lmm_education.search.ranking import (
     has_said,
     introduced,
     is_named,
+    is_section,
     relevance,
     term_of,
     text_bonus,
@@ -66,7 +67,7 @@ from lmm_education.search.ranking import (
 )
 from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.store.layout import values_at
-from lmm_education.store.port import Among, Fields, Leg, Match, Scored, Vector, Where
+from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Scored, Vector, Where
 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
@@ -87,9 +88,9 @@ _TIES = 16  # additional results per query: stores return equal scores in arbitr
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A parsed question: `asked` is without marks, `text` also without instructions, and `parts` of it are searched,
-    too. Passages under one of `headings` come first. `boosted` are the types that its marks ask for; `where` must
-    always hold; `reranked` is the least number of passages to fetch for reranking."""
+    """A parsed question: `asked` is without marks of types, `text` without all marks and without instructions, and
+    `parts` of it are searched, too. Passages under one of `headings` come first. `boosted` are the types that it asks
+    for; `where` must always hold; `reranked` is the least number of passages to fetch for reranking."""
 
     question: str
     asked: str
@@ -173,11 +174,11 @@ class CourseSearch:
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: a required model does not answer.
         """
-        result, _ = await self.asearch_with(question, options, lambda result: None)
+        result, _ = await self.asearch_with(question, options, lambda result, view: None)
         return result
 
     async def asearch_with(
-        self, question: str, options: SearchOptions, use: Callable[[SearchResult], T]
+        self, question: str, options: SearchOptions, use: Callable[[SearchResult, SearchView], T]
     ) -> tuple[SearchResult, T]:
         """Return the result, and what `use` makes of it; if no model is needed, both run in one other thread."""
 
@@ -194,7 +195,7 @@ class CourseSearch:
                 if not covered or (plan.text and score):
                     return plan, covered, None
                 result = view.result(plan, view.look_up(plan), reranker=name)
-                return plan, covered, (result, use(result))
+                return plan, covered, (result, use(result, view))
 
             plan, covered, found_at_once = await asyncio.to_thread(without_a_model)
             if found_at_once:
@@ -218,7 +219,7 @@ class CourseSearch:
             def result_of() -> tuple[SearchResult, T]:
                 result = view.result(plan, found, questions=questions, reranker=name)
                 result = replace(result, notices=(*result.notices, *notices), usage=client.usage)
-                return result, use(result)
+                return result, use(result, view)
 
             return await asyncio.to_thread(result_of)
 
@@ -315,29 +316,32 @@ class SearchView:
         """
         names, settings = self.catalogue, self.settings
         marked = has_marks(question)
-        asked = read_question(question, names.types if marked else (), names.names if marked else ())
+        asked = read_question(question, names.types, names.names if marked else ())
         documents = (
             *asked.documents,
             *(named_documents(options.documents, names.names) if options.documents else ()),
         )
         types = named_types(options.types, names.types) if options.types else ()
+        where = dict(options.where)
+        below = [self._below(path) for path in where.pop("headings", ())]
         options = options.filled(settings)
         limit, companion = options.limit or 0, bool(options.companion)
         if limit < 1:
             raise SearchError(f"the limit is {limit}", hint="ask for at least one passage")
-        text = asked.text.strip()
+        text, shown = asked.text.strip(), asked.asked.strip()
         if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
             text = ""  # only punctuation is left of a question that consists of marks
         languages = names.languages
         if options.here:
             languages = LANGUAGES
             said = with_here(text, options.here.heading) if options.this is None else text
-            options, text = replace(options, this=options.this or said != text), said
+            options, shown = replace(options, this=options.this or said != text), shown if said == text else said
+            text = said
         topic = topic_of(with_headings(text, languages, names.numbered), languages)
         own = options.here.heading if options.here and options.this else ""  # other sections may have the same heading
         return Plan(
             question,
-            text,
+            shown,
             topic.text,
             options=options,
             limit=limit,
@@ -347,7 +351,7 @@ class SearchView:
             parts=topic.parts,
             boosted=asked.types,
             documents=tuple(dict.fromkeys(documents)),
-            where=conditions(types, documents, options.where),
+            where=[*conditions(types, documents, where), *below],
             languages=names.languages,
             notices=asked.notices,
         )
@@ -458,6 +462,13 @@ class SearchView:
         hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", tuple(hits))
 
+    def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
+        """Return all sections of some documents, in order."""
+        ranks = {document.id: rank for rank, document in enumerate(documents)}
+        points = self._store.scroll("documents", where=[SECTIONS, Match("document", tuple(ranks))])
+        found = sorted((ranks[p.payload["document"]], p.payload["order"], p.id, p.payload) for p in points)
+        return [hit_of(id, payload) for _, _, id, payload in found]
+
     def fits(
         self, question: str, texts: Sequence[str], languages: Collection[str], *, apart: bool = False
     ) -> list[float]:
@@ -564,6 +575,15 @@ class SearchView:
         }
         worded = next((each for leg, each in zip(finding, found, strict=True) if leg.vector == SPARSE), ())
         return rankings, boosts, worded
+
+    def _below(self, path: object) -> Among:
+        """Return the condition that a passage is below a heading, or a path of them (``A > B``)."""
+        names = str(path).split(">")
+        points = self._store.scroll("chunks", fields=(*PLACE, "title"))
+        found = (p.id for p in points if is_section(names, place_of(p.payload), p.payload.get("title", "")))
+        if ids := frozenset(found):
+            return Among(ids)
+        raise SearchError(f"no passage is below the heading '{path}'", hint="name headings as results show them: A > B")
 
     def _ids_here(self, plan: Plan) -> frozenset[str]:
         """Return the ids of the passages in the section that the reader has open."""

@@ -32,7 +32,7 @@ from lmm_education.web.rendering import Picture, lines_of, marked_html, title_ht
 
 T = TypeVar("T")
 _HEADING, _HERE = Markup("<h3>{}</h3>\n"), Markup('<h3 class="here">{}</h3>\n')
-_ORDINARY = ("text", "summary")  # types that exist without markup
+_ORDINARY = "text"  # the type that exists without markup
 
 
 @dataclass(frozen=True, slots=True)
@@ -78,7 +78,7 @@ class Contents:
         return self.once("contents for the page", self._values) or {"types": [], "documents": []}
 
     def _values(self, catalogue: Catalogue) -> dict[str, Any]:
-        types = sorted(name for name in catalogue.types if not is_one_of(name, (*_ORDINARY, *self.settings.solutions)))
+        types = sorted(name for name in catalogue.types if not is_one_of(name, (_ORDINARY, *self.settings.solutions)))
         return {"types": types, "documents": [_values(chapter) for chapter in _chapters(catalogue)]}
 
     def study_material(self) -> dict[str, Any]:
