@@ -388,7 +388,7 @@ class Answering:
         text = self.course.settings.answer.nothing_found or NOTHING_FOUND
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it is about results
         nearest = dict[str, Passage]()
-        for source in sources:
+        for source in sorted(sources, key=lambda source: source.number):
             nearest.setdefault(source.path, source)
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
@@ -402,7 +402,7 @@ class Answering:
         options = dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True, this=this)
 
         def choose(result: SearchResult, view: SearchView) -> Sources:
-            narrowed = result.types or options.types or options.where or result.this
+            narrowed = result.types or options.types or options.where or options.here
             whole = [] if narrowed else whole_documents(result, view, tokens)
             return choose_sources(result.sections, tokens, count_tokens, whole)
 

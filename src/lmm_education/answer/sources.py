@@ -80,7 +80,7 @@ def choose_sources(
     sections: Sequence[Passage], budget: int, count: Callable[[str], int], whole: Sequence[Passage] = ()
 ) -> Sources:
     """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text. Those in `whole`,
-    a document that fits, come first, in their order.
+    a document that fits, come first, in their order, with the numbers of their relevance.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
@@ -92,8 +92,11 @@ def choose_sources(
     ['chunk']
     """
     sources, left = Sources(), budget
-    for number, section in enumerate(whole, 1):
-        sources.add(replace(section, number=number))
+    found_ids = [section.id for section in sections]
+    ranks = sorted(whole, key=lambda each: found_ids.index(each.id) if each.id in found_ids else len(found_ids))
+    numbers = {each.id: number for number, each in enumerate(ranks, 1)}
+    for section in whole:
+        sources.add(replace(section, number=numbers[section.id]))
         left -= cost_of(section, count)
     sections = [section for section in sections if sources.number_of(section.id) is None]
     for index, found in enumerate(sections):

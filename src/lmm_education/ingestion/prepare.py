@@ -334,13 +334,14 @@ _PART_OF_A_NAME = re.compile(r"[^\W_]+?(?=[\W_]|\Z|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])
 
 
 def _names(steps: Steps) -> tuple[str, ...]:
-    """Return the names of a document besides its title: the words of its file's name, and what its header gives."""
+    """Return the names of a document besides its title: what its file's name adds to it, and what its header gives."""
     file = PurePosixPath(steps.file)
     name = file.parent.name if file.stem.casefold() in ("index", "readme") else file.stem
-    header = steps.withholding.shown(steps.outline.root.own)
+    title, header = steps.outline.title, steps.withholding.shown(steps.outline.root.own)
+    known = set(map(str.casefold, _PART_OF_A_NAME.findall(title)))
+    own = " ".join(word for word in _PART_OF_A_NAME.findall(name) if word.casefold() not in known)
     given = (text for field in _NAMES for text in texts_of(header.get(field)))
-    found = distinct_titles((steps.outline.title, " ".join(_PART_OF_A_NAME.findall(name)), *given))
-    return tuple(filter(None, found[1:]))
+    return tuple(filter(None, distinct_titles((title, own, *given))[1:]))
 
 
 def _above(words: Iterable[TextItem], of: Section | Chunk, withholding: Withholding) -> tuple[str, ...]:

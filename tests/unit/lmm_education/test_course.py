@@ -187,7 +187,7 @@ def test_sources_are_listed_by_their_numbers(folder: Path) -> None:
 
 def test_results_are_short_in_a_notebook(course: Course, tmp_path: Path) -> None:
     """A cell shows a line of an answer and of a measurement; what is in them, their fields and methods tell."""
-    assert repr(course.ask("Why are leaves green?")) == "Answer('Chlorophyll [1].', cites leaves.md:10)"
+    assert repr(course.ask("Why are leaves green?")) == "Answer('Chlorophyll [1].', cites leaves.md:5-15)"
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "green?", "document": "leaves.md"}\n')
     assert repr(course.evaluate(questions)) == "Evaluation(1 question, recall@5 100% by document)"
