@@ -170,7 +170,7 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
     """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
     requested types of material."""
-    documents = (*background_of(asked), *(as_document(source) for source in sources))
+    documents = (*background_of(asked), *map(as_document, sources.as_sent))
     wanted = (
         f"\n\nMaterial of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
     )

@@ -388,7 +388,7 @@ class Answering:
         text = self.course.settings.answer.nothing_found or NOTHING_FOUND
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it is about results
         nearest = dict[str, Passage]()
-        for source in sorted(sources, key=lambda source: source.number):
+        for source in sources:
             nearest.setdefault(source.path, source)
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)

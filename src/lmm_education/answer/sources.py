@@ -38,10 +38,15 @@ class Sources:
     _by_id: dict[str, Passage] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Passage]:
-        return iter(self._by_id.values())
+        return iter(sorted(self._by_id.values(), key=lambda source: source.number))
 
     def __len__(self) -> int:
         return len(self._by_id)
+
+    @property
+    def as_sent(self) -> tuple[Passage, ...]:
+        """The sources in the order in which the model reads them."""
+        return tuple(self._by_id.values())
 
     @property
     def numbers(self) -> set[int]:
@@ -80,7 +85,7 @@ def choose_sources(
     sections: Sequence[Passage], budget: int, count: Callable[[str], int], whole: Sequence[Passage] = ()
 ) -> Sources:
     """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text. Those in `whole`,
-    a document that fits, come first, in their order, with the numbers of their relevance.
+    documents that fit, are sent first, in their order, with the numbers of their relevance.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
@@ -92,9 +97,9 @@ def choose_sources(
     ['chunk']
     """
     sources, left = Sources(), budget
-    found_ids = [section.id for section in sections]
-    ranks = sorted(whole, key=lambda each: found_ids.index(each.id) if each.id in found_ids else len(found_ids))
-    numbers = {each.id: number for number, each in enumerate(ranks, 1)}
+    ranks = {section.id: rank for rank, section in enumerate(sections)}
+    by_rank = sorted(whole, key=lambda section: ranks.get(section.id, len(ranks)))
+    numbers = {section.id: number for number, section in enumerate(by_rank, 1)}
     for section in whole:
         sources.add(replace(section, number=numbers[section.id]))
         left -= cost_of(section, count)

@@ -129,9 +129,15 @@ def test_what_fits_is_sent_whole() -> None:
     long = "# Other\n\n" + "Nothing of it. " * 3_000
     answer = "---\ntype: solution\n---\n## Solution\n\nIt is a secret.\n"
     with asked({"book.md": BOOK + answer}) as course:
-        lines = [each.place.lines for each in sources(course, "How long does Scones bake?", 4_000)]
-        assert lines == sorted(lines)
-        assert len(lines) >= len(NAMES)
+        events = list[AnswerEvent]()
+        model = ScriptedModel(["baking time", "54 minutes [1]."])
+        course.ask("How long does Scones bake?", model=model, listener=events.append)
+        (messages,) = (str(event.messages) for event in events if isinstance(event, Prompted))
+        places = [messages.index(f"Name: {name}") for name in NAMES]
+        assert places == sorted(places)
+        found = sources(course, "How long does Scones bake?", 4_000)
+        assert [each.number for each in found] == list(range(1, len(found) + 1))
+        assert "Scones" in found[0].text
         shown_to_students = sent(course.for_students(), "How long does Scones bake?", 4_000)
         assert "Focaccia" in shown_to_students
         assert "secret" not in shown_to_students
