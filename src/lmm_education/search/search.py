@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import math
+import re
 import time
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
@@ -84,6 +85,12 @@ PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
 questions that are cached until the store changes."""
 _APART = 1.2  # weight of a word that no text contains; one that all contain weighs 0.2 and can still break a tie
 _TIES = 16  # additional results per query: stores return equal scores in arbitrary order
+# "How long": the adjective asks for a measure; no passage has to contain it.
+_HOW_LONG = re.compile(
+    r"\b(?:how (?:long|far|old|big|large|high|tall|deep|wide|fast|hot|heavy)"
+    r"|wie (?:lange?|weit|alt|groß|hoch|tief|breit|schnell|schwer|heiß))\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -602,6 +609,7 @@ class SearchView:
     def _coverage(self, plan: Plan, text: str, held: Iterable[Vector]) -> float:
         """Return the largest share of the weight of a question's words in one of the passages `held`."""
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
+        text = _HOW_LONG.sub("", text)
         asked = [self._words(text, [language]) for language in plan.languages]
         frequencies = self.catalogue.frequencies
         return max((frequencies.share(words, set(passage)) for words in asked for passage in passages), default=0.0)

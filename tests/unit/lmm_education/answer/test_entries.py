@@ -43,7 +43,7 @@ def recipe(said: str, parts: Mapping[str, str], level: int = 2) -> str:
 def asked(
     files: Mapping[str, str], model: str | ScriptedModel = "Builtin/extractive"
 ) -> Iterator[lmm_education.Course]:
-    """A course of these files, with the static vectors."""
+    """A course of these files."""
     with temporary_folder() as folder:
         course = Course(folder)
         for name, text in files.items():
