@@ -28,9 +28,11 @@ def site(server: ThreadingHTTPServer) -> str:
 
 @pytest.fixture
 def address(folder: Path, server: ScriptedServer, ingested: Path, elsewhere: ThreadingHTTPServer) -> Iterator[str]:
-    """The course, served; the other site may frame its page, and its scripts may use the API."""
+    """The course, served, which does not fit into the budget, so that passages are cited; the other site may frame its
+    page, and its scripts may use the API."""
     copy_course(ingested, folder)
     with (folder / "config.toml").open("a") as file:
+        file.write("[answer]\ncontext_tokens = 60\n")
         file.write(f'[serve]\nframe_ancestors = ["{site(elsewhere)}"]\nallowed_origins = ["{site(elsewhere)}"]\n')
     with serving(folder / "config.toml") as running:
         yield running
