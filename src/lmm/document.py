@@ -32,6 +32,7 @@ from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import load_schema, make_schema
+from lmm.models.tokens import known_window
 from lmm.notebook import authorship, edits as pending_edits
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner
@@ -282,7 +283,7 @@ class Document:
         check_keywords("requests", asking, ModelOptions)
         settings = self._check_settings("major", asking.get("model"))
         planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
-        planner = planner if load else replace(planner, load_mentions=no_mentions)
+        planner = planner if load else replace(planner, load_mentions=no_mentions, window=known_window)
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:

@@ -346,7 +346,7 @@ def message_texts(message: Message) -> Iterator[str]:
 
 
 def dialogue_text(messages: Iterable[Message]) -> str:
-    """Return messages as readable text, each role above its message.
+    """Return messages as readable text, each role above its message, pictures by type and size.
 
     >>> print(dialogue_text([Message("system", "Be brief."), Message("user", "Why?")]))
     [system]
@@ -355,7 +355,14 @@ def dialogue_text(messages: Iterable[Message]) -> str:
     [user]
     Why?
     """
-    return "\n\n".join(f"[{message.role}]\n" + "\n\n".join(message_texts(message)) for message in messages)
+    return "\n\n".join(f"[{message.role}]\n" + "\n\n".join(_lines(message)) for message in messages)
+
+
+def _lines(message: Message) -> Iterator[str]:
+    yield from message_texts(message)
+    for part in message.content:
+        if isinstance(part, Image):
+            yield f"[a picture, {part.url or f'{part.media_type}, {len(part.data):,} bytes'}]"
 
 
 def message_parts(message: Message) -> Iterator[str | Image]:

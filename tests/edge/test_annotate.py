@@ -113,7 +113,7 @@ def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsy
 
 
 def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -> None:
-    """The document's language, its system message, and the prompt of the project's folder."""
+    """The document's language, and the prompt of the project's folder; no persona, which is for conversations."""
     (folder / "prompts").mkdir()
     (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
     with (folder / "config.toml").open("a") as config:
@@ -125,7 +125,7 @@ def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -
     )
     assert scan_rag(path).failures == ()
     (request,) = server.requests
-    assert request.messages[0] == ("system", "Sei freundlich.")
+    assert "Sei freundlich." not in str(request.messages)
     assert request.prompt == "Frage etwas: questions in German"
 
 

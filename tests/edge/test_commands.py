@@ -13,6 +13,7 @@ from edge.support import Ran, exchanges_of, files_in, finish, lmm, run_here, sta
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
 from lmm.cli.main import main
+from lmm.prompts.templates import packaged_prompt
 
 DOCUMENT = "# A\n\n---\n?: one\n---\nFirst.\n\n---\n?: two\n---\nSecond.\n"
 
@@ -199,11 +200,11 @@ def test_a_dry_run_asks_nothing_and_shows_everything(
     assert (ran.code, ran.err, server.requests, path.read_bytes()) == (0, "", [], before)
     assert ran.out == (
         "── d.md:9 → OpenAICompatible/test · a paragraph of 'A'\n"
-        "[system]\nYou teach.\n\n"
-        '[user]\n<text from="A">\nFirst.\n</text>\n\none\n\n'
+        f"[system]\nYou teach.\n\n{packaged_prompt('tags')}\n\n{packaged_prompt('fences')}\n\n"
+        '[user]\n<context from="A">\n# A\n\n[THE TEXT]\n</context>\n\n<text from="A">\nFirst.\n</text>\n\none\n\n'
         "── d.md:10 → OpenAICompatible/test · a paragraph of 'A'\n"
-        "[system]\nYou teach.\n\n"
-        '[user]\n<text from="A">\nFirst.\n</text>\n\none\n\n'
+        f"[system]\nYou teach.\n\n{packaged_prompt('tags')}\n\n{packaged_prompt('fences')}\n\n"
+        '[user]\n<context from="A">\n# A\n\n[THE TEXT]\n</context>\n\n<text from="A">\nFirst.\n</text>\n\none\n\n'
         "[assistant]\n(the reply to this)\n\n"
         "[user]\ntwo\n\n"
         "d.md: 2 requests would be sent to OpenAICompatible/test\n"

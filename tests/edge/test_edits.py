@@ -49,7 +49,7 @@ def test_a_paragraph(server: ScriptedServer, folder: Path) -> None:
     assert f"{path}:7 pending edit: say it shorter" in ran.out
     text = server.requests[0].last
     sent = "A leaf is green because of the chlorophyll in its cells."
-    assert text.startswith(f'<text from="Leaves > Colour">\n{sent}\n</text>\n\nsay it shorter')
+    assert f'<text from="Leaves > Colour">\n{sent}\n</text>\n\nsay it shorter' in text
     edited = path.read_text()
     assert "---\n###### old text\n\nA leaf is green because of the chlorophyll in its cells.\n\n<!-- lmm:new " in edited
     assert "###### new text\n\nA leaf is green by chlorophyll.\n\n<!-- lmm:end " in edited

@@ -6,7 +6,7 @@ from pathlib import Path
 
 import pytest
 from edge.conftest import write_config
-from fakes.openai_server import Action, Recorded, ScriptedServer
+from fakes.openai_server import Action, ScriptedServer
 
 from lmm.markdown import load_tree
 from lmm.scan import scan_messages
@@ -14,16 +14,19 @@ from lmm.scan import scan_messages
 SENTENCE = "The leaf of an oak is green because of the chlorophyll in its cells, and it falls in autumn. "
 
 
-def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
-    """Sections are summarised first; the question is asked over their summaries; the reply tells the author."""
-    write_config(folder, server, context_window=1000)
-    sections = "".join(f"# Section {n}\n\n{SENTENCE * 20}\n\n" for n in (1, 2, 3))
+def long_document(folder: Path, summary: str = "---\n~summary_: All about leaves.\n---\n") -> Path:
+    """A document of three long sections with summaries, and a question about the whole."""
+    sections = "".join(f"{summary}# Section {n}\n\n{SENTENCE * 20}\n\n" for n in (1, 2, 3))
     path = folder / "long.md"
     path.write_text(f"---\ntitle: Long\n?: what is it about?\n---\n\n{sections}")
+    return path
 
-    server.answer = lambda request: (
-        "It is about leaves." if "what is it about?" in request.last else "A summary of the section."
-    )
+
+def test_over_the_summaries_that_are_there(server: ScriptedServer, folder: Path) -> None:
+    """The outline with the summaries is sent, nothing else is asked; model and author are told."""
+    write_config(folder, server, context_window=1000)
+    path = long_document(folder)
+    server.queue("It is about leaves.")
     outcome = scan_messages(path)
     assert not outcome.failures
     tree = load_tree(path)
@@ -33,10 +36,19 @@ def test_over_section_summaries(server: ScriptedServer, folder: Path) -> None:
         "It is about leaves.\n\n"
         "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
     )
-    question = server.requests[-1].last
-    assert question.count("A summary of the section.") == 4  # three sections, and the document
-    assert SENTENCE not in question
-    assert "~summary_" not in path.read_text()
+    (request,) = server.requests
+    assert request.last.count("All about leaves.") == 3
+    assert "too long to be sent whole" in request.last
+    assert SENTENCE not in request.last
+
+
+def test_without_summaries_it_is_not_sent(server: ScriptedServer, folder: Path) -> None:
+    """The error says what to do."""
+    write_config(folder, server, context_window=1000)
+    (failure,) = scan_messages(long_document(folder, "")).failures
+    assert not server.requests
+    for way in ("ask at a section", "lmm annotate --summaries", "lmm ask"):
+        assert way in failure.error.hint
 
 
 def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path) -> None:
@@ -52,20 +64,23 @@ def test_a_text_that_fits_is_sent_as_it_is(server: ScriptedServer, folder: Path)
 
 def test_a_server_that_refuses_the_length_is_asked_over_summaries(server: ScriptedServer, folder: Path) -> None:
     """Nobody configured its window: it tells it when it refuses, and is asked once more."""
-    sections = "".join(f"# Section {n}\n\n{SENTENCE * 20}\n\n" for n in (1, 2, 3))
-    path = folder / "long.md"
-    path.write_text(f"---\ntitle: Long\n?: what is it about?\n---\n\n{sections}")
+    path = long_document(folder)
     told = {"message": "request (1500 tokens) exceeds the available context size (1000 tokens)", "n_ctx": 1000}
-
-    def answer(request: Recorded) -> Action | str:
-        if len(request.last) > 4000:
-            return Action(status=400, body={"error": told})
-        return "It is about leaves." if "what is it about?" in request.last else "A summary."
-
-    server.answer = answer
+    server.answer = lambda request: Action(status=400, body={"error": told}) if len(request.last) > 4000 else "Leaves."
     assert not scan_messages(path).failures
-    assert "It is about leaves." in path.read_text()
+    assert "Leaves." in path.read_text()
     assert "Answered from summaries" in path.read_text()
+
+
+def test_a_server_that_refuses_the_length_gets_less_context(server: ScriptedServer, folder: Path) -> None:
+    """A short text in a long document is asked about with what is around it, as far as it fits."""
+    path = folder / "long.md"
+    others = "".join(f"# Section {n}\n\n{SENTENCE * 20}\n\n" for n in range(9))
+    path.write_text(f"{others}# Oaks\n\n---\n?: why?\n---\nAn oak is a tree.\n")
+    told = {"message": "request (5000 tokens) exceeds the available context size (1000 tokens)", "n_ctx": 1000}
+    server.answer = lambda request: Action(status=400, body={"error": told}) if len(request.last) > 3000 else "So."
+    assert not scan_messages(path).failures
+    assert len(server.requests) == 2
 
 
 @pytest.mark.parametrize("prompt", ["?: what is it about?", "=: shorten it"])
@@ -88,14 +103,3 @@ def test_a_server_refuses_a_paragraph(server: ScriptedServer, folder: Path) -> N
     server.answer = lambda request: Action(status=400, body={"error": {"message": "prompt is too long"}})
     (failure,) = scan_messages(path).failures
     assert "section" not in failure.error.hint
-
-
-def test_a_summary_that_fails_is_explained_in_one_sentence(server: ScriptedServer, folder: Path) -> None:
-    """With one hint, not a hint within a hint."""
-    write_config(folder, server, context_window=1000)
-    path = folder / "long.md"
-    path.write_text(f"---\n?: what is it about?\n---\n\n# A\n\n{SENTENCE * 50}\n")
-    server.answer = lambda request: Action("A long summ", finish="length")
-    (failure,) = scan_messages(path).failures
-    assert str(failure.error).count("(") == 1
-    assert "could not be summarised: " in failure.error.message

@@ -327,12 +327,12 @@ def test_a_comment_in_a_line_is_closed(reply: str, closed: str) -> None:
 def test_nothing_is_accepted_over_an_old_text_that_its_author_changed(seen: str, now: str) -> None:
     """Not by force either; rejecting keeps the author's text, and asks about it again."""
     model = ScriptedModel(["New."])
-    outcome = talking.answered(f"# A\n\n---\n=: change\n---\n# C\n\n{seen}\n", model=model, again=True)
+    outcome = talking.answered(f"# A\n\nB.\n\n---\n=: change\n---\n# C\n\n{seen}\n", model=model, again=True)
     grown = outcome.text.replace(f"{seen}\n\n<!--", f"{now}\n\n<!--")
     for force in (False, True):
         with pytest.raises(EditError, match="you changed the old text after the model saw it"):
             talking.accepted(grown, force=force)
-    assert talking.rejected(grown) == f"# A\n\n# C\n\n{now}\n"
+    assert talking.rejected(grown) == f"# A\n\nB.\n\n# C\n\n{now}\n"
     assert "=: change" in talking.rejected(grown, again=True)
 
 

@@ -14,7 +14,7 @@ from lmm.cli import options
 from lmm.cli.main import each
 from lmm.cli.options import exit_code, work
 from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed, Place
-from lmm.messages import Asked, Event, Failed, Image, Notice, Reply, Retrying, Usage, Waiting, render
+from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, Usage, Waiting, dialogue_text
 from lmm.terminal import DONE, FAILED
 
 if TYPE_CHECKING:
@@ -154,11 +154,7 @@ def _show_requests(document: Document, path: Path, *, model: str | None, **how: 
     name = model or str(document.settings.major.model)
     for ask in asks:
         terminal.say(f"── {terminal.path_text(path)}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
-        for message in ask.request.messages:
-            terminal.say(f"[{message.role}]\n{render(message)}\n")
-            for part in message.content:
-                if isinstance(part, Image):
-                    terminal.say(f"[a picture, {part.media_type}, {len(part.data):,} bytes]\n")
+        terminal.say(f"{dialogue_text(ask.request.messages)}\n")
     terminal.say(f"{terminal.path_text(path)}: {terminal.count(len(asks), 'request')} would be sent to {name}")
     for failure in failures:
         terminal.tell_failed(failure.error, failure.what, failure.place)

@@ -29,6 +29,7 @@ if TYPE_CHECKING:
     from tokenizers import Tokenizer
 
 _BYTES_A_TOKEN = 2.5  # where no tokenizer is installed: less than any of them needs for prose
+CHARACTERS_PER_TOKEN = 4
 DEFAULT = 100_000
 """The context window in tokens that is assumed where nothing is known."""
 _ASSUMED = "default: "
@@ -173,6 +174,12 @@ def learn(settings: ModelSettings, refusal: TooLong, sent: int) -> int:
 def surely_fits(settings: ModelSettings, text: str) -> bool:
     """Return whether a text is so short that its model's window need not be known."""
     return len(text) <= _SMALL and settings.context_window is None and _server(settings) not in _refused
+
+
+async def known_window(settings: ModelSettings) -> ContextWindow:
+    """Return the window of a tier's model as far as it is known without asking its server."""
+    known = ContextWindow(_refused.get(_server(settings)) or settings.context_window or 0, "known")
+    return known if known.tokens else _published(settings) or ContextWindow(DEFAULT, _ASSUMED)
 
 
 @background

@@ -21,8 +21,8 @@ from typing import Any, Self
 import msgspec
 
 from lmm.config import ANNOTATIONS, Settings
-from lmm.errors import ConfigError, EmptyReply, ModelRejected
-from lmm.markdown.tree import HeadingNode, count_words, own_text, preorder
+from lmm.errors import ConfigError, EmptyReply
+from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
@@ -39,10 +39,6 @@ _ASKED: dict[str, tuple[Task, int]] = {
     "keywords": ("keywords", 15),
 }
 _SUMMARY_WORDS = "80"  # at most
-NOTICE = "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
-CHARACTERS_PER_TOKEN = 4
-# The part of a model's window that the text may take; the rest is for instructions, chat and reply.
-SHARE = 0.75
 
 
 def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tuple[str, ...]:
@@ -211,52 +207,3 @@ def lines_of(reply: str) -> list[str]:
     """
     lines = (re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+", "", line).strip() for line in reply.splitlines())
     return [line for line in lines if line]
-
-
-# -- a text that is too long -----------------------------------------------------------------------
-
-
-def room(window: int) -> int:
-    """Return how many characters of text fit into a window of `window` tokens, at four characters per token."""
-    return int(window * SHARE * CHARACTERS_PER_TOKEN)
-
-
-async def condense(node: HeadingNode, batch: Batch, prompts: Prompts, limit: int) -> str:
-    """Condense the text under `node` to at most `limit` characters: headings with their sections' summaries.
-
-    The summaries are written to the nodes of this tree, not to the document.
-
-    Raises:
-        ModelRejected: a summary could not be generated, or even the summaries are too long.
-    """
-    batch.tree = node
-    await annotate(batch, ("summary",), prompts)
-    if batch.failures:
-        error = batch.failures[0].error
-        what = f"the text is too long, and its sections could not be summarised: {error.message}"
-        raise ModelRejected(what, hint=error.hint)
-    for depth in range(7, 0, -1):
-        text = outline(node, depth)
-        if len(text) <= limit:
-            return text
-    raise ModelRejected("the text is too long for this model, even in summaries", hint="ask about a smaller part")
-
-
-def outline(node: HeadingNode, depth: int) -> str:
-    """Return the headings down to `depth` levels below `node`, each with its section's summary, else its own text.
-
-    >>> from lmm.markdown import load_text
-    >>> print(outline(load_text("# A\\n\\none\\n\\n## B\\n\\n---\\nsummary: two\\n---\\n### C\\n\\nmany\\n"), 2))
-    # A
-    <BLANKLINE>
-    one
-    <BLANKLINE>
-    ## B
-    """
-    base = len(node.heading_path)
-    told = [s for s in preorder(node) if isinstance(s, HeadingNode) and len(s.heading_path) - base < depth]
-    parts = list[str]()
-    for section in told:
-        heading = f"{'#' * section.level} {section.title}" if section.level else ""
-        parts += [heading, str(section.own("summary") or own_text(section))]
-    return "\n\n".join(filter(None, parts))

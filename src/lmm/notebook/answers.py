@@ -5,24 +5,30 @@ Everything but the asking is pure: blocks of a document go in, and blocks come o
 
 from __future__ import annotations
 
-import contextlib
+from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
-from lmm.config import Settings
+from lmm.config import ModelSettings, Settings
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import misread, unclosed_construct
-from lmm.markdown.tree import (
-    HeadingNode,
-)
-from lmm.messages import Failed, Notice, Reply, ignore, render
+from lmm.markdown.tree import HeaderNode, HeadingNode
+from lmm.messages import Failed, Notice, Reply, render
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
-from lmm.models.tokens import check_fits, count_tokens, learn, surely_fits, window_of
-from lmm.notebook.annotations import NOTICE, condense, room
-from lmm.notebook.batch import Batch, bisect_failures
+from lmm.models.tokens import (
+    CHARACTERS_PER_TOKEN,
+    ContextWindow,
+    check_fits,
+    count_tokens,
+    known_window,
+    learn,
+    surely_fits,
+    window_of,
+)
+from lmm.notebook.batch import bisect_failures
 from lmm.notebook.chat_log import (
     ChatExchange,
     append_exchange,
@@ -31,17 +37,28 @@ from lmm.notebook.chat_log import (
     place_reply,
     read_log,
 )
+from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply
 from lmm.notebook.edit_restore import new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
 from lmm.notebook.patches import find_again
-from lmm.notebook.pending_prompts import AskedAnew, PendingPrompt, PromptThread, covers, plan, stale_replies
+from lmm.notebook.pending_prompts import (
+    AskedAnew,
+    PendingPrompt,
+    PromptThread,
+    covers,
+    plan,
+    split_shared,
+    stale_replies,
+)
 from lmm.notebook.requests import request_for
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
 
+NOTICE = "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
+_SHARE = 0.75  # of a model's window that a text may take; the rest is for instructions, chat and reply
 # Words in the errors of servers whose model does not accept pictures.
 _NO_PICTURES = ("image", "picture", "vision", "multimodal", "mmproj", "modalit")
 
@@ -56,6 +73,7 @@ def with_replies(
 
     Chats come first: they do not move any blocks. Then edits, the last one first.
     """
+    blocks, answered, planned = _apart(blocks, answered)
     order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
     chats, refused = bisect_failures([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
     as_written = sorted(answered, key=lambda a: (a[0].block, a[0].prompt.start))
@@ -63,7 +81,20 @@ def with_replies(
     result, more = bisect_failures(
         [a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole))
     )
-    return result, [(ask, error) for (ask, _), error in (*refused, *more)]
+    return result, [(planned[id(ask)], error) for (ask, _), error in (*refused, *more)]
+
+
+def _apart(
+    blocks: Sequence[Block], answered: Sequence[PromptAndReply]
+) -> tuple[Sequence[Block], list[PromptAndReply], dict[int, PendingPrompt]]:
+    """Split the blocks that prompts share with the section below; return each prompt by the id of the new one."""
+    shared = sorted({ask.block for ask, _ in answered if ask.shares})
+    moved = list[PromptAndReply]()
+    for ask, reply in answered:
+        start, end = (i + bisect_left(shared, i - ask.shares) for i in ask.extent)
+        moved.append((replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end)), reply))
+    planned = {id(new): old for (new, _), (old, _) in zip(moved, answered, strict=True)}
+    return split_shared(blocks, shared) if shared else blocks, moved, planned
 
 
 def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
@@ -163,6 +194,7 @@ class AnswerPlanner:
     again: bool = False
     stale: bool = False
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
+    window: Callable[[ModelSettings], Awaitable[ContextWindow]] = window_of
 
     def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
         """Plan the threads to be answered.
@@ -172,7 +204,7 @@ class AnswerPlanner:
         """
         blocks, line = document.blocks, self.at
         anew = list(self._anew(blocks))
-        found = plan(blocks, title=document.name, context_limit=settings.messages.context_limit, anew=anew)
+        found = plan(blocks, title=document.name, anew=anew)
         threads = found
         if line is not None:
             waiting = [thread for thread in found if not thread.asks[0].again]
@@ -207,71 +239,45 @@ class AnswerPlanner:
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
     async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
-        thread, missing = await self._prepare(thread, plan, client)
-        done = await client.run(self.thread(thread, plan))
+        prepared, missing = await self._prepare(thread, plan)
+        done = await client.run(self.thread(prepared, plan))
         refusal = done[-1].error if done and isinstance(done[-1], Failure) else None
-        if isinstance(refusal, TooLong):
-            refused = self._request(thread.asks[len(done) - 1], plan, thread.log).request
+        if isinstance(refusal, TooLong) and len(done) <= len(prepared.asks):
+            refused = self._request(prepared.asks[len(done) - 1], plan, prepared.log).request
             learn(client.tier, refusal, sum(count_tokens(render(message)) for message in refused.messages))
-            with contextlib.suppress(LmmError):  # the earlier outcomes remain, and the refusal
-                fitted = tuple([await self._fitting(pending, client) for pending in thread.asks])
-                if any(pending.condensed for pending in fitted):
-                    done = await client.run(self.thread(replace(thread, asks=fitted), plan))
+            shorter, failed = await self._prepare(thread, plan)
+            if shorter.asks != prepared.asks and not failed:
+                done = await client.run(self.thread(shorter, plan))
         outcomes = done if any(isinstance(outcome, Failure) for outcome in done) else [*done, *missing]
         for outcome in outcomes:
             if isinstance(outcome, Failure):
                 client.tell(Failed(outcome.error), outcome.place)
                 continue
             pending = outcome.prompt
-            notes = [*pending.mentions.notes, *([NOTICE] if pending.condensed else [])]
+            notes = [*pending.mentions.notes, *pending.unknown, *([NOTICE] if pending.condensed else [])]
             notes += [f"{client.name} does not accept pictures; they were left out"] if pending.blind else []
             for note in notes:
                 client.tell(Notice(note), place_of(plan.document, pending))
         return outcomes
 
-    async def _prepare(
-        self, thread: PromptThread, plan: AnswerPlan, client: Client | None = None
-    ) -> tuple[PromptThread, Outcomes]:
-        """Load what the prompts of a thread mention, and the pictures in their texts; return the thread up to the first
-        prompt for which something cannot be loaded, and that failure.
+    async def _prepare(self, thread: PromptThread, plan: AnswerPlan) -> tuple[PromptThread, Outcomes]:
+        """Complete the prompts of a thread: what they mention, the pictures in their texts, the context that fits.
 
-        With a client, texts that are too long for its model are replaced by summaries.
+        Return the thread up to the first prompt for which something cannot be loaded, and that failure.
         """
-        asks = list[PendingPrompt]()
+        asks, tier = list[PendingPrompt](), plan.settings.major
+        window = await (known_window if surely_fits(tier, plan.document.text) else self.window)(tier)
         for pending in thread.asks:
             try:
                 if pending.refused is None:
                     text = "" if pending.is_edit else pending.subject.text
                     found = await self.load_mentions(pending.text, text, plan.settings)
                     blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
-                    pending = replace(pending, mentions=found, blind=blind)
-                    pending = await self._fitting(pending, client) if client is not None else pending
+                    pending = replace(_fitted(pending, plan, window), mentions=found, blind=blind)
             except LmmError as error:
                 return replace(thread, asks=tuple(asks)), [_failure(plan.document, pending, error)]
             asks.append(pending)
         return replace(thread, asks=tuple(asks)), []
-
-    async def _fitting(self, pending: PendingPrompt, client: Client) -> PendingPrompt:
-        """Replace the text of `pending` by summaries if it is too long for the model.
-
-        Raises:
-            ModelRejected: it cannot be, and is so long that no request is worth sending.
-        """
-        whole = pending.subject.text
-        if surely_fits(client.tier, whole):
-            return pending
-        window = await window_of(client.tier)
-        if pending.is_edit or not isinstance(pending.node, HeadingNode):
-            smaller = "choose a smaller part: a blank line divides a paragraph"
-            check_fits(whole, window, str(client.tier.model), hint=smaller)
-            return pending
-        limit = room(window.tokens)
-        if len(whole) <= limit:
-            return pending
-        language = str(pending.node.root.own("lang") or "en")
-        batch = Batch(pending.node, client.other("minor", listener=ignore), language=language)
-        text = await condense(pending.node, batch, self.prompts, limit)
-        return replace(pending, subject=replace(pending.subject, text=text), condensed=True)
 
     def thread(self, thread: PromptThread, plan: AnswerPlan) -> Flow[Outcomes]:
         """Ask the prompts of one metadata block, in order."""
@@ -349,7 +355,7 @@ class AnswerPlanner:
 
     def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
         """Place the replies in the document; those that cannot be placed stay in the journal."""
-        answered, failures = find_questions_again(document, result, plan.settings.messages.context_limit)
+        answered, failures = find_questions_again(document, result)
         if document is plan.document:
             failures += [outcome for outcome in result if isinstance(outcome, Failure)]
         blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
@@ -359,9 +365,7 @@ class AnswerPlanner:
         return ChangedDocument(blocks, Report(placed, tuple(failures)))
 
 
-def find_questions_again(
-    document: ParsedDocument, outcomes: Outcomes, context_limit: int
-) -> tuple[list[AnsweredPrompt], list[Failure]]:
+def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[list[AnsweredPrompt], list[Failure]]:
     """Match answers to the same questions in a version of the document; failures for questions that are gone.
 
     The same question has the same words in the same section; if that is not exactly one, the same words and the same
@@ -369,7 +373,7 @@ def find_questions_again(
     """
     answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
     asked = [one.prompt for one in answered]
-    waiting = _waiting(document, asked, context_limit)
+    waiting = _waiting(document, asked)
     where = find_again(
         asked,
         waiting,
@@ -391,13 +395,35 @@ def find_questions_again(
     return found, failures
 
 
-def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt], context_limit: int) -> list[PendingPrompt]:
+def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt]) -> list[PendingPrompt]:
     """Return the pending prompts of a document, and those of `asked` in its logs that were to be asked again."""
     known = {(one.word, one.text) for one in asked if one.again}
     logs = logged(document.blocks) if known else []
     anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in known]
-    threads = plan(document.blocks, title=document.name, context_limit=context_limit, anew=anew)
+    threads = plan(document.blocks, title=document.name, anew=anew)
     return [pending for thread in threads for pending in thread.asks]
+
+
+def _fitted(pending: PendingPrompt, plan: AnswerPlan, window: ContextWindow) -> PendingPrompt:
+    """Return a prompt with as much context as fits; the outline of its text if that is too long for the model.
+
+    Raises:
+        TooLong: the text cannot be sent, and so no request is worth sending.
+    """
+    subject, node, model = pending.subject, pending.node, str(plan.settings.major.model)
+    room, condensed = int(window.tokens * _SHARE * CHARACTERS_PER_TOKEN), False
+    if pending.is_edit or not isinstance(node, HeadingNode):
+        check_fits(subject.text, window, model, hint="choose a smaller part: a blank line divides a paragraph")
+    elif len(subject.text) > room:
+        subject, condensed = replace(subject, text=outline_of(node, room, model, window.tokens)), True
+    blocks, (start, end) = plan.document.blocks, pending.extent
+    if not isinstance(node, HeaderNode):
+        heading = isinstance(node, HeadingNode) and not pending.is_edit  # it is part of the text
+        most = min(plan.settings.messages.context_limit, window.tokens)  # a quarter, by characters
+        view = DocumentView.around(blocks, pending.block)
+        subject = replace(subject, context=view.context(start - heading, end, pending.text, most))
+    unknown = tuple(unknown_names(blocks, pending.text))
+    return replace(pending, subject=subject, condensed=condensed, unknown=unknown)
 
 
 def _question(pending: PendingPrompt) -> tuple[str, str, bool]:

@@ -106,7 +106,8 @@ class Batch(FieldWork):
         return reply.text
 
     def _ask(self, prompt: str, attachments: tuple[Attachment, ...], task: Task) -> Ask:
-        system = (Message("system", self.system),) if self.system else ()
+        persona = self.system if task in ("answer", "extract") else ""  # annotations have no voice
+        system = (Message("system", persona),) if persona else ()
         request = ChatRequest((*system, Message("user", prompt, attachments)), task)
         return Ask(request, Place(self.file), prompt)
 

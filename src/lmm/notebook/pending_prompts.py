@@ -7,14 +7,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lmm.errors import LmmError
-from lmm.markdown.blocks import Block, MetadataBlock, serialize
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.metadata import Prompt
 from lmm.markdown.tree import (
     HeaderNode,
     HeadingNode,
     Node,
     TextNode,
-    annotated_text,
     blocks_to_tree,
     preorder,
     tree_to_blocks,
@@ -23,12 +23,14 @@ from lmm.markdown.tree import (
 from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
 from lmm.notebook.chat_log import (
     ABOUT,
+    LOG_KEYS,
     ChatExchange,
     read_log,
     unrepeated,
 )
+from lmm.notebook.context import header_text, visible_text
 from lmm.notebook.edit_restore import EditRequest
-from lmm.notebook.edits import WaitingEdit, find_edits, old_view
+from lmm.notebook.edits import EDIT, WaitingEdit, find_edits, old_view
 from lmm.notebook.mentions import NO_MENTIONS, Mentions
 from lmm.notebook.staleness import text_hash
 
@@ -38,14 +40,17 @@ class Subject:
     """The text that a metadata block annotates.
 
     `kind` is ``document``, ``section``, ``paragraph`` or ``nothing``; `path` is the document's title and the
-    heading path; `text` is what "the text" refers to; `context` is the text around it, for orientation; `hash` is that
-    of the whole text, even if `text` consists of summaries.
+    heading path; `text` is what "the text" refers to; `context` is the document around it, for orientation; `header`
+    is what the author wrote there, if it is asked about; `level` is that of the heading over the text, if there is one;
+    `hash` is that of the whole text, even if `text` consists of summaries.
     """
 
     kind: str
     path: tuple[str, ...]
     text: str
     context: str = ""
+    header: str = ""
+    level: int = 0
     hash: str = field(default="", compare=False)
 
     def __str__(self) -> str:
@@ -57,10 +62,11 @@ class Subject:
 class PendingPrompt:
     """One pending prompt: its place (`line` counts from 1 in the document) and its subject.
 
-    `block` is the position of its metadata block; `extent` the positions of the blocks that an edit would replace, and
-    `seen` those of these blocks that the model sees; `node` is the annotated node, in a tree of the document as the
-    model may see it. `again` says that an exchange of the log is asked again.
-    `mentions` are the files and pages that are sent along.
+    `block` is the position of its metadata block; `extent` the positions of the blocks of its text, without a heading
+    (an edit replaces them), and `seen` those of these blocks that the model sees; `node` is the annotated node, in a
+    tree of the document as the model may see it. `again` says that an exchange of the log is asked again; `shares`
+    that other metadata in the block belong to the section below.
+    `mentions` are the files and pages that are sent along, `unknown` what is said of names that nothing bears.
     """
 
     block: int
@@ -72,7 +78,9 @@ class PendingPrompt:
     condensed: bool = False  # whether the subject's text was replaced by summaries
     node: Node | None = field(default=None, compare=False, repr=False)
     again: bool = False
+    shares: bool = False
     mentions: Mentions = NO_MENTIONS
+    unknown: tuple[str, ...] = ()
     blind: bool = False  # whether the model does not accept pictures
     refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
     revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
@@ -110,16 +118,16 @@ class PromptThread:
     log: tuple[ChatExchange, ...]
 
 
+_OF_PROMPTS = (*LOG_KEYS, EDIT)  # keys that belong to a prompt, not to what the block annotates
+
 AskedAnew = tuple[int, ChatExchange]
 """An exchange to be asked again: the position of its block, and the exchange."""
 
 
-def plan(
-    blocks: Sequence[Block], *, title: str = "", context_limit: int = 6000, anew: Collection[AskedAnew] = ()
-) -> list[PromptThread]:
+def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew] = ()) -> list[PromptThread]:
     """Return the pending prompts, grouped by metadata block, in document order; then the exchanges to be asked `anew`.
 
-    `title` is used for a document without a title; `context_limit` is in characters.
+    `title` is used for a document without a title.
     """
     again = {at for at, _ in anew}
     edits = {edit.block: edit for edit in find_edits(blocks)}
@@ -127,14 +135,19 @@ def plan(
     for at, node, block, body, extent in _annotated(
         blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
     ):
-        log, subject = read_log(block.values()), subject_of(node, body, context_limit=context_limit)
+        log, subject, shares = read_log(block.values()), subject_of(node, body), False
+        if (heading := _empty_above(blocks, at)) is not None and isinstance(node, HeadingNode):
+            node, body, extent, shares = _empty_place(node, heading), (), (at + 1, at + 1), _has_other_keys(block)
+            subject = subject_of(node, body)
         asks = [
             PendingPrompt(
                 at,
                 prompt,
                 block.body_line + prompt.line - 1,
                 subject,
+                extent,
                 node=node,
+                shares=shares,
                 revises=edits.get(at) if prompt.word == "message" else None,
             )
             for prompt in block.prompts
@@ -143,11 +156,11 @@ def plan(
         if any(ask.is_edit for ask in asks):
             old = tuple(block for block in body if not isinstance(block, MetadataBlock))
             text = replace(subject, text=serialize(old).strip())
-            asks = [replace(ask, subject=text, extent=extent, seen=old) if ask.is_edit else ask for ask in asks]
+            asks = [replace(ask, subject=text, seen=old) if ask.is_edit else ask for ask in asks]
         waiting += [PromptThread(tuple(asks), log)] if asks else []
         for exchange in (exchange for place, exchange in anew if place == at):
             prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
-            pending = PendingPrompt(at, prompt, block.line, subject, node=node, again=True)
+            pending = PendingPrompt(at, prompt, block.line, subject, extent, node=node, again=True, shares=shares)
             repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # without what followed it
     return [*waiting, *repeated]
 
@@ -214,7 +227,7 @@ def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
         return []  # saves time: a long document is read on each change
     found = list[AskedAnew]()
     for at, node, block, body, _ in _annotated(blocks, lambda at, block: ABOUT in block.body):
-        now = subject_of(node, body, context_limit=0).hash
+        now = subject_of(node, body).hash
         log = unrepeated(read_log(block.values()))
         found += [(at, old) for old in log if old.about and old.about != now]
     return found
@@ -224,19 +237,27 @@ def covers(block: Block, line: int) -> bool:
     return block.line <= line < block.line + max(1, block.content.count("\n") + 1)
 
 
-def subject_of(node: Node, body: Sequence[Block], *, context_limit: int) -> Subject:
+def subject_of(node: Node, body: Sequence[Block]) -> Subject:
     """Return the subject of a metadata block on `node`; `body` are the blocks of its text, without a heading."""
-    path = _path(node)
+    kind, header, level = "section", "", 0
+    whole: Sequence[Block] = body
     if isinstance(node, HeaderNode):
-        kind, text = "document", annotated_text(node)
+        kind, whole, header = "document", tree_to_blocks(node), header_text(node)
     elif isinstance(node, HeadingNode):
-        heading = [node.heading] if node.heading is not None else []
-        kind, text = "section", without_metadata([*heading, *body])
+        level = node.level
+        whole = [*([node.heading] if node.heading is not None else []), *body]
     else:
-        text = without_metadata(body)
-        kind = "paragraph" if text else "nothing"
-    context = _context(node, context_limit) if isinstance(node, TextNode) else ""
-    return Subject(kind, path, text, context, text_hash(text) if text.strip() else "")
+        kind = "paragraph" if without_metadata(body) else "nothing"
+        level = node.parent.level if node.parent is not None else 0
+    full = without_metadata(whole)
+    return Subject(
+        kind,
+        _path(node),
+        visible_text(node, whole),
+        header=header,
+        level=level,
+        hash=text_hash(full) if full.strip() else "",
+    )
 
 
 def _path(node: Node) -> tuple[str, ...]:
@@ -247,22 +268,43 @@ def _path(node: Node) -> tuple[str, ...]:
     return (title, *path) if title and path[:1] != (title,) else path
 
 
-def _context(node: Node, limit: int) -> str:
-    """Return the summary of a paragraph's section, else the text around it, in whole blocks up to `limit`."""
-    section = node.parent
-    if section is None:
-        return ""
-    summary = section.own("summary")
-    if summary:
-        return str(summary)
-    texts = section.texts
-    at = next(i for i, text in enumerate(texts) if text is node)
-    kept, size = {at}, 0
-    outwards = (i for distance in range(len(texts)) for i in dict.fromkeys((at - distance, at + distance)))
-    for index in (i for i in outwards if 0 <= i < len(texts)):
-        size += len(without_metadata(texts[index].own_blocks())) if index != at else 0
-        if size > limit:
-            break
-        kept.add(index)
-    around = [without_metadata(texts[i].own_blocks()) for i in sorted(kept)] if len(kept) > 1 else []
-    return "\n\n".join(filter(None, around))
+# -- a place without text --------------------------------------------------------------------------
+
+
+def _empty_above(blocks: Sequence[Block], at: int) -> HeadingBlock | None:
+    """Return the heading directly above the block `at`, if nothing is below it but a heading that is not deeper."""
+    above, below = blocks[at - 1] if at else None, blocks[at + 1] if at + 1 < len(blocks) else None
+    empty = isinstance(above, HeadingBlock) and isinstance(below, HeadingBlock) and below.level <= above.level
+    return above if empty and isinstance(above, HeadingBlock) else None
+
+
+def _empty_place(below: HeadingNode, heading: HeadingBlock) -> TextNode:
+    """Return a node for the place under `heading`, of which the prompt stands in the block of the node `below`."""
+    place = TextNode()
+    place.parent = next(n for n in preorder(below.root) if isinstance(n, HeadingNode) and n.heading is heading)
+    return place
+
+
+def _has_other_keys(block: MetadataBlock) -> bool:
+    return any(key not in _OF_PROMPTS for key in block.values())
+
+
+def split_shared(blocks: Sequence[Block], at: Collection[int]) -> list[Block]:
+    """Split the metadata blocks at these positions: what is about the empty place above, and what is the section's."""
+    result = list[Block]()
+    for i, block in enumerate(blocks):
+        if i not in at or not isinstance(block, MetadataBlock):
+            result.append(block)
+            continue
+        own, other = block.body, block.body
+        for key in block.values():
+            if key in _OF_PROMPTS:
+                other = metadata.remove_key(other, key)
+            else:
+                own = metadata.remove_key(own, key)
+        while prompts := block.with_body(other).prompts:
+            other = metadata.remove_prompt(other, prompts[0])
+        above = block.with_body(own)
+        spaced = above.source if above.source.endswith(("\n\n", "\r\n\r\n")) else above.source + block.newline
+        result += [above.with_source(spaced), block.with_body(other)]
+    return result

@@ -63,7 +63,7 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
     Raises:
         ConfigError: the folder is missing, contains a prompt that no package has, or one without its slots.
     """
-    texts = {name: _packaged(package, name) for name in slots}
+    texts = {name: packaged_prompt(name, package) for name in slots}
     if folder is not None:
         if not folder.is_dir():
             raise ConfigError("there is no such folder of prompts", where=str(folder), hint="check [prompts] folder")
@@ -82,6 +82,6 @@ def load_prompts(folder: Path | None = None, *, package: str = "lmm.prompts", sl
 
 
 @cache
-def _packaged(package: str, name: str) -> str:
-    """Return a packaged prompt; cached, because a server would otherwise read it for every question."""
-    return resources.files(package).joinpath(f"{name}.md").read_text(encoding="utf-8")
+def packaged_prompt(name: str, package: str = "lmm.prompts") -> str:
+    """Return the text of a packaged prompt; cached, because a server would otherwise read it for every question."""
+    return resources.files(package).joinpath(f"{name}.md").read_text(encoding="utf-8").strip()

@@ -21,7 +21,7 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lmm.messages import Retrying, TextDelta, Usage
-from lmm.notebook.annotations import CHARACTERS_PER_TOKEN
+from lmm.models.tokens import CHARACTERS_PER_TOKEN
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import citations

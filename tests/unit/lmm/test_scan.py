@@ -13,6 +13,7 @@ import lmm
 from lmm.config import DEFAULT_SYSTEM
 from lmm.errors import ConfigError, ModelRejected
 from lmm.messages import Attachment, ChatRequest, Message, Reply, render
+from lmm.prompts.templates import packaged_prompt
 from lmm.testing import ScriptedModel
 
 TEXT = "A leaf is green."
@@ -22,11 +23,11 @@ def test_what_is_sent() -> None:
     """System message, text, context, prompt; the documents come with the first prompt of a chat."""
     model = ScriptedModel(["Why not?"])
     assert lmm.ask(TEXT, "Why?", model=model, context="All of it.", earlier=[("Green?", "Yes.")]) == "Why not?"
-    documents = (Attachment(TEXT, "text"), Attachment("All of it.", "context"))
+    documents = (Attachment("All of it.", "context"), Attachment(TEXT, "text"))
     assert model.seen == [
         ChatRequest(
             (
-                Message("system", DEFAULT_SYSTEM),
+                Message("system", f"{DEFAULT_SYSTEM}\n\n{packaged_prompt('tags')}\n\n{packaged_prompt('fences')}"),
                 Message("user", "Green?", documents),
                 Message("assistant", "Yes."),
                 Message("user", "Why?"),

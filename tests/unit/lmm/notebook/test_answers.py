@@ -9,11 +9,9 @@ import pytest
 from lmm import Document
 from lmm.errors import LmmError, PartlyFailed
 from lmm.markdown import parse_markdown_text, serialize
-from lmm.messages import Attachment, ChatRequest, Message, Reply
+from lmm.messages import Reply
 from lmm.notebook.answers import with_replies
-from lmm.notebook.chat_log import ChatExchange
-from lmm.notebook.pending_prompts import PendingPrompt, Subject, plan
-from lmm.notebook.requests import request_for
+from lmm.notebook.pending_prompts import Subject, plan
 from lmm.prompts.templates import Prompts
 from lmm.testing import ScriptedModel
 
@@ -46,9 +44,9 @@ Roots are brown.
 """
 
 
-def subject(text: str, context_limit: int = 6000) -> Subject:
+def subject(text: str) -> Subject:
     """The subject of the only question of `text`."""
-    (thread,) = plan(parse_markdown_text(text), title="notes", context_limit=context_limit)
+    (thread,) = plan(parse_markdown_text(text), title="notes")
     (ask,) = thread.asks
     return ask.subject
 
@@ -61,15 +59,15 @@ def subject(text: str, context_limit: int = 6000) -> Subject:
     [
         (
             "---\ntitle: T\n---\n# A\n\n---\n?: q\n---\nOne.\n",
-            Subject("paragraph", ("T", "A"), "One."),
+            Subject("paragraph", ("T", "A"), "One.", level=1),
         ),
         (
             "# A\n\nOne.\n\n---\n?: q\n---\nTwo,\nof two lines.\n\nThree.\n\n## B\n\nFour.\n",
-            Subject("paragraph", ("A",), "Two,\nof two lines.", "One.\n\nTwo,\nof two lines.\n\nThree."),
+            Subject("paragraph", ("A",), "Two,\nof two lines.", level=1),
         ),
         (
             "# A\n\n---\n?: q\n---\n## B {#b}\n\nOne.\n\n---\nkey: x\n---\nTwo.\n\n### C\n\nThree.\n\n## D\n\nFour.\n",
-            Subject("section", ("A", "B"), "## B {#b}\n\nOne.\n\nTwo.\n\n### C\n\nThree."),
+            Subject("section", ("A", "B"), "## B {#b}\n\nOne.\n\nTwo.\n\n### C\n\nThree.", level=2),
         ),
         (
             "---\n?: q\n---\n# A\n\nOne.\n\n---\nkey: x\n---\n## B\n",
@@ -77,19 +75,19 @@ def subject(text: str, context_limit: int = 6000) -> Subject:
         ),
         (
             "# A\n\nOne.\n\n---\n?: q\n---\n",
-            Subject("nothing", ("A",), "", "One."),
+            Subject("nothing", ("A",), "", level=1),
         ),
         (
             "# A\n\n---\n?: q\n---\n",
-            Subject("nothing", ("A",), ""),
+            Subject("nothing", ("A",), "", level=1),
         ),
         (
             "Text.\n\n---\n?: q\n---\nMore.\n",
-            Subject("paragraph", ("notes",), "More.", "Text.\n\nMore."),
+            Subject("paragraph", ("notes",), "More."),
         ),
         (
             "# A\n\n---\n?: q\n---\n```r\nx <- 1\n\n# comment\n```\n",
-            Subject("paragraph", ("A",), "```r\nx <- 1\n\n# comment\n```"),
+            Subject("paragraph", ("A",), "```r\nx <- 1\n\n# comment\n```", level=1),
         ),
         (
             "---\n?: q\n---\n",
@@ -97,13 +95,13 @@ def subject(text: str, context_limit: int = 6000) -> Subject:
         ),
         (
             "# A\r\n\r\n---\r\n?: q\r\n---\r\nOne,\r\ntwo.\r\n\r\nThree.\r\n",
-            Subject("paragraph", ("A",), "One,\r\ntwo.", "One,\r\ntwo.\n\nThree."),
+            Subject("paragraph", ("A",), "One,\r\ntwo.", level=1),
         ),
     ],
     ids=["alone", "paragraph", "section", "document", "end", "only a heading", "no title", "code", "empty", "CRLF"],
 )
 def test_subject(text: str, expected: Subject) -> None:
-    """A paragraph with its surroundings; a heading with all under it; for the header, the document. No metadata."""
+    """A paragraph; a heading with all under it; for the header, the document. No metadata."""
     assert subject(text) == expected
 
 
@@ -119,32 +117,6 @@ def test_subject(text: str, expected: Subject) -> None:
 def test_a_subject_names_its_place(kind: str, path: tuple[str, ...], name: str) -> None:
     """What is shown while the model is asked."""
     assert str(Subject(kind, path, "")) == name
-
-
-@pytest.mark.parametrize(
-    ("limit", "context"),
-    [
-        (6000, "aaaa\n\nbbbb\n\nASKED\n\ncccc\n\ndddd"),
-        (16, "aaaa\n\nbbbb\n\nASKED\n\ncccc\n\ndddd"),
-        (12, "aaaa\n\nbbbb\n\nASKED\n\ncccc"),
-        (11, "bbbb\n\nASKED\n\ncccc"),
-        (4, "bbbb\n\nASKED"),
-        (3, ""),
-    ],
-)
-def test_context_is_limited(limit: int, context: str) -> None:
-    """Whole paragraphs around the one that was asked about, the nearest first, up to the limit."""
-    text = "# A\n\naaaa\n\nbbbb\n\n---\n?: q\n---\nASKED\n\ncccc\n\ndddd\n\n## B\n\nnot here\n"
-    found = subject(text, context_limit=limit).context
-    assert sorted(found.split("\n\n")) == sorted(context.split("\n\n"))
-    assert found == context
-
-
-@pytest.mark.parametrize("key", ["summary", "~summary_", "summary="])
-def test_a_summary_is_the_better_context(key: str) -> None:
-    """A section that has a summary, whoever wrote it, shows that instead of what surrounds a paragraph."""
-    text = f"---\n{key}: All about leaves.\n---\n\n---\n{key}: In short.\n---\n# A\n\nOne.\n\n---\n?: q\n---\nTwo.\n"
-    assert subject(text).context == "In short."
 
 
 def test_plan_is_in_document_order_with_lines() -> None:
@@ -179,44 +151,6 @@ def test_the_prompts_at_a_line(line: int, found: list[str]) -> None:
 
 
 # -- what is sent ----------------------------------------------------------------------------------
-
-
-def _ask(text: str) -> PendingPrompt:
-    return plan(parse_markdown_text(text))[0].asks[0]
-
-
-def test_request_for_a_question() -> None:
-    """System message; the text and its context as documents of the first question; earlier exchanges; the prompt."""
-    ask = _ask('# The "A" part\n\nOne.\n\n---\n?: why?\n---\nTwo.\n')
-    source = "The 'A' part"
-    documents = (Attachment("Two.", "text", source), Attachment("One.\n\nTwo.", "context", source))
-    assert request_for(ask, [], "Be kind.", PROMPTS) == ChatRequest(
-        (Message("system", "Be kind."), Message("user", "why?", documents))
-    )
-    earlier = [ChatExchange("query", "first?", "Yes."), ChatExchange("message", "sure?", "Quite.")]
-    assert request_for(ask, earlier, "Be kind.", PROMPTS) == ChatRequest(
-        (
-            Message("system", "Be kind."),
-            Message("user", "first?", documents),
-            Message("assistant", "Yes."),
-            Message("user", "sure?"),
-            Message("assistant", "Quite."),
-            Message("user", "why?"),
-        )
-    )
-
-
-@pytest.mark.parametrize(
-    ("text", "has_text"), [("---\n=: shorter\n---\nLong text.\n", True), ("---\n=: write it\n---\n", False)]
-)
-def test_request_for_an_edit(text: str, has_text: bool) -> None:
-    """An edit says so, starts no chat, and sends the text only if there is one."""
-    ask = _ask("Before.\n\n" + text)
-    request = request_for(ask, [ChatExchange("query", "no", "no")], "Be kind.", PROMPTS)
-    assert request.task == "edit"
-    assert [message.role for message in request.messages] == ["system", "user"]
-    assert request.messages[1].text == f"{'Edit' if has_text else 'Write'}: {ask.prompt.text}"
-    assert [d.label for d in request.messages[1].attachments] == (["text", "context"] if has_text else ["context"])
 
 
 @pytest.mark.parametrize(("prompt", "count"), [("?: new", 0), ("+: more", 2), ("query: new", 0), ("message: more", 2)])
@@ -278,7 +212,7 @@ def told(text: str) -> list[tuple[int, str]]:
     return [(p.line, p.message) for p in Document.from_text(text).problems() if "before the text changed" in p.message]
 
 
-@pytest.mark.parametrize("before", ["", "# A\n\n", "---\ntitle: T\n---\n\n# A\n\nB.\n\n"])
+@pytest.mark.parametrize("before", ["", "# A\n\nB.\n\n", "---\ntitle: T\n---\n\n# A\n\nB.\n\n"])
 def test_a_reply_is_out_of_date_when_its_text_has_changed(before: str) -> None:
     """Not by white space, nor by what stands elsewhere; asked anew, it is not any more, and the old reply stays."""
     document = Document.from_text(f"{before}---\n?: why?\n+: and how?\n---\n# Green\n\nA leaf is green.\n")

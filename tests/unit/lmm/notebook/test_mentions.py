@@ -46,4 +46,8 @@ def test_what_is_not_sent_is_told(tmp_path: Path) -> None:
 
     file.write_text("# A\n\n---\n?: does @data/x and @song.mp3 fit, @ann, @app.route, @fig-leaf?\n---\nText.\n")
     Document.open(file, listener=listen).answer(model=ScriptedModel(["Yes."]))
-    assert [each.split(":")[0] for each in told] == ["@data/x is not sent", "@song.mp3 is not sent"]
+    assert [each.split(":")[0] for each in told] == [
+        "@data/x is not sent",
+        "@song.mp3 is not sent",
+        "@fig-leaf is not in this document.",
+    ]

@@ -1,0 +1,262 @@
+"""What a model is sent of a document: what it may see, and the context of a text. Pure.
+
+A document that fits is sent whole, the place of the text marked; of a longer one its outline, what is around the text,
+and what the question names.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Collection, Iterable, Iterator, Sequence
+from dataclasses import dataclass
+from difflib import get_close_matches
+
+from lmm.errors import TooLong
+from lmm.markdown import metadata
+from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.inline import Span
+from lmm.markdown.spans import replace_spans
+from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, preorder
+from lmm.notebook.edits import old_view
+from lmm.notebook.generated_fields import is_on
+
+PLACE, GAP = "[THE TEXT]", "[…]"
+_AROUND = 12_000  # of what is sent of a longer one, what the question names not counted
+_UNSEEN = (MetadataBlock, ErrorBlock, ForeignHeader)
+_OFF = re.compile(r"\b(include|echo)\s*[=:]\s*(?:FALSE|F|false)\b")
+_NAME = re.compile(r"(?<![\w.])@([\w][\w:-]*)|[\"“„«‘'](.+?)[\"”“»’']")
+_LABELS = ("fig", "tbl", "sec", "eq", "lst", "thm", "lem", "cor", "prp", "cnj", "def", "exm", "exr")
+OUTLINE = (
+    "[The text is too long to be sent whole. These are its headings, with the summaries of sections that have one.]"
+)
+
+
+# -- what may be seen ------------------------------------------------------------------------------
+
+
+def visible_text(node: Node, body: Sequence[Block]) -> str:
+    """Return the text of a node, of the blocks `body`, as it is sent with a question.
+
+    A paragraph is sent as it is. Of a longer text, what is skipped, comments, and code that the page does not show are
+    left out.
+    """
+    if not isinstance(node, HeadingNode):
+        return serialize(b for b in body if not isinstance(b, _UNSEEN)).strip("\ufeff\r\n")
+    hidden = _skipped(node)
+    return "".join(_visible(block) for block in body if id(block) not in hidden).strip("\ufeff\r\n")
+
+
+def _skipped(tree: Node | None, at: int = 0) -> set[int]:
+    """Return the ids of the blocks below `tree` with ``skip``, unless the block with the id `at` is among them."""
+    hidden = set[int]()
+    for node in preorder(tree):
+        if node is not tree and node.metadata_block is not None and is_on(node.own("skip")):
+            ids = {id(block) for below in preorder(node) for block in below.own_blocks()}
+            hidden |= ids if at not in ids else set()
+    return hidden
+
+
+def _visible(block: Block) -> str:
+    """Return a block as written, without comments, and without code that the page does not show."""
+    if isinstance(block, _UNSEEN):
+        return ""
+    if "<!--" not in block.source and "```{" not in block.source:
+        return block.source
+    text = replace_spans(block.source, _shown)
+    return text if text.strip() else ""
+
+
+def _shown(span: Span) -> str | None:
+    """Return what is sent for a span; None for what is written."""
+    if span.kind == "comment":
+        return ""
+    if span.kind != "code_block" or not span.runs:
+        return None
+    lines = span.text.splitlines()
+    options = [line for line in lines if line.lstrip().startswith("#|")]
+    off = {match[1] for match in _OFF.finditer("\n".join([span.options, *options]))}
+    if "include" in off:
+        return ""
+    return "\n".join([f"```{span.attributes}", *options, "```"]) if "echo" in off else None
+
+
+def header_text(node: Node) -> str:
+    """Return what the author has written into the header of a document, without prompts and what models wrote."""
+    block = node.root.metadata_block
+    if block is None:
+        return ""
+    body = block.body
+    while prompts := block.with_body(body).prompts:
+        body = metadata.remove_prompt(body, prompts[0])
+    for key in (key for key in block.values() if key.startswith("~")):
+        body = metadata.remove_key(body, key)
+    return body.strip("\r\n")
+
+
+# -- the context -----------------------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class DocumentView:
+    """The blocks of a document, and how each is sent as context; what is not is empty."""
+
+    blocks: Sequence[Block]
+    pieces: Sequence[str]
+
+    @classmethod
+    def around(cls, blocks: Sequence[Block], at: int) -> DocumentView:
+        """Return what may be seen around the metadata block at the position `at`."""
+        view = old_view(blocks)
+        if not any(block is blocks[at] for block in view):
+            view = list(blocks)  # it annotates a new text
+        seen = {id(block) for block in view} - _skipped(blocks_to_tree(view), id(blocks[at]))
+        return cls(blocks, [_visible(block) if id(block) in seen else "" for block in blocks])
+
+    def context(self, start: int, end: int, prompt: str, limit: int) -> str:
+        """Return the context of the text of the blocks from `start` to `end`, its place marked.
+
+        That is the whole document if it has at most `limit` bytes, else headings, the blocks around the text, and what
+        the `prompt` names.
+        """
+        pieces = [*self.pieces[:start], f"{PLACE}\n\n", *self.pieces[end:]]
+        if not any(piece for i, piece in enumerate(pieces) if i != start):
+            return ""
+        blocks: list[Block | None] = [*self.blocks[:start], None, *self.blocks[end:]]
+        if sum(map(_size, pieces)) <= limit:
+            return _joined(pieces, blocks, range(len(pieces)))
+        most = min(limit, _AROUND)
+        kept = _outline(pieces, blocks, most // 3) | {start}
+        named = {i for i in named_blocks(blocks, prompt) if i not in kept}
+        size = sum(_size(pieces[i]) for i in kept)
+        outwards = (i for distance in range(1, len(pieces)) for i in (start - distance, start + distance))
+        for i in (i for i in outwards if 0 <= i < len(pieces) and i not in kept):
+            size += _size(pieces[i])
+            if size > most:
+                break
+            kept.add(i)
+        size = 0
+        for i in sorted(named - kept):
+            size += _size(pieces[i])
+            kept |= {i} if size <= limit - most or size <= most else set()
+        return _joined(pieces, blocks, sorted(kept))
+
+
+def _size(piece: str) -> int:
+    return len(piece.encode(errors="replace"))
+
+
+def _outline(pieces: Sequence[str], blocks: Sequence[Block | None], most: int) -> set[int]:
+    """Return the positions of the headings, down to the level at which they still fit."""
+    levels = {i: b.level for i, b in enumerate(blocks) if isinstance(b, HeadingBlock) and pieces[i]}
+    for deepest in range(6, 0, -1):
+        found = {i for i, level in levels.items() if level <= deepest}
+        if sum(_size(pieces[i]) for i in found) <= most:
+            return found
+    return set()
+
+
+def _joined(pieces: Sequence[str], blocks: Sequence[Block | None], kept: Collection[int]) -> str:
+    """Join the pieces that are `kept`, headings below one another; gaps beside a text are marked."""
+    text, above, last = "", False, -1  # whether a heading is above
+    for i in (i for i in kept if pieces[i]):
+        heading = isinstance(blocks[i], HeadingBlock)
+        gap = any(pieces[last + 1 : i])
+        if gap and not (heading and above):
+            text = f"{text.rstrip()}\n\n{GAP}\n\n" if text else f"{GAP}\n\n"
+        elif gap and heading:
+            text = f"{text.rstrip()}\n"
+        elif text and not text.endswith("\n\n") and blocks[i] is None:
+            text = f"{text.rstrip()}\n\n"
+        text += pieces[i]
+        above, last = heading, i
+    return (f"{text.rstrip()}\n\n{GAP}" if any(pieces[last + 1 :]) else text).strip("\ufeff\r\n")
+
+
+# -- what a question names -------------------------------------------------------------------------
+
+
+def _names(prompt: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the labels and the quoted words of a prompt."""
+    for match in _NAME.finditer(prompt):
+        yield (match[1] or "").rstrip(":-"), match[2] or ""
+
+
+def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
+    """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or a quoted heading."""
+    found = set[int]()
+    titles = {i: (b.title.casefold(), b.anchor) for i, b in enumerate(blocks) if isinstance(b, HeadingBlock)}
+    for label, words in _names(prompt):
+        wanted = (label or words).casefold()
+        defines = _definition(label)
+        for i, block in enumerate(blocks):
+            title = titles.get(i)  # as it is written, and as the address of a link
+            is_label = block is not None and defines is not None and defines.search(block.source) is not None
+            if title is not None and (is_label or wanted in title):
+                found |= {i, *_section(blocks, i)}
+            elif is_label:
+                found.add(i)
+    return found
+
+
+def _definition(label: str) -> re.Pattern[str] | None:
+    name = re.escape(label)
+    options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
+    return re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}") if label else None
+
+
+def _section(blocks: Sequence[Block | None], at: int) -> Iterator[int]:
+    for i in range(at + 1, len(blocks)):
+        if isinstance(blocks[i], HeadingBlock):
+            return
+        yield i
+
+
+def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
+    """Return what is to be said of the labels in a prompt that name nothing in the document.
+
+    >>> from lmm.markdown import parse_markdown_text
+    >>> unknown_names(parse_markdown_text("# Design\\n"), "Does @fig-effect fit @Desing and @Design?")
+    ['@fig-effect is not in this document.', '@Desing is no heading of this document: do you mean @Design?']
+    """
+    titles = [b.title for b in blocks if isinstance(b, HeadingBlock) if b.title]
+    said = list[str]()
+    for label in dict.fromkeys(label for label, _ in _names(prompt) if label):
+        if named_blocks(blocks, f"@{label}"):
+            continue
+        if label.partition("-")[0] in _LABELS and "-" in label:
+            said.append(f"@{label} is not in this document.")
+        elif close := get_close_matches(label, titles, 1, 0.8):
+            said.append(f"@{label} is no heading of this document: do you mean @{close[0]}?")
+    return said
+
+
+# -- a text that is too long -----------------------------------------------------------------------
+
+
+def outline_of(node: HeadingNode, most: int, model: str, window: int) -> str:
+    """Return the headings of a text that is too long for a model, with the summaries that are there.
+
+    Raises:
+        TooLong: there are none, or even they have more than `most` characters.
+    """
+    hint = "ask at a section, write summaries first (lmm annotate --summaries), or ask the course (lmm ask)"
+    hidden = _skipped(node)
+    sections = [s for s in preorder(node) if isinstance(s, HeadingNode) and id(s.heading) not in hidden]
+    if not any(section.own("summary") for section in sections):
+        what = f"the text is longer than the {window:,} tokens that {model} reads at once, and has no summaries"
+        raise TooLong(what, hint=hint, window=window)
+    base = len(node.heading_path)
+    for depth in range(7, 0, -1):
+        text = "\n\n".join([OUTLINE, *_summaries(s for s in sections if len(s.heading_path) - base < depth)])
+        if len(text) <= most:
+            return text
+    what = f"even its summaries are longer than the {window:,} tokens that {model} reads at once"
+    raise TooLong(what, hint=hint, window=window)
+
+
+def _summaries(sections: Iterable[HeadingNode]) -> Iterator[str]:
+    for section in sections:
+        if section.level:
+            yield f"{'#' * section.level} {section.title}"
+        own = "".join(_visible(block) for text in section.texts for block in text.own_blocks())
+        yield from filter(None, [str(section.own("summary") or own).strip("\r\n")])
