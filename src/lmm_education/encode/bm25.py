@@ -11,12 +11,14 @@ import re
 import unicodedata
 import zlib
 from collections import Counter
-from collections.abc import Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Iterator, Sequence
 
 from qdrant_edge import Bm25, Bm25Config, DisabledStemmer, SnowballLanguage, SnowballParams, StopwordsSet, TokenizerType
 
 from lmm_education.material import KEPT_PASSAGES, SparseVector
 
+WORDS_FORMAT = 2
+"""Number of the way in which texts are cut into words (see `separated`); another one encodes the documents again."""
 BUILTIN, WITH_GRAMS = "Builtin/bm25", "Builtin/bm25+grams"
 LEAST_GRAMS = 1.5
 """A score below it comes from an ending such as -ung; texts that share a rare part of a word score 3 and more."""
@@ -30,7 +32,14 @@ LANGUAGES = frozenset((
     "no", "pt", "ro", "ru", "sl", "sv", "tg", "tr", "zh",
 ))  # fmt: skip
 _STEMMERS = {"hy": SnowballLanguage.Armenian, "ta": SnowballLanguage.Tamil}  # without stop words
-_UNSPACED = frozenset(("zh", "ja", "ko", "th", "lo", "km", "my"))  # a dictionary finds the words
+_UNSPACED = frozenset(("th", "lo", "km", "my"))  # a dictionary finds the words
+# Chinese, Japanese and Korean letters: a word is every pair of neighbours, whatever the language of the text is.
+_LETTERS = (
+    "\u3005-\u3007\u3041-\u30ff\u31f0-\u31ff\u3400-\u9fff\uac00-\ud7a3\uf900-\ufaff\uff66-\uff9f\U00020000-\U0003134f"
+)
+_PAIRED = re.compile(f"[{_LETTERS}]+")
+_RUNS = re.compile(f"[{_LETTERS}]+|[^\\W{_LETTERS}]+")
+_ACRONYM = re.compile(r"\b[A-Z]{2,}\b")
 _GRAM = 1 << 31  # the engine's ids of words are smaller
 # The engine's own k and b; grams of the words in a text; what a gram weighs beside a word. nDCG@10 on 84 German
 # questions by that share: 0: 75.2, .05: 83.0, .1: 84.4, .2: 84.9, .3: 85.2, .6: 85.7; grams alone 86.0, of three
@@ -92,7 +101,41 @@ def word_id(word: str, language: str) -> int | None:
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def word_ids(text: str, language: str) -> tuple[int | None, ...]:
     """Return the ids of the words of a text, in order; those of the latest texts are cached."""
-    return tuple(word_id(word, language) for word in WORD.findall(text.casefold()))
+    text = separated(text, language).casefold()
+    return tuple(word_id(text[start:end], language) for start, end in word_spans(text))
+
+
+def word_spans(text: str) -> Iterator[tuple[int, int]]:
+    """Iterate over the positions of the words of a text; those of Chinese, Japanese and Korean are pairs that overlap.
+
+    >>> list(word_spans("Die 光合作用")), list(word_spans("猫"))
+    ([(0, 3), (4, 6), (5, 7), (6, 8)], [(0, 1)])
+    """
+    for run in _RUNS.finditer(text):
+        start, end = run.span()
+        if end - start > 2 and _PAIRED.match(text, start):
+            yield from ((at, at + 2) for at in range(start, end - 1))
+        else:
+            yield start, end
+
+
+def separated(text: str, language: str, *, singles: bool = False) -> str:
+    """Return a text as the engine shall read it: composed letters; Chinese, Japanese and Korean as pairs of letters,
+    with `singles` also alone; acronyms such as WHO and IT apart from the stop words.
+
+    >>> separated("光合作用 in Cafe\u0301s", "en"), separated("the WHO", "en")
+    ('光合 合作 作用  in Cafés', 'the 0WHO')
+    """
+    if not text.isascii():
+
+        def pairs(match: re.Match[str]) -> str:
+            words = [match[0][start:end] for start, end in word_spans(match[0])]
+            return f" {' '.join([*words, *(match[0] if singles and len(match[0]) > 1 else ())])} "
+
+        text = _PAIRED.sub(pairs, unicodedata.normalize("NFC", text)).strip()
+    if text.isupper() and len(text.split()) > 2:  # all of it is in capital letters
+        return text
+    return _ACRONYM.sub(lambda match: match[0] if word_id(match[0].lower(), language) else f"0{match[0]}", text)
 
 
 class Bm25Encoder:
@@ -117,7 +160,7 @@ class Bm25Encoder:
         return [self._document(text, language) for text, language in zip(texts, languages, strict=True)]
 
     def _document(self, text: str, language: str) -> SparseVector:
-        vector = bm25(language).embed_document(text)
+        vector = bm25(language).embed_document(separated(text, language, singles=True))
         counts = Counter(_grams_of(text, language) if self._grams else ())
         much = 1 - _B + _B * counts.total() / (AVERAGE_LENGTH * _PER_WORD)
         saturated = [count * (_K + 1) / (count + _K * much) for count in counts.values()]
@@ -125,7 +168,7 @@ class Bm25Encoder:
 
     def query(self, text: str, languages: Collection[str]) -> SparseVector:
         """Encode a question: every word once, stemmed in each language, its grams with a share of the weight."""
-        words = {index for language in languages for index in bm25(language).embed_query(text).indices}
+        words = {index for code in languages for index in bm25(code).embed_query(separated(text, code)).indices}
         grams = {gram for language in languages for gram in _grams_of(text, language)} if self._grams else set[int]()
         return sparse_vector([*words, *grams], [1.0] * len(words) + [_SHARE] * len(grams))
 

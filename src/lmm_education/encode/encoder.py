@@ -30,7 +30,7 @@ from lmm.models.port import Embedder, Progress, Side
 from lmm.providers import PROVIDERS, is_static
 from lmm.terminal import clipped
 from lmm_education.config import CourseSettings
-from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, sparse_vector
+from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, separated, sparse_vector
 from lmm_education.encode.local import (
     MINILM,
     check_library,
@@ -475,7 +475,8 @@ class Encoder:
         parts: list[Any] = [self.encoding.name]
         if self.sparse and self.encoding.sparse:
             text = source_text(chunk, self.encoding.sparse)
-            parts.append([self.sparse.name, language_code(language or self.language), text])
+            code = language_code(language or self.language)
+            parts.append([self.sparse.name, code, separated(text, code)])
         if self.embedder:
             parts.append([self.space, *self._dense_texts(chunk)])
         return hashlib.blake2b(json.dumps(parts).encode(), digest_size=16).hexdigest()

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 import contextlib
 import time
-from collections import Counter, deque
+from collections import deque
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
@@ -21,16 +21,14 @@ from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
 from lmm.importing.formats import COUNT_KEY
-from lmm.markdown import without
 from lmm.markdown.parse_markdown import header_values
-from lmm.markdown.sentences import LETTERS
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
 from lmm.notebook.problems import unread
 from lmm.notebook.staleness import STALE
 from lmm_education.audience import EVERYONE, TEACHER
 from lmm_education.books.chapters import Books
-from lmm_education.encode.bm25 import LANGUAGES, is_stemmed, language_code, word_id
+from lmm_education.encode.bm25 import is_stemmed, language_code
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing, UnreadableMetadata
@@ -103,9 +101,8 @@ class IngestRun:
     """The state shared by the steps of one ingestion.
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
-    those of the documents that were prepared, `foreign` the files that seem to be in another, undeclared language,
-    by language; `model_error` is why the embedding model is not called any more; `unreadable` are the files that say
-    who may read them in a form that cannot be read.
+    those of the documents that were prepared; `model_error` is why the embedding model is not called any more;
+    `unreadable` are the files that say who may read them in a form that cannot be read.
     """
 
     course: CourseParts
@@ -116,7 +113,6 @@ class IngestRun:
     report: IngestReport = field(default_factory=IngestReport)
     unannotated: int = 0
     languages: set[str] = field(default_factory=set)
-    foreign: dict[str, list[str]] = field(default_factory=dict)
     model_error: ModelError | None = None
     unreadable: list[str] = field(default_factory=list)
 
@@ -575,11 +571,7 @@ def is_made_otherwise(course: CourseParts) -> bool:
 
 def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
     """Collect the notices about a document that was prepared."""
-    language = language_code(prepared.language)
-    run.languages.add(language)
-    course = language_code(run.course.settings.preparation.language)
-    if language == course and "lang" not in header_values(text) and (seems := foreign_language(text, course)):
-        run.foreign.setdefault(seems, []).append(document.source.file)
+    run.languages.add(language_code(prepared.language))
     if run.options.ingest and (other := run.course.other_embedding(header_values(text), document.source.path)):
         run.report.notices.append(f"{document.source.path}: {other}")
     if document.shows is None:
@@ -630,7 +622,6 @@ def add_notices(run: IngestRun) -> None:
             "lmm annotate FILE, or ingest with --annotate"
         )
     course = language_code(run.course.settings.preparation.language)
-    run.report.notices += [foreign_notice(code, files, course) for code, files in sorted(run.foreign.items())]
     if not run.options.ingest or course != "en":
         return
     foreign = sorted(run.languages - {"en"})
@@ -639,55 +630,3 @@ def add_notices(run: IngestRun) -> None:
             f"{run.course.encoder.space} supports English only, and there are documents in {', '.join(foreign)}; set a "
             f'multilingual model such as "{MULTILINGUAL}" under [embedding] in config.toml'
         )
-
-
-# -- which language a text seems to be written in --------------------------------------------------
-
-
-WORDS = 500
-"""How many words of a text are examined."""
-_FEWEST, _LEAST, _TIMES = 60, 0.25, 3.0
-"""At least so many words; the share of stop words, 0.35 to 0.5 in prose, and how much rarer the course's have to be:
-those of another language have at most a third of it (0.02 to 0.11 on our documents), but a Dane's are a Norwegian's."""
-_SYMBOLS = ("code", "code_block", "math", "html", "comment")
-
-
-def foreign_language(text: str, course: str) -> str:
-    """Return the code of a text's language, if that is clearly not the one of its `course`; else an empty string.
-
-    Code, formulas, tables of names and short texts have no language.
-
-    >>> foreign_language("Die Zelle ist der kleinste Teil von allem, was lebt, und sie kann sich teilen. " * 5, "en")
-    'de'
-    >>> foreign_language("The cell is the smallest part of all that lives, and it can divide. " * 5, "en")
-    ''
-    """
-    letters = LETTERS.findall(without(text, *_SYMBOLS).casefold())
-    words = [word for word in letters if len(word) > 1][:WORDS]
-    if course not in LANGUAGES or len(words) < _FEWEST:
-        return ""
-    counts = Counter(words)
-    own = _stop_words(counts, course)
-    if own * _TIMES > 0.6 * len(words):  # no language has as many stop words as another would need
-        return ""
-    shares = {code: _stop_words(counts, code) for code in sorted(LANGUAGES)}
-    best = max(shares, key=shares.__getitem__)
-    return best if shares[best] >= max(_LEAST * len(words), _TIMES * own) else ""
-
-
-def _stop_words(counts: Mapping[str, int], language: str) -> int:
-    return sum(count for word, count in counts.items() if word_id(word, language) is None)
-
-
-def foreign_notice(language: str, files: Sequence[str], course: str) -> str:
-    """Return the notice about files that seem to be in another language than their course.
-
-    >>> foreign_notice("de", ["a.md"], "en")
-    "a.md seems to be in 'de', the course is in 'en': write 'lang: de' into its header, or set language in config.toml"
-    """
-    few = ", ".join(files[:3]) + (f" and {len(files) - 3} more" if len(files) > 3 else "")
-    verb, whose = ("seems", "its header") if len(files) == 1 else ("seem", "their headers")
-    return (
-        f"{few} {verb} to be in '{language}', the course is in '{course}': write 'lang: {language}' into {whose}, "
-        "or set language in config.toml"
-    )

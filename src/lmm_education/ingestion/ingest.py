@@ -28,6 +28,7 @@ from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
 from lmm_education.books.chapters import Books
+from lmm_education.encode.bm25 import WORDS_FORMAT
 from lmm_education.errors import IngestError, StoreDamaged, StoreError, StoreMissing, StoreOutdated
 from lmm_education.ingestion.apply import (
     IngestOptions,
@@ -240,7 +241,7 @@ def _stamp_of(course: CourseParts) -> str:
     """
     encoder, preparation = course.encoder, msgspec.to_builtins(course.settings.preparation)
     sparse = encoder.sparse.name if encoder.sparse else ""
-    made_by = [FORMAT, version("lmmarkdown")]  # another version may cut in another way
+    made_by = [FORMAT, version("lmmarkdown"), WORDS_FORMAT]  # another version may cut in another way
     sentences = ["sentences"] if encoder.reads_sentences else []
     types = [*course.settings.withholding.withheld, "", *course.settings.study.solutions]
     how = [made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences, types]

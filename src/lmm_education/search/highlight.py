@@ -9,7 +9,7 @@ from functools import lru_cache
 from typing import NamedTuple
 
 from lmm import markdown
-from lmm_education.encode.bm25 import WORD, bm25
+from lmm_education.encode.bm25 import bm25, separated, word_ids, word_spans
 
 Part = tuple[int, int]
 _SPACE = re.compile(r"\s+")
@@ -46,15 +46,21 @@ def matching_words(text: str, question: str, languages: Collection[str]) -> list
     >>> matching_words("A model of models.", "Which models?", ["en"])
     [(2, 7), (11, 17)]
     """
-    wanted = {language: set(bm25(language).embed_query(question).indices) for language in languages}
+    wanted = {code: set(bm25(code).embed_query(separated(question, code)).indices) for code in languages}
     known: dict[str, bool] = {}
 
     def counts(word: str) -> bool:
         if word not in known:
-            known[word] = any(ids & set(bm25(language).embed_query(word).indices) for language, ids in wanted.items())
+            known[word] = any(set(word_ids(word, code)) & ids for code, ids in wanted.items())
         return known[word]
 
-    return [match.span() for match in WORD.finditer(text) if counts(match[0].casefold())]
+    found: list[Part] = []
+    for start, end in word_spans(text):
+        if counts(text[start:end]):
+            if found and found[-1][1] > start:  # pairs of letters overlap
+                start = found.pop()[0]
+            found.append((start, end))
+    return found
 
 
 def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:

@@ -432,7 +432,7 @@ class SearchView:
         shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
         # Found by meaning only: the nearest passages to a question that may have nothing to do with the course.
         by_words = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0
-        has_no_word = by_words and not any(SPARSE in hit.legs for hit in hits)
+        has_no_word = by_words and not any(SPARSE in hit.legs for hit in hits) and not self._has_word(plan)
         return SearchResult(
             plan.question,
             plan.text,
@@ -546,8 +546,7 @@ class SearchView:
         """Return each leg's scores of all candidates, the boosts for requested types and for the section that the
         reader has open, and the candidates with most of the question's words."""
         scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
-        sparse = self._encoder.sparse
-        least = LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
+        least = self._least_score
 
         def take(asked: Sequence[Leg], lists: Sequence[Sequence[Scored]]) -> frozenset[str]:
             for leg, each in zip(asked, lists, strict=True):
@@ -618,6 +617,20 @@ class SearchView:
     def _words(self, text: str, languages: Collection[str]) -> tuple[int, ...]:
         """Return the ids of a question's words, without those of grams."""
         return words_of(self._encoder.sparse.query(text, languages).indices) if self._encoder.sparse else ()
+
+    def _has_word(self, plan: Plan) -> bool:
+        """Return whether a passage has a word of the question, though perhaps none that was found, or whether the
+        question consists of stop words, of which nothing is known."""
+        if self._encoder.sparse is None or not (words := self._encoder.sparse.query(plan.text, plan.languages)).indices:
+            return True
+        (found,) = self._store.search([Leg(SPARSE, words, 1)], where=plan.where, fields=False)
+        return any(each.score >= self._least_score for each in found)
+
+    @property
+    def _least_score(self) -> float:
+        """The least score by words that counts."""
+        sparse = self._encoder.sparse
+        return LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
         """Return the configured weights of the legs; passage and sentence vectors share one weight."""

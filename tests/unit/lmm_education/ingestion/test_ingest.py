@@ -523,19 +523,6 @@ def test_annotations_for_review_need_a_model_that_was_chosen(course: Course) -> 
     assert "~questions_" not in pooled
 
 
-def test_a_document_in_another_language_is_told_of(course: Course) -> None:
-    """Unless its header says so; code and formulas are in no language."""
-    german = "# Zellen\n\n" + "Die Zelle ist der kleinste Teil von allem, was lebt, und sie kann sich teilen. " * 6
-    course.write("zellen.md", german)
-    course.write("told.md", f"---\nlang: de\n---\n\n{german}")
-    course.write(
-        "code.md", "# Code\n\n```python\n" + "der = die(das, und) + ist.nicht(ein)\n" * 20 + "```\n\n$$der$$\n"
-    )
-    course.write("cells.md", section("Mitosis", 3))
-    (notice,) = course.ingest(dry_run=True).notices
-    assert notice.startswith("zellen.md seems to be in 'de', the course is in 'en': write 'lang: de' into its header")
-
-
 def test_nothing_is_stored_without_ingest(course: Course) -> None:
     """The documents are prepared; no store comes into being, no model is asked."""
     course.write("a.md", section("Mitosis", 2))
