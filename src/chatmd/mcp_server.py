@@ -18,6 +18,7 @@ from mcp.server.lowlevel import Server
 from mcp.server.transport_security import TransportSecuritySettings
 from mcp.shared.exceptions import MCPError
 from starlette.datastructures import Headers
+from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
@@ -35,7 +36,7 @@ from chatmd.tools.calling import agent_schema, fit_arguments
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
-from lmm.messages import Image, Message, ToolDefinition, ToolOutput, message_parts
+from lmm.messages import Image, Message, ToolDefinition, ToolOutput, encodable, message_parts
 from lmm.models.port import RunnableTool
 from lmm.server_socket import bounded
 from lmm.stdin_lines import lines_of_stdin
@@ -137,7 +138,7 @@ def read_prompts(
         problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
         if problem:
             notes.append(f"{path.name} has errors, so calls of the tool '{name}' fail: {problem}")
-        about = describe_prompt(path, document, spec)
+        about = encodable(describe_prompt(path, document, spec))
         prompts.append(PromptTool(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
 
@@ -283,7 +284,7 @@ class Library:
             async with self._calls:
                 messages = await prompt.messages(params.arguments or {})
         except LmmError as error:
-            raise MCPError(types.INVALID_PARAMS, str(error)) from None
+            raise MCPError(types.INVALID_PARAMS, encodable(str(error))) from None
         return types.GetPromptResult(description=prompt.description, messages=prompt_messages(messages))
 
 
@@ -302,7 +303,7 @@ def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
         parts = _joined(message_parts(message))
         made += [types.PromptMessage(role=role, content=_content(part)) for part in parts]
         for result in message.results:
-            made.append(types.PromptMessage(role="user", content=types.TextContent(text=result.text)))
+            made.append(types.PromptMessage(role="user", content=_content(result.text)))
     return made
 
 
@@ -319,7 +320,7 @@ def _joined(parts: Iterable[str | Image]) -> list[str | Image]:
 
 def _content(part: str | Image) -> Any:
     if isinstance(part, str):
-        return types.TextContent(text=part)
+        return types.TextContent(text=encodable(part))  # a file's name may be no UTF-8
     if part.url:
         return types.TextContent(text=f"[image: {part.url}]")
     return types.ImageContent(data=base64.b64encode(part.data).decode("ascii"), mime_type=part.media_type)
@@ -374,9 +375,10 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     # Unless `public`, requests must name this machine as their host and their origin. A page of another site cannot
     # send JSON, which the SDK requires, without permission, and no site gets it.
     security = TransportSecuritySettings(enable_dns_rebinding_protection=False) if public else None
-    app: ASGIApp = library.server().streamable_http_app(
+    app = library.server().streamable_http_app(
         transport_security=security, max_request_body_size=_LONGEST_REQUEST, max_sessions=_MOST_SESSIONS
     )
+    app.add_exception_handler(404, _not_here)
     config = uvicorn.Config(
         Gate(app, token) if token else app, **bounded(), log_level="warning", access_log=False,
         timeout_graceful_shutdown=_PATIENCE,
@@ -389,6 +391,10 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
         server.should_exit = AppStatus.should_exit = True  # the latter ends streams of the older protocol
         await serving
         AppStatus.should_exit = False
+
+
+async def _not_here(request: Request, error: Exception) -> PlainTextResponse:
+    return PlainTextResponse("the address of this server ends in /mcp\n", 404)
 
 
 class Gate:

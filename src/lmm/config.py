@@ -279,8 +279,6 @@ def load_settings(
     >>> settings = load_settings(env={}, header={"model": {"major": "ollama/llama3.2"}}, document="notes.md")
     >>> str(settings.major.model), settings.major.origin
     ('Ollama/llama3.2', 'header of notes.md')
-    >>> str(load_settings(env={}).minor.model)
-    'Builtin/extractive'
     >>> str(load_settings('minor = "Ollama/small"', {}, overrides={"major": "minor"}).major.model)
     'Ollama/small'
     """
@@ -312,12 +310,11 @@ def load_settings(
             for table, values in layer.items()
             if values and table not in TIERS
         }
-    folder = config.folder
     return Settings(
         **tiers,
         messages=convert(MessageSettings, "messages", merged.get("messages", {})),
         notebook=convert(NotebookSettings, "notebook", merged.get("notebook", {})),
-        prompts=convert(PromptSettings, "prompts", merged.get("prompts", {}), folder=folder),
+        prompts=convert(PromptSettings, "prompts", merged.get("prompts", {}), folder=config.folder),
         annotations=convert(Annotations, "RAG", merged.get("RAG", {})),
         merged=merged,
         hints=config.hints,

@@ -46,7 +46,7 @@ PROVIDERS: dict[str, Provider] = {
                  major="claude-sonnet-5-5", minor="claude-haiku-4-5"),
         Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google", major="gemini-2.5-flash",
                  minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001", embedder="google"),
-        Provider("Mistral", ("MISTRAL_API_KEY",), extra="mistral", major="mistral-medium-latest",
+        Provider("Mistral", ("MISTRAL_API_KEY",), major="mistral-medium-latest",
                  minor="mistral-small-latest", embedding="mistral-embed", embedder="mistral"),
         Provider("Cohere", ("CO_API_KEY", "COHERE_API_KEY"), embedding="embed-v4.0", chats=False, embedder="cohere"),
         Provider("Voyage", ("VOYAGE_API_KEY",), embedding="voyage-4", chats=False, embedder="voyage"),

@@ -20,6 +20,7 @@ from lmm.errors import (
     ModelRejected,
     ModelTimeout,
     ModelUnavailable,
+    NoValidReply,
 )
 from lmm_education.encode.encoder import open_embedder
 
@@ -161,10 +162,10 @@ def test_what_may_pass_is_tried_again(server: ScriptedServer, trouble: Action) -
         (Action(status=400, body={"error": {"message": "API key not valid."}}), ModelKeyMissing, "not valid", "key"),
         (Action(status=422, body={"detail": "batch size 64 > 32"}), ModelRejected, "422: batch size", "batch_size"),
         (Action(status=302, body="", headers={"Location": "/"}), ModelRejected, "302", ""),
-        (Action(body="<html>proxy</html>"), ModelRejected, "sent a web page", "login"),
+        (Action(body="<html>proxy</html>"), NoValidReply, "sent a web page", "login"),
         (Action(body={"data": []}), ModelRejected, "0 vectors for 1 texts", "log"),
-        (Action(body={"data": [{"index": 3, "embedding": [1.0]}]}), ModelRejected, "contains no vectors", ""),
-        (Action(body={"data": [{"index": 0, "embedding": "%%"}]}), ModelRejected, "contains no vectors", ""),
+        (Action(body={"data": [{"index": 3, "embedding": [1.0]}]}), NoValidReply, "contains no vectors", ""),
+        (Action(body={"data": [{"index": 0, "embedding": "%%"}]}), NoValidReply, "contains no vectors", ""),
         (Action(body={"data": [{"index": 0, "embedding": [0.0, 0.0]}]}), ModelRejected, "no vector of “Why?”", "skip"),
         (Action(body='{"data": [{"index": 0, "embedding": [NaN, 1]}]}'), ModelRejected, "no vector of “Why?”", "skip"),
         (Action(body='{"data": [{"index": 0, "embedding": [1e99, 1]}]}'), ModelRejected, "no vector of “Why?”", "skip"),

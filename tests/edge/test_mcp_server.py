@@ -440,6 +440,27 @@ def status_of(url: str, **headers: str) -> int:
         return error.code
 
 
+def test_another_address_of_the_server_names_the_right_one(place: Path) -> None:
+    """As for a client that was given the address without its path."""
+    with listening_server("0", "--prompts", "prompts", "--no-course") as (url, _):
+        with pytest.raises(urllib.error.HTTPError) as caught:
+            urllib.request.urlopen(url.removesuffix("/mcp"), timeout=PATIENCE)
+        assert (caught.value.code, b"/mcp" in caught.value.read()) == (404, True)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="names of files are UTF-8 there")
+def test_a_prompt_whose_name_is_not_utf_8(place: Path) -> None:
+    """It is a tool as others are, and no answer is lost by it."""
+    Path(os.fsdecode(b"prompts/caf\xe9.chatmd")).write_text('<config model="Builtin/none"/><user></user>')
+
+    async def run() -> None:
+        async with connected("--prompts", "prompts", "--no-course") as client:
+            (name,) = await tool_names(client) - {"review", "echo"}
+            assert "Builtin" in await failure_of(client, name, input="x")
+
+    asyncio.run(run())
+
+
 def test_pages_of_other_sites_are_turned_away(place: Path) -> None:
     """One that is open in a browser here, and one whose name was made to mean this machine."""
     with listening_server("0", "--prompts", "prompts", "--no-course") as (url, _):

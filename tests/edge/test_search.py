@@ -225,8 +225,6 @@ def test_a_server_that_is_busy_is_asked_again(here: Path, capsys: pytest.Capture
         (fail(401), "reranker_key_env"),
         (fail(404), "reranker_model"),
         (fail(400, "too long"), "too long"),
-        (Action(body={"embeddings": []}), "Jina or Cohere"),
-        (Action(body="<html>"), "sent a web page"),
     ],
 )
 def test_a_server_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[str], action: Action, said: str) -> None:
@@ -237,6 +235,29 @@ def test_a_server_that_fails_is_told(here: Path, capsys: pytest.CaptureFixture[s
     assert ran.code == 1
     assert said in ran.err
     assert ran.out == ""
+
+
+@pytest.mark.parametrize(
+    ("reply", "said"),
+    [
+        ({"embeddings": []}, "contains no scores"),
+        ({"results": []}, "contains no scores"),
+        ({"results": [{"index": 0, "relevance_score": float("nan")}]}, "contains no scores"),
+        ("<html>", "sent a web page"),
+    ],
+)
+def test_a_server_whose_reply_is_no_ranking(
+    here: Path, capsys: pytest.CaptureFixture[str], reply: Any, said: str
+) -> None:
+    """The list as it was, with a notice."""
+    plain = json.loads(run_here(capsys, "search", "green leaves", "--json").out)["hits"]
+    with ScriptedServer(lambda request: Action(body=reply)) as server:
+        configured(server, here)
+        ran = run_here(capsys, "search", "green leaves", "--json")
+    assert ran.code == 0
+    found = json.loads(ran.out)
+    assert [hit["id"] for hit in found["hits"]] == [hit["id"] for hit in plain]
+    assert any("the reranker http" in notice and said in notice for notice in found["notices"])
 
 
 def test_a_model_that_cannot_rank(here: Path, capsys: pytest.CaptureFixture[str]) -> None:

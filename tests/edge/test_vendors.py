@@ -1,4 +1,4 @@
-"""Vendors with protocols of their own, through their own libraries, where these are installed: what goes out,
+"""Vendors with servers of their own, through their libraries or ours, where these are installed: what goes out,
 what comes back, on a scripted server that speaks as they do."""
 
 from __future__ import annotations
@@ -73,7 +73,7 @@ VENDORS = {
         1_048_576,
     ),
     "Mistral": Vendor(
-        "mistral-small-latest", "mistralai", "", "/v1/chat/completions",
+        "mistral-small-latest", "lmm", "/v1", "/v1/chat/completions",
         (
             {"id": "c", "object": "chat.completion.chunk", "created": 1, "model": "m",
              "choices": [{"index": 0, "delta": {"role": "assistant", "content": "A "}, "finish_reason": None}]},
@@ -159,9 +159,7 @@ def test_the_provider_is_asked_to_keep_what_comes_again(server: ScriptedServer) 
 
 
 def test_a_schema_goes_out(server: ScriptedServer, name: str) -> None:
-    """In the vendor's own field; Mistral's library has none for it here, and the schema stands in the prompt alone."""
-    if name == "Mistral":
-        pytest.skip("no field")
+    """In the vendor's own field."""
     server.queue(streamed(name))
     asked(server, name, ChatRequest((Message("user", "Which?"),), schema=SCHEMA))
     assert '"name"' in json.dumps(server.requests[0].body)

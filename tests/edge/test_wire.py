@@ -19,7 +19,7 @@ from lmm.messages import ChatEvent, ChatRequest, Message, Notice, Reply, ToolDef
 from lmm.models.chat import open_chat
 from lmm.models.port import ask
 
-LEARNS = {"OpenAI": 0, "vLLM with Mistral's template": 1}
+LEARNS = {"vLLM with Mistral's template": 2}
 """How many refusals a server may need until it is known what it takes; all others are known before."""
 
 
@@ -92,6 +92,9 @@ FOREIGN = f"""<system>Be brief.</system>
 <tool_call tool_call_id="functions.look:0" function_name="look">{{}}</tool_call>
 <tool_response tool_call_id="functions.look:0">green</tool_response>
 <assistant></assistant>
+<user>Go on.</user>
+<tool_call tool_call_id="c1" function_name="look">{{"q": "leaf"}}</tool_call>
+<tool_response tool_call_id="c1">green</tool_response>
 <user>Well?</user>
 <user>I mean: which colour?</user>
 """

@@ -94,6 +94,12 @@ def alternation(body: Body) -> str:
     return ""
 
 
+def after_tools(body: Body) -> str:
+    """As Mistral has it: the assistant speaks after its tools."""
+    roles = pairwise(message["role"] for message in body["messages"])
+    return "Unexpected role 'user' after role 'tool'" if ("tool", "user") in roles else ""
+
+
 def schemas(body: Body) -> str:
     """Schemas of tools."""
     for tool in body.get("tools", ()):
@@ -322,11 +328,12 @@ STRICT: dict[str, Strict] = {
         _chat(extra={"extra_content": {"google": {"thought_signature": SEAL}}}),
     ),
     "vLLM with Mistral's template": Strict(
-        "vLLM/devstral", (*_COMMON, alternation, ids(r"[a-zA-Z0-9]{9}", _NINE)), _chat("abcdefgh1")
+        "vLLM/devstral", (*_COMMON, alternation, ids(r"[a-zA-Z0-9]{9}", _NINE), after_tools), _chat("abcdefgh1")
     ),
     "Mistral": Strict(
-        "Mistral/mistral-small-latest", (*_COMMON, alternation, ids(r"[a-zA-Z0-9]{9}", _NINE)), _chat("abcdefgh1"),
-        root="", package="mistralai",
+        "Mistral/mistral-small-latest",
+        (*_COMMON, alternation, ids(r"[a-zA-Z0-9]{9}", _NINE), after_tools, without("stream_options")),
+        _chat("abcdefgh1"),
     ),
     "Anthropic": Strict("Anthropic/claude-sonnet-5-5", (_anthropic_rules,), _anthropic, root="", package="anthropic"),
     "Google": Strict("Google/gemini-2.5-flash", (_google_rules,), _google, root="", package="google.genai"),

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import AsyncGenerator
 from contextlib import aclosing
 
@@ -13,7 +14,7 @@ CHOSEN = ("temperature", "top_p", "reasoning_effort")
 """Settings that models refuse: users have chosen them, and read that they are left out."""
 
 
-class Adapter:
+class Adapter(ABC):
     """A model that is adapted to our port. Subclasses provide `fitted`, `refused` and `once`.
 
     `learned` is what the server refuses: fields of a request, schemas, tools. It is not sent again.
@@ -24,17 +25,17 @@ class Adapter:
     def __init__(self, name: str) -> None:
         self.name, self.learned = name, set[str]()
 
+    @abstractmethod
     def fitted(self, request: ChatRequest) -> Outgoing:
         """Return the request without what the server refuses."""
-        raise NotImplementedError
 
+    @abstractmethod
     def refused(self, error: errors.ModelError, sent: Outgoing) -> str:
         """Return what a refusal is about, if it can be left out or sent in another form; else the empty string."""
-        raise NotImplementedError
 
+    @abstractmethod
     def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
         """Send a request; raise what the server answers instead of a reply."""
-        raise NotImplementedError
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Send a request; yield pieces as they arrive, thoughts and calls when they are complete, then one `Reply`."""

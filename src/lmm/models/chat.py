@@ -11,7 +11,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.config import ModelSettings
-from lmm.errors import ConfigError, ModelError, ModelKeyMissing, ModelNotFound
+from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound
 from lmm.messages import ChatEvent, ChatRequest, Retrying
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel, connected
@@ -19,15 +19,13 @@ from lmm.models.replies import read_reply
 from lmm.providers import PROVIDERS
 
 MAX_WAIT = 60.0
-EFFORTS = ("", "none", "minimal", "low", "medium", "high", "xhigh")
-_VENDORS = ("Anthropic", "Google", "Mistral")  # with protocols of their own
+_VENDORS = ("Anthropic", "Google")  # with protocols of their own
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
     """Open the chat model of one tier.
 
     Raises:
-        ConfigError: the reasoning effort is unknown.
         ModelKeyMissing: the provider needs a key and none is set.
         ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
@@ -68,9 +66,6 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
-    if settings.reasoning_effort not in EFFORTS:
-        hint = "one of " + ", ".join(filter(None, EFFORTS))
-        raise ConfigError(f"unknown reasoning effort '{settings.reasoning_effort}'", where=settings.origin, hint=hint)
     if provider.name in _VENDORS or settings.api == "responses":
         from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
@@ -84,7 +79,7 @@ def refused_settings(settings: ModelSettings) -> list[str]:
     """Return the settings that a model does not take, as far as that is published; a run leaves them out."""
     given = {"temperature": settings.temperature, "reasoning_effort": settings.reasoning_effort or None}
     chosen = {name: value for name, value in given.items() if value is not None}
-    if not chosen or settings.model.provider not in ("OpenAI", "Mistral"):
+    if not chosen or settings.model.provider != "OpenAI":
         return []
     from lmm.models.pydantic_ai_adapter import refused_by
 

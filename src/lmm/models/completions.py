@@ -1,4 +1,4 @@
-"""A model at any server with OpenAI's Chat Completions protocol: OpenAI, Ollama, vLLM, llama.cpp, OpenRouter, ….
+"""A model at any server with OpenAI's Chat Completions protocol: OpenAI, Mistral, Ollama, vLLM, llama.cpp, ….
 
 Spoken without a vendor's library: each piece of a stream costs 10 µs here and 400 µs there, and what servers do
 differently needs all of their bytes. A server that refuses an optional field is asked again without it, and the field
@@ -12,7 +12,7 @@ import base64
 import json
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Iterator, Mapping
+from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from typing import TYPE_CHECKING, Any
@@ -42,7 +42,7 @@ from lmm.models.tokens import estimated, price
 if TYPE_CHECKING:
     import httpx2
 
-_OPENAI = "https://api.openai.com/v1"
+_ADDRESSES = {"OpenAI": "https://api.openai.com/v1", "Mistral": "https://api.mistral.ai/v1"}
 
 
 class ChatCompletions(Adapter):
@@ -51,9 +51,12 @@ class ChatCompletions(Adapter):
     def __init__(self, settings: ModelSettings) -> None:
         super().__init__(str(settings.model))
         self._settings = settings
-        self._server = ModelServer.of(settings, "/chat/completions", _OPENAI)
+        provider = settings.model.provider
+        self._server = ModelServer.of(settings, "/chat/completions", _ADDRESSES.get(provider, ""))
         self._source = f"{settings.model.model} at {self._server.base}"
-        self._is_openai = settings.model.provider == "OpenAI"
+        self._is_openai = provider == "OpenAI"
+        if provider == "Mistral":
+            self.learned |= {"ids", "order", "stream_options"}
         self._open: dict[Any, tuple[httpx2.AsyncClient, int]] = {}  # by event loop, with the number of users
 
     @asynccontextmanager
@@ -83,7 +86,7 @@ class ChatCompletions(Adapter):
         limit = "max_completion_tokens" if self._is_openai != ("limit" in self.learned) else "max_tokens"
         body: dict[str, Any] = {
             "model": settings.model.model,
-            "messages": [one for message in request.messages for one in self._messages(message)],
+            "messages": list(self._history(request.messages)),
             "stream": True,
             "stream_options": {"include_usage": True},
             limit: settings.max_tokens,
@@ -104,6 +107,14 @@ class ChatCompletions(Adapter):
             body["response_format"] = {"type": "json_schema", "json_schema": schema | strict}
         body = {key: value for key, value in body.items() if value is not None and key not in self.learned}
         return body | dict(settings.parameters or {})
+
+    def _history(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
+        last = ""
+        for one in (one for message in messages for one in self._messages(message)):
+            if last == "tool" and one["role"] == "user" and "order" in self.learned:
+                yield {"role": "assistant", "content": "OK"}
+            last = one["role"]
+            yield one
 
     def _messages(self, message: Message) -> Iterator[dict[str, Any]]:
         if message.role == "assistant":
@@ -154,10 +165,9 @@ class ChatCompletions(Adapter):
         for name in _THOUGHTS:
             if name in low and any(message.calls for message in sent.request.messages):
                 return name
-        if re.search(r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b", low) and _has_ids(body):
-            return "ids"
-        if "content" in low and re.search("null|none|string|missing|required", low) and _has_null(body):
-            return "null"
+        for form, (refusal, occurs) in _FORMS.items():
+            if re.search(refusal, low) and occurs(body):
+                return form
         if tool := _tool_in(said, body, sent.names):
             return f"tool {tool}"
         return schema_key(sent.request) if "response_format" in body else ""
@@ -210,6 +220,14 @@ def _has_ids(body: Mapping[str, Any]) -> bool:
 
 def _has_null(body: Mapping[str, Any]) -> bool:
     return any(message["content"] is None for message in body["messages"])
+
+
+_FORMS: dict[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
+    "ids": (r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b", _has_ids),
+    "order": (r"after role \W?tool", lambda body: True),  # Mistral's templates
+    "null": (r"(?s)(?=.*content).*(?:null|none|string|missing|required)", _has_null),
+}
+"""What can be sent in another form: how servers refuse it, and whether it is in a request."""
 
 
 def _tool_in(said: str, body: Mapping[str, Any], names: Mapping[str, str]) -> str:

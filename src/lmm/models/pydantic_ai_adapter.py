@@ -1,6 +1,6 @@
 """The adapter to vendors with protocols of their own: our port, implemented with pydantic-ai's direct request API.
 
-These are Anthropic, Google, Mistral and OpenAI's Responses; Chat Completions are spoken by `lmm.models.completions`.
+These are Anthropic, Google and OpenAI's Responses; Chat Completions are spoken by `lmm.models.completions`.
 Imported only when such a model is called: importing pydantic-ai takes about a second. Facts it works around (each was
 seen on the wire): thinking parts of others would be sent back to the model as text; the first piece of a stream arrives
 in the start event of its part; connections are closed only by leaving the model.
@@ -45,7 +45,7 @@ from lmm.messages import (
     render,
 )
 from lmm.models.adapter import CHOSEN, Adapter
-from lmm.models.outgoing import NINE, SAFE_ID, Outgoing, fit_request, schema_key
+from lmm.models.outgoing import Outgoing, fit_request, schema_key
 from lmm.models.server import ModelServer
 from lmm.models.tokens import estimated, price
 from lmm.providers import PROVIDERS, ModelName
@@ -63,7 +63,7 @@ def _responses(model: str, base_url: str | None, api_key: str | None) -> Model:
 
 
 def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) -> Model:
-    """Make a model of Anthropic, Google or Mistral, whose classes in pydantic-ai are named alike."""
+    """Make a model of Anthropic or Google, whose classes in pydantic-ai are named alike."""
     models, providers = (importlib.import_module(f"pydantic_ai.{part}.{name.lower()}") for part in _PARTS)
     provider = getattr(providers, f"{name}Provider")(base_url=base_url, api_key=api_key)
     if name == "Anthropic":
@@ -73,9 +73,9 @@ def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) ->
 
 
 _PARTS = ("models", "providers")
-VENDORS = ("Anthropic", "Google", "Mistral")
+VENDORS = ("Anthropic", "Google")
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
-"""The parameters that can be sent to Google and Mistral, whose libraries send no others."""
+"""The parameters that can be sent to Google, whose library sends no others."""
 
 
 class PydanticAIModel(Adapter):
@@ -104,7 +104,7 @@ class PydanticAIModel(Adapter):
     def _returns_thinking(self) -> bool:
         """Whether the protocol can carry earlier reasoning; otherwise it would be sent back to the model as text."""
         sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
-        return bool(sealed) if self._responds else self._name.provider in ("Anthropic", "Google")
+        return bool(sealed) or not self._responds
 
     def connected(self) -> AbstractAsyncContextManager[object]:
         """Keep connections open: opening one takes 20 ms, mostly for certificates. Entries are counted and may nest."""
@@ -114,7 +114,7 @@ class PydanticAIModel(Adapter):
         """Return the request without what the provider refuses."""
         takes = self._model.profile.get("supports_json_schema_output") and schema_key(request) not in self.learned
         schema = request.schema if takes else None
-        return fit_request(replace(request, schema=schema), ids=NINE if self._name.provider == "Mistral" else SAFE_ID)
+        return fit_request(replace(request, schema=schema))
 
     def learn(self, field: str) -> bool:
         """Record what is not sent again; return False if it was known."""
@@ -225,13 +225,11 @@ _SETTINGS_OF = {
 
 
 def refused_by(name: ModelName, chosen: Mapping[str, Any]) -> list[str]:
-    """Return which of these settings a model of OpenAI or Mistral does not take, as far as that is published.
+    """Return which of these settings a model of OpenAI does not take, as far as that is published.
 
     >>> refused_by(ModelName("OpenAI", "gpt-5"), {"temperature": 0.2})
     ['temperature']
     """
-    if name.provider == "Mistral":
-        return [field for field in chosen if field == "reasoning_effort"]
     from pydantic_ai.profiles.openai import openai_model_profile
 
     return unsupported(chosen, openai_model_profile(name.model) or {})

@@ -33,7 +33,8 @@ async def ask_server(
     """Send `body`; return what `read` makes of the reply; `what` names its content. Retries transient failures.
 
     Raises:
-        ModelError: the server cannot be reached, refuses, or replies with something else.
+        NoValidReply: it replies with something else.
+        ModelError: it cannot be reached, or refuses.
     """
     attempt = 0
     while True:
@@ -50,8 +51,9 @@ async def ask_server(
         return read(json.loads(content))
     except UNREADABLE as error:
         if response.headers.get("content-type", "").startswith("text/html"):
-            raise server.sent_page() from error
-        raise errors.ModelRejected(
+            page = server.sent_page()
+            raise errors.NoValidReply(page.message, hint=page.hint) from error
+        raise errors.NoValidReply(
             f"{server.name}: the reply contains no {what}: {server.shown(response.text)}",
             hint=server.hints.get(200, f"does {server.url} support this protocol?"),
         ) from error

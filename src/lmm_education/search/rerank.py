@@ -8,6 +8,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import functools
+import math
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -170,14 +171,16 @@ def read_scores(reply: Any, count: int) -> list[float]:
     """Return a score per passage; passages that the server left out are ranked last.
 
     Raises:
-        LookupError, TypeError, ValueError, AttributeError: the reply contains no scores.
+        LookupError, TypeError, ValueError, AttributeError: the reply contains no scores, or not only numbers.
 
     >>> read_scores({"results": [{"index": 1, "relevance_score": 0.9}, {"index": 0, "relevance_score": 0.2}]}, 2)
     [0.2, 0.9]
     """
     rows = reply if isinstance(reply, list) else reply["results"] if "results" in reply else reply["data"]
     found = {int(row["index"]): float(row.get("relevance_score", row.get("score"))) for row in rows}
-    lowest = min(found.values(), default=0.0)
+    if found.keys().isdisjoint(range(count)) or not all(map(math.isfinite, found.values())):
+        raise ValueError(f"the scores are {list(found.items())[:10]}")
+    lowest = min(found.values())
     return [found.get(i, lowest - 1.0) for i in range(count)]
 
 

@@ -219,7 +219,7 @@ class CourseSearch:
                 try:
                     found = LookedUp(await rerank(found.hits, plan.text, score))
                 except ModelError as error:
-                    unusable = isinstance(error, NoValidReply)  # twice: the list stays as it was
+                    unusable = isinstance(error, NoValidReply)  # the list stays as it was
                     notices.append(_without(f"the reranker {name}", error, unusable or options.reworded))
                     name = "none"
 

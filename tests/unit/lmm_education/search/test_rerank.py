@@ -100,7 +100,20 @@ def test_passages_that_a_server_leaves_out_come_last() -> None:
     assert read_scores({"results": [{"index": 1, "relevance_score": -3.0}]}, 2) == [-4.0, -3.0]
 
 
-@pytest.mark.parametrize("reply", [None, {}, {"results": 7}, {"results": [{"index": 0}]}, "no", {"error": "no"}])
+@pytest.mark.parametrize(
+    "reply",
+    [
+        None,
+        {},
+        {"results": 7},
+        {"results": [{"index": 0}]},
+        "no",
+        {"error": "no"},
+        {"results": []},
+        {"results": [{"index": 7, "score": 0.5}]},
+        {"results": [{"index": 0, "score": float("nan")}]},
+    ],
+)
 def test_a_reply_without_scores_is_refused(reply: object) -> None:
     """By an error that the server's client turns into ours."""
     with pytest.raises(UNREADABLE):
