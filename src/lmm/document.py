@@ -42,7 +42,7 @@ from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, w
 from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_conflicts, check_readable, complete_header
-from lmm.notebook.mentions import load_mentions, no_mentions
+from lmm.notebook.mentions import load_mentions
 from lmm.notebook.patches import changes_between
 from lmm.notebook.pending_prompts import PendingPrompt, plan
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
@@ -275,7 +275,7 @@ class Document:
     ) -> tuple[Ask, ...]:
         """Return the requests that `answer` would send, with their files, pages and pictures; nothing is sent.
 
-        Without `load`, these are left out, and nothing is read or fetched.
+        Without `load`, pages and passages of the course are only named, and nothing is fetched.
 
         Raises:
             PartlyFailed: something that a prompt names cannot be loaded; `report.results` are the other requests.
@@ -283,7 +283,8 @@ class Document:
         check_keywords("requests", asking, ModelOptions)
         settings = self._check_settings("major", asking.get("model"))
         planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
-        planner = planner if load else replace(planner, load_mentions=no_mentions, window=known_window)
+        named = partial(load_mentions, self.path, fetch=False)
+        planner = planner if load else replace(planner, load_mentions=named, window=known_window)
         return run(planner.requests(planner.plan(self._version, settings))).check().results
 
     def stale(self, *fields: str, refresh: bool = False) -> tuple[FieldStatus, ...]:

@@ -240,6 +240,8 @@ def test_what_an_editor_asks_about_a_text(editor: FakeEditor, folder: Path) -> N
     assert {"other.md", "course:"} <= set(editor.complete("a.md", "see @"))
     assert "about" in editor.hover("a.md", "?: see")
     assert "see @other.md, `x`\n```" in editor.hover("a.md", "?: see")  # a fence, whatever backticks are in it
+    assert "# Other\n\n</document" in editor.hover("a.md", "?: see")  # all that is sent
+    assert "[THE TEXT]" in editor.hover("a.md", "?: see")
     assert editor.hover("a.md", "Y.") == ""
 
 

@@ -168,11 +168,12 @@ class AnsweredPrompt:
 
 @dataclass(frozen=True, slots=True)
 class AnswerPlan:
-    """The threads to be answered, with the document and the settings."""
+    """The threads to be answered, with the document, the settings, and what the model may see."""
 
     document: ParsedDocument
     threads: tuple[PromptThread, ...]
     settings: Settings
+    view: DocumentView
 
 
 Outcomes = list[AnsweredPrompt | Failure]
@@ -223,7 +224,7 @@ class AnswerPlanner:
         errors = {id(pending): error for pending, error in refused}
         asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
         threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
-        return AnswerPlan(document, tuple(threads), settings)
+        return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks))
 
     def _anew(self, blocks: Sequence[Block]) -> Iterator[AskedAnew]:
         if self.stale:
@@ -416,13 +417,13 @@ def _fitted(pending: PendingPrompt, plan: AnswerPlan, window: ContextWindow) -> 
         check_fits(subject.text, window, model, hint="choose a smaller part: a blank line divides a paragraph")
     elif len(subject.text) > room:
         subject, condensed = replace(subject, text=outline_of(node, room, model, window.tokens)), True
-    blocks, (start, end) = plan.document.blocks, pending.extent
     if not isinstance(node, HeaderNode):
+        start, end = pending.extent
         heading = isinstance(node, HeadingNode) and not pending.is_edit  # it is part of the text
         most = min(plan.settings.messages.context_limit, window.tokens)  # a quarter, by characters
-        view = DocumentView.around(blocks, pending.block)
-        subject = replace(subject, context=view.context(start - heading, end, pending.text, most))
-    unknown = tuple(unknown_names(blocks, pending.text))
+        context = plan.view.context(pending.block, start - heading, end, pending.text, most)
+        subject = replace(subject, context=context)
+    unknown = tuple(unknown_names(plan.view.blocks, pending.text))
     return replace(pending, subject=subject, condensed=condensed, unknown=unknown)
 
 

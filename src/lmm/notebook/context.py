@@ -24,7 +24,7 @@ PLACE, GAP = "[THE TEXT]", "[…]"
 _AROUND = 12_000  # of what is sent of a longer one, what the question names not counted
 _UNSEEN = (MetadataBlock, ErrorBlock, ForeignHeader)
 _OFF = re.compile(r"\b(include|echo)\s*[=:]\s*(?:FALSE|F|false)\b")
-_NAME = re.compile(r"(?<![\w.])@([\w][\w:-]*)|[\"“„«‘'](.+?)[\"”“»’']")
+_NAME = re.compile(r"(?<![\w.])@(?!course:)(\w[\w:-]*+)(?![./][\w/])|[\"“„«‘'](.+?)[\"”“»’']")
 _LABELS = ("fig", "tbl", "sec", "eq", "lst", "thm", "lem", "cor", "prp", "cnj", "def", "exm", "exr")
 OUTLINE = (
     "[The text is too long to be sent whole. These are its headings, with the summaries of sections that have one.]"
@@ -42,18 +42,15 @@ def visible_text(node: Node, body: Sequence[Block]) -> str:
     """
     if not isinstance(node, HeadingNode):
         return serialize(b for b in body if not isinstance(b, _UNSEEN)).strip("\ufeff\r\n")
-    hidden = _skipped(node)
+    hidden = set[int]().union(*_skipped(node))
     return "".join(_visible(block) for block in body if id(block) not in hidden).strip("\ufeff\r\n")
 
 
-def _skipped(tree: Node | None, at: int = 0) -> set[int]:
-    """Return the ids of the blocks below `tree` with ``skip``, unless the block with the id `at` is among them."""
-    hidden = set[int]()
+def _skipped(tree: Node | None) -> Iterator[set[int]]:
+    """Iterate over the ids of the blocks of each node below `tree` with ``skip``."""
     for node in preorder(tree):
         if node is not tree and node.metadata_block is not None and is_on(node.own("skip")):
-            ids = {id(block) for below in preorder(node) for block in below.own_blocks()}
-            hidden |= ids if at not in ids else set()
-    return hidden
+            yield {id(block) for below in preorder(node) for block in below.own_blocks()}
 
 
 def _visible(block: Block) -> str:
@@ -98,27 +95,32 @@ def header_text(node: Node) -> str:
 
 @dataclass(frozen=True, slots=True)
 class DocumentView:
-    """The blocks of a document, and how each is sent as context; what is not is empty."""
+    """The blocks of a document, how each is sent as context, and which are `hidden` together, by their ids.
+
+    Hidden are a skipped section, and the new texts of pending edits, unless the question is in them.
+    """
 
     blocks: Sequence[Block]
     pieces: Sequence[str]
+    hidden: Sequence[Collection[int]]
 
     @classmethod
-    def around(cls, blocks: Sequence[Block], at: int) -> DocumentView:
-        """Return what may be seen around the metadata block at the position `at`."""
+    def of(cls, blocks: Sequence[Block]) -> DocumentView:
+        """Return the view of a document."""
         view = old_view(blocks)
-        if not any(block is blocks[at] for block in view):
-            view = list(blocks)  # it annotates a new text
-        seen = {id(block) for block in view} - _skipped(blocks_to_tree(view), id(blocks[at]))
-        return cls(blocks, [_visible(block) if id(block) in seen else "" for block in blocks])
+        new = {id(block) for block in blocks} - {id(block) for block in view}
+        return cls(blocks, [_visible(block) for block in blocks], [new, *_skipped(blocks_to_tree(view))])
 
-    def context(self, start: int, end: int, prompt: str, limit: int) -> str:
-        """Return the context of the text of the blocks from `start` to `end`, its place marked.
+    def context(self, at: int, start: int, end: int, prompt: str, limit: int) -> str:
+        """Return the context of the text of the blocks from `start` to `end`, its place marked, for the block `at`.
 
         That is the whole document if it has at most `limit` bytes, else headings, the blocks around the text, and what
         the `prompt` names.
         """
-        pieces = [*self.pieces[:start], f"{PLACE}\n\n", *self.pieces[end:]]
+        own = id(self.blocks[at])
+        hidden = set[int]().union(*(some for some in self.hidden if own not in some))
+        seen = [piece if id(block) not in hidden else "" for block, piece in zip(self.blocks, self.pieces, strict=True)]
+        pieces = [*seen[:start], f"{PLACE}\n\n", *seen[end:]]
         if not any(piece for i, piece in enumerate(pieces) if i != start):
             return ""
         blocks: list[Block | None] = [*self.blocks[:start], None, *self.blocks[end:]]
@@ -215,7 +217,7 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     """Return what is to be said of the labels in a prompt that name nothing in the document.
 
     >>> from lmm.markdown import parse_markdown_text
-    >>> unknown_names(parse_markdown_text("# Design\\n"), "Does @fig-effect fit @Desing and @Design?")
+    >>> unknown_names(parse_markdown_text("# Design\\n"), "Does @fig-effect fit @Desing, @Design and @desings.md?")
     ['@fig-effect is not in this document.', '@Desing is no heading of this document: do you mean @Design?']
     """
     titles = [b.title for b in blocks if isinstance(b, HeadingBlock) if b.title]
@@ -240,7 +242,7 @@ def outline_of(node: HeadingNode, most: int, model: str, window: int) -> str:
         TooLong: there are none, or even they have more than `most` characters.
     """
     hint = "ask at a section, write summaries first (lmm annotate --summaries), or ask the course (lmm ask)"
-    hidden = _skipped(node)
+    hidden = set[int]().union(*_skipped(node))
     sections = [s for s in preorder(node) if isinstance(s, HeadingNode) and id(s.heading) not in hidden]
     if not any(section.own("summary") for section in sections):
         what = f"the text is longer than the {window:,} tokens that {model} reads at once, and has no summaries"

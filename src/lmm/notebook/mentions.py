@@ -98,7 +98,7 @@ def pictures(text: str) -> tuple[str, ...]:
     ('img/leaf.png',)
     """
     names = list[str]()
-    for span in spans(text, in_list=True):
+    for span in spans(text, in_list=True) if "![" in text or "graphics" in text else ():
         names += [span.target] if span.kind == "image" else included_pictures(span.text) if span.runs else []
     local = (name for name in names if "://" not in name and _suffix(name) in _PICTURE_KINDS)
     return tuple(dict.fromkeys(local))
@@ -113,8 +113,12 @@ async def no_mentions(prompt: str, text: str, settings: Settings) -> Mentions:
     return NO_MENTIONS
 
 
-async def load_mentions(document: Path | None, prompt: str, text: str, settings: Settings) -> Mentions:
+async def load_mentions(
+    document: Path | None, prompt: str, text: str, settings: Settings, *, fetch: bool = True
+) -> Mentions:
     """Load the material for a prompt about `text`; `document` is the file that contains it.
+
+    Without `fetch`, pages and passages of the course are only named.
 
     Raises:
         LmmError: something that the prompt mentions cannot be loaded. Pictures that cannot are reported in `notes`.
@@ -125,7 +129,9 @@ async def load_mentions(document: Path | None, prompt: str, text: str, settings:
     folder = Folder(document.parent if document is not None else Path())
     for kind, name in ((mention.kind, mention.name) for mention in find_mentions(prompt)):
         found: Sequence[Attachment | Image] = []
-        if kind == "course":
+        if kind != "file" and not fetch:
+            found = [Attachment("(loaded when the question is asked)", kind, name)]
+        elif kind == "course":
             found = await asyncio.to_thread(_passages, name, document)  # it may block on the loop that this runs on
         elif kind == "page":
             found = [await _text(name, Path(), settings)]

@@ -103,7 +103,8 @@ class PendingPrompt:
     @property
     def request(self) -> EditRequest:
         """What an edit is asked of."""
-        heading = self.node.heading if isinstance(self.node, HeadingNode) else None
+        section = self.node.parent if self.subject.kind == "nothing" and self.node is not None else self.node
+        heading = section.heading if isinstance(section, HeadingNode) else None
         header = self.node.root.metadata if self.node is not None else {}
         earlier, latest = (self.revises.prompt, serialize(self.revises.new)) if self.revises else ("", "")
         prompt = f"{earlier}\n{self.prompt.text}".lstrip("\n")

@@ -86,7 +86,7 @@ def test_a_block_with_other_keys_is_split_when_its_prompt_is_answered() -> None:
 def test_an_edit_of_an_empty_section_leaves_the_next_one(keys: str) -> None:
     """The new text stands below its own heading; rejected, the document is as it was, without the prompt."""
     document = Document.from_text(f"# A\n\nOne.\n\n# End\n\n---\n{keys}=: write it\n---\n# References\n\nRefs.\n")
-    report = document.answer(model=ScriptedModel(["<new>\nAll is well.\n</new>"]))
+    report = document.answer(model=ScriptedModel(["<new>\n# End\n\nAll is well.\n</new>"]))  # it repeats the heading
     assert not report.failures
     other = Document.from_text(document.text)
     document.accept()
@@ -94,3 +94,27 @@ def test_an_edit_of_an_empty_section_leaves_the_next_one(keys: str) -> None:
     assert document.text == f"# A\n\nOne.\n\n# End\n\nAll is well.\n\n{block}# References\n\nRefs.\n"
     other.reject()
     assert other.text == f"# A\n\nOne.\n\n# End\n\n{block}# References\n\nRefs.\n"
+
+
+@pytest.mark.parametrize(
+    "around",
+    [
+        "# A\n\n{}\n# B\n\nText.\n",
+        "# A {{#a}}\n{}# B\n",
+        "# T\n\n## A\n\n{}\n# B\n\nText.\n",
+        "# A\n\nText.\n\n## C\n\n{}\n## B\n\nText.\n",
+        "::: {{.panel-tabset}}\n\n## A\n\n{}\n## B\n\nText.\n\n:::\n",
+        "# A\n\n{}\n---\ntype: solution\n---\n# B\n\nText.\n",
+    ],
+)
+def test_where_a_place_is_empty(around: str) -> None:
+    """An edit writes there, and leaves everything else; rejecting it leaves no trace."""
+    document = Document.from_text(around.format("---\n=: write it\n---\n"))
+    (ask,) = document.requests()
+    assert [one.label for one in ask.request.messages[1].attachments] == ["context"]
+    assert not document.answer(model=ScriptedModel(["<new>\nAll is well.\n</new>"])).failures
+    accepted, rejected = Document.from_text(document.text), Document.from_text(document.text)
+    accepted.accept()
+    rejected.reject()
+    assert accepted.text.replace("\n", "") == around.format("All is well.").replace("\n", "")
+    assert rejected.text.replace("\n", "") == around.format("").replace("\n", "")
