@@ -87,8 +87,13 @@ OPERATIONS: dict[str, Callable[[str], str]] = {
 @pytest.mark.parametrize("operation", OPERATIONS)
 @given(text=blank_documents())
 def test_all_else_is_read_as_what_it_was(operation: str, text: str) -> None:
-    """Text stays text, and what its author wrote in metadata is still there, as metadata."""
-    after = OPERATIONS[operation](text)
+    """Text stays text, and what its author wrote in metadata is still there, as metadata; or nothing is done."""
+    try:
+        after = OPERATIONS[operation](text)
+    except LmmError as error:
+        if "cannot be read" not in str(error):
+            raise
+        return
     assert others(after) == others(text)
     kept = authors_keys(after)
     if operation in ("scan", "annotate"):  # they add to the header
