@@ -15,8 +15,10 @@ from __future__ import annotations
 import csv
 import json
 import sys
+from collections import Counter
 from collections.abc import AsyncGenerator, Hashable, Iterator, Mapping, Sequence
 from contextlib import ExitStack, contextmanager
+from dataclasses import dataclass
 from itertools import chain, product
 from pathlib import Path
 from typing import NamedTuple
@@ -32,10 +34,10 @@ from lmm_education import Course
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.extractive import NOTICE
-from lmm_education.evaluation.experiments import Variant, cross_validate, evaluate, read_texts, scratch_courses
+from lmm_education.evaluation.experiments import Variant, evaluate, read_texts, scratch_courses
 from lmm_education.evaluation.judge import Level, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.questions import Question, read_questions
-from lmm_education.evaluation.results import DEPTH, measure_ranks
+from lmm_education.evaluation.results import DEPTH, Difference, MeanEstimate, compare, estimate, measure_ranks
 from lmm_education.parts import CourseParts
 from lmm_education.search import ranking
 from lmm_education.search.query import SearchOptions
@@ -236,6 +238,61 @@ def fit(model: str, courses: Mapping[Path, CourseParts]) -> Iterator[str]:
     yield f"{model}: present {present} {100 * tuning.now.mean:.1f}, best {tuning.best}, chosen {dict(tuning.chosen)}"
     yield f"  on questions that had no say {100 * tuning.held_out.mean:.1f}; {tuning.gain}"
     yield f"  the best: { ({each: round(100 * mean(found[tuning.best][each]), 1) for each in sets}) }"
+
+
+FOLDS = 5
+
+
+@dataclass(frozen=True)
+class Tuning:
+    """The result of cross-validation. `best` is best on all questions; `chosen` counts how often each was best on the
+    other folds; `held_out` estimates the score after choosing, and `gain` compares it with the present settings."""
+
+    present: str
+    best: str
+    chosen: Mapping[str, int]
+    means: Mapping[str, float]
+    now: MeanEstimate
+    held_out: MeanEstimate
+    gain: Difference
+
+
+def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:
+    """Cross-validate settings; `scores` has a score per question for every setting, including `present`.
+
+    Of several equally good ones, the present setting is chosen, or else the first.
+    """
+    order = [present, *(name for name in scores if name != present)]
+    number: dict[Hashable, int] = {}
+    folds = [number.setdefault(group, len(number)) % FOLDS for group in groups]
+    held_out = [0.0] * len(groups)
+    chosen: Counter[str] = Counter()
+    for fold in sorted(set(folds)):
+        others = [i for i, part in enumerate(folds) if part != fold]
+        best = _best(scores, order, others) if others else present
+        chosen[best] += 1
+        for i, part in enumerate(folds):
+            if part == fold:
+                held_out[i] = scores[best][i]
+    now, best = list(scores[present]), _best(scores, order, range(len(groups)))
+    gain = compare(now, held_out, groups)
+    return Tuning(
+        present=present,
+        best=best,
+        chosen=dict(chosen.most_common()),
+        means={name: _mean(values, range(len(groups))) for name, values in scores.items()},
+        now=estimate(now, groups),
+        held_out=estimate(held_out, groups),
+        gain=gain,
+    )
+
+
+def _best(scores: Mapping[str, Sequence[float]], order: Sequence[str], which: Sequence[int]) -> str:
+    return max(order, key=lambda name: _mean(scores[name], which))
+
+
+def _mean(values: Sequence[float], which: Sequence[int]) -> float:
+    return sum(values[i] for i in which) / max(len(which), 1)
 
 
 def weighed(values: Sequence[float]) -> list[float]:

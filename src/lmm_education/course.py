@@ -32,11 +32,9 @@ if TYPE_CHECKING:
     from lmm.models.budget import SharedBudget
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
-    from lmm_education.evaluation.experiments import Calibration, Progress, Tuning
-    from lmm_education.evaluation.judge import Level
+    from lmm_education.evaluation.experiments import Calibration, Progress
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
-    from lmm_education.evaluation.reword import Rewording
     from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.search.search import CourseSearch
     from lmm_education.store.open import Transfer
@@ -520,24 +518,6 @@ class Course(CourseParts):
         with scratch_courses(self, documents, progress=progress) as make:
             return [measure(make(v), v) for v in make_variants(axes, self.settings, answers=True)]
 
-    def tune(
-        self,
-        questions: Questions,
-        *,
-        level: Level | None = None,
-        documents: Sequence[str | Path] = (),
-        progress: Progress = lambda what, done, total: None,
-    ) -> Tuning:
-        """Try leg weights and chunk sizes, and cross-validate the choice.
-
-        Measured at this level (``passage``, ``section``, ``document``), by default the most exact one of the questions.
-        """
-        from lmm_education.evaluation.experiments import tune
-        from lmm_education.evaluation.results import best_mean
-
-        asked = _questions(questions)
-        return tune(self, asked, by=best_mean(asked, level), documents=documents, progress=progress)
-
     def calibrate(
         self,
         questions: Questions,
@@ -550,35 +530,6 @@ class Course(CourseParts):
 
         with course_of(self, documents, progress=progress) as chosen:
             return calibrate_threshold(chosen, _questions(questions), progress=progress)
-
-    def reword(
-        self,
-        questions: Questions,
-        file: str | Path,
-        *,
-        again: bool = False,
-        budget: str = "",
-        estimate: bool = False,
-        progress: Progress = lambda what, done, total: None,
-    ) -> Rewording:
-        """Reword questions with the aux model, and add those that a ``.jsonl`` file lacks to it.
-
-        Args:
-            again: ask again, even if an earlier run has the reply.
-            budget: limit for the model, as in `aask`; questions after it was reached are among the failures.
-            estimate: do not ask the model or write anything; `usage` is the expected usage.
-
-        Raises:
-            SearchError: the aux model is not a language model.
-            ConfigError: the file contains other questions too.
-        """
-        from lmm.models.client import Client
-        from lmm_education.evaluation.reword import reword_into
-
-        client = Client(self.models, tier="aux", again=again, budget=budget, estimate=estimate)
-        return loop.run(reword_into(Path(file), _questions(questions), client, progress=progress))
-
-    # -- web and agents ----------------------------------------------------------------------------
 
     def app(self, *, hosts: Sequence[str] | None = None) -> Starlette:
         """Return the web chat and the HTTP API as an ASGI application; the course must stay open while it runs.

@@ -47,20 +47,17 @@ def test_a_store_that_was_ingested_is_measured_as_it_is(capsys: pytest.CaptureFi
 
 
 def test_a_comparison_as_the_manual_writes_it(capsys: pytest.CaptureFixture[str], folder: Path) -> None:
-    """Further axes are arguments to the shell; the picture is a picture."""
-    pytest.importorskip("matplotlib")
-    words = ("--compare", "encoding=content,hybrid", "max_size=800")
-    ran = run_here(capsys, "eval", QUESTIONS, *words, *DOCUMENTS, "--plot", "picture.png")
+    words = ("encoding=content,hybrid", "max_size=800")
+    ran = run_here(capsys, "eval", "compare", QUESTIONS, *words, *DOCUMENTS)
     first, second = ran.out.splitlines()[1:]
     assert first.startswith("encoding=content max_size=800 ")
     assert second.startswith("encoding=hybrid max_size=800 ")
     assert "+" in second
     assert "chance" not in second
-    assert (folder / "picture.png").read_bytes().startswith(b"\x89PNG")
 
 
 def test_comparison_as_json(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = run_here(capsys, "eval", QUESTIONS, "--compare", "encoding=hybrid,content", *DOCUMENTS, "--json")
+    ran = run_here(capsys, "eval", "compare", QUESTIONS, "encoding=hybrid,content", *DOCUMENTS, "--json")
     found = json.loads(ran.out)
     assert [variant["label"] for variant in found["variants"]] == ["encoding=hybrid", "encoding=content"]
     (difference,) = found["differences"]
@@ -83,16 +80,16 @@ def test_rows_that_cannot_be_used_are_named_and_nothing_is_measured(
 @pytest.mark.parametrize(
     ("words", "message"),
     [
-        (("--compare", "encodng=content"), "did you mean 'encoding'"),
-        (("--tune", "--calibrate"), "--tune and --calibrate are different questions"),
-        (("--tune", "--failures"), "--failures cannot be combined with --tune"),
-        (("--plot", "x.png"), "--plot draws a comparison"),
-        (("--compare", "encoding=content", "--plot", "x.doc"), "no picture format"),
-        (("notes.md",), "this is not a question file"),
+        (("compare", QUESTIONS, "encodng=content"), "did you mean 'encoding'"),
+        (("compare", QUESTIONS), "there is nothing to compare"),
+        (("compare", "encoding=content"), "there is no question file"),
+        (("answers", QUESTIONS, "model=a,b", "--check", "right=9"), "--check and --failures are for one setting"),
+        ((QUESTIONS, "notes.md"), "this is not a question file"),
+        (("./answers",), "this is not a question file"),
     ],
 )
 def test_mistakes_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:
-    ran = run_here(capsys, "eval", QUESTIONS, *words, *DOCUMENTS)
+    ran = run_here(capsys, "eval", *words, *DOCUMENTS)
     assert (ran.code, ran.out) == (2, "")
     assert message in ran.err
 
@@ -116,8 +113,8 @@ def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.Cap
 
     with ScriptedServer(answer) as server:
         (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
-        words = ("--compare", "rerank=none,model", "expand=0,2")
-        ran = run_here(capsys, "eval", "few.jsonl", *words, *DOCUMENTS, "--json")
+        words = ("rerank=none,model", "expand=0,2")
+        ran = run_here(capsys, "eval", "compare", "few.jsonl", *words, *DOCUMENTS, "--json")
     assert ran.code == 0, ran.err
     plain, expanded, reranked, both = (v["passage"] for v in json.loads(ran.out)["variants"])
     assert plain["recall@1"] > reranked["recall@1"]
@@ -125,35 +122,6 @@ def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.Cap
     assert expanded["questions"] == both["questions"] == 12
     asked = [request for request in server.requests if "You rank passages" not in request.last]
     assert len(asked) == 2 * 12, "each question once in two variants"
-
-
-def test_questions_are_asked_in_other_words_and_the_price_is_told_before(
-    capsys: pytest.CaptureFixture[str], folder: Path
-) -> None:
-    """What both halves say of themselves; `--tune` does not warn of the two together."""
-    asked = Path(QUESTIONS).read_text(encoding="utf-8").splitlines()[:4]
-    (folder / "few.jsonl").write_text("\n".join(asked), encoding="utf-8")
-    with ScriptedServer(lambda request: json.dumps({"question": f"Was ist {hash(request.last)}?"})) as server:
-        (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')
-        words = ("eval", "few.jsonl", "--reword", "other.jsonl")
-        before = run_here(capsys, *words, "--dry-run")
-        assert (before.code, len(server.requests), (folder / "other.jsonl").exists()) == (0, 0, False)
-        assert before.out.startswith("4 questions to ask in other words: 4 calls to OpenAICompatible/m, about ")
-        ran = run_here(capsys, *words)
-        again = run_here(capsys, *words)
-    assert (ran.code, ran.err, len(server.requests)) == (0, "", 4)
-    assert ran.out.startswith("other.jsonl: 4 of 4 questions in other words\n")
-    assert re.search(r"occur in the passages: [5-9]\d %, now 0 %\n", ran.out)
-    assert again.out == "other.jsonl has all questions in other words\n"
-    tuned = run_here(capsys, "eval", "few.jsonl", "other.jsonl", "--tune", *DOCUMENTS)
-    assert (tuned.code, "words stand in the passages" in tuned.err) == (0, False)
-
-
-def test_the_built_in_model_asks_nothing_in_other_words(capsys: pytest.CaptureFixture[str]) -> None:
-    ran = run_here(capsys, "eval", QUESTIONS, "--reword", "other.jsonl")
-    assert (ran.code, "set a model under [aux]" in ran.err) == (1, True)
-    ran = run_here(capsys, "eval", QUESTIONS, "--budget", "10")
-    assert (ran.code, "add --reword FILE" in ran.err) == (2, True)
 
 
 # -- answers ---------------------------------------------------------------------------------------
@@ -187,7 +155,7 @@ def teacher(folder: Path) -> Iterator[ScriptedServer]:
 
 
 def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
-    ran = run_here(capsys, "eval", "answers.csv", "--answers", *DOCUMENTS, "--judge", "OpenAICompatible/m", "--json")
+    ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--judge", "OpenAICompatible/m", "--json")
     found = json.loads(ran.out)
     means = {name: (value["value"], value["questions"]) for name, value in found.items() if "questions" in str(value)}
     assert means == {
@@ -201,27 +169,28 @@ def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str],
         "agreement": (1.0, 2),
     }
     assert found["tokens"]["input"] >= 3 * 11
-    ran = run_here(capsys, "eval", "answers.csv", "--answers", *DOCUMENTS, "--failures")
+    ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--failures")
     assert "1 of 3 failed" in ran.out
     assert "expected einzelne Werte | zählen\n  said Das weiß ich nicht." in ran.out
 
 
 def test_a_check_fails_where_a_measure_is_lower(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
-    words = ("eval", "answers.csv", *DOCUMENTS)
-    ran = run_here(capsys, *words, "--answers", "--check", "right=50", "--check", "refused=100")
+    words = ("eval", "answers", "answers.csv", *DOCUMENTS)
+    ran = run_here(capsys, *words, "--check", "right=50", "--check", "refused=100")
     assert ran.code == 0
-    ran = run_here(capsys, *words, "--answers", "--check", "right=51")
-    assert (ran.code, ran.err.splitlines()[-1]) == (1, "lmm: right is 50.0 %, less than 51 %")
-    assert run_here(capsys, *words, "--check", "recall@5=50").code == 0
     ran = run_here(capsys, *words, "--check", "right=51")
+    assert (ran.code, ran.err.splitlines()[-1]) == (1, "lmm: right is 50.0 %, less than 51 %")
+    search = ("eval", "answers.csv", *DOCUMENTS)
+    assert run_here(capsys, *search, "--check", "recall@5=50").code == 0
+    ran = run_here(capsys, *search, "--check", "right=51")
     assert (ran.code, "'right' was not measured" in ran.err) == (2, True)
 
 
 def test_answers_of_two_models_are_compared(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
-    words = ("eval", "answers.csv", "--compare", "model=OpenAICompatible/m,Builtin/extractive", *DOCUMENTS)
-    ran = run_here(capsys, *words, "--answers", "--json")
+    words = ("eval", "answers", "answers.csv", "model=OpenAICompatible/m,Builtin/extractive", *DOCUMENTS)
+    ran = run_here(capsys, *words, "--json")
     written, quoted = json.loads(ran.out)["variants"]
     assert (written["model"], quoted["model"]) == ("OpenAICompatible/m", "Builtin/extractive")
-    assert "may be chance" in run_here(capsys, *words, "--answers").out
-    ran = run_here(capsys, *words)
-    assert (ran.code, "add --answers" in ran.err) == (2, True)
+    assert "may be chance" in run_here(capsys, *words).out
+    ran = run_here(capsys, "eval", "compare", *words[2:])
+    assert (ran.code, "lmm eval answers" in ran.err) == (2, True)

@@ -206,7 +206,7 @@ def test_search_with_the_help_of_a_model(course: Command, folder: Path, url: str
 def test_eval_with_the_help_of_a_model(course: Command, folder: Path) -> None:
     """Side by side with what is found without."""
     (folder / "q.jsonl").write_text(json.dumps({"question": QUESTION, "document": "oak", "section": "Oak"}) + "\n")
-    assert "model" in course("eval", "q.jsonl", "--compare", "rerank=none,model").out
+    assert "model" in course("eval", "compare", "q.jsonl", "rerank=none,model").out
 
 
 def test_cards(command: Command, folder: Path, url: str) -> None:

@@ -80,7 +80,6 @@ def variables(world: World, watch: Path, log: Path) -> dict[str, str]:
         **{name: f"{home}/{folder}" for name, folder in _FOLDERS.items()},
         "LMM_STATE_DIR": str(world.state / "state"),
         "LMM_CACHE_DIR": str(world.state / "cache"),
-        "MPLCONFIGDIR": str(world.state / "matplotlib"),
         **dict.fromkeys((f"LMM_MODEL_{tier}" for tier in ("MAJOR", "MINOR", "AUX")), "Builtin/extractive"),
         "LMM_MODEL_EMBEDDING": "Builtin/wordllama",
         "PYTHONPATH": str(watch),

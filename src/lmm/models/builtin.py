@@ -61,7 +61,7 @@ def _by_task(request: ChatRequest) -> str:
         raise ModelRejected(
             f"{NAME} cannot use tools", hint='choose a language model: --model, config.toml, or <config model="…"/>'
         )
-    if request.task in ("edit", "extract", "reword"):
+    if request.task in ("edit", "extract"):
         raise ModelRejected(
             f"{NAME} cannot {'extract data' if request.task == 'extract' else 'edit or write'}",
             hint="choose a language model: --model, config.toml, or the header",

@@ -296,5 +296,5 @@ class Estimate:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Answer with a text of typical length."""
         sent = sum(len(render(message)) for message in request.messages) // 4
-        words = {"summary": 70, "questions": 60, "keywords": 20, "reword": 30}.get(request.task, 100)
+        words = {"summary": 70, "questions": 60, "keywords": 20}.get(request.task, 100)
         yield Reply("word " * words, self.name, Usage(sent, words * 4 // 3, None, 1))

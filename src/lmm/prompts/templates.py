@@ -30,7 +30,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
 
 # Prompts of the other packages, which load them themselves: a project's folder may contain versions of these, too.
 OTHER_PROMPTS = (
-    "answer", "answer_agent", "cards", "expand", "rerank", "reword", "history_summary", "history_extraction",
+    "answer", "answer_agent", "cards", "expand", "rerank", "history_summary", "history_extraction",
     "history_rewrite", "compact", "refine", "judge", "feedback", "topic_answer", "topic_question", "explain", "hints",
 )  # fmt: skip
 

@@ -6,8 +6,7 @@ import itertools
 import tempfile
 import time
 from bisect import bisect_left, bisect_right
-from collections import Counter
-from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass, replace
 from itertools import pairwise
@@ -27,20 +26,14 @@ from lmm_education.config import (
     StorageSettings,
     change_settings,
 )
-from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets, is_named
-from lmm_education.evaluation.questions import Question
+from lmm_education.evaluation.questions import READERS, Question
 from lmm_education.evaluation.results import (
     DEPTH,
-    Difference,
     Evaluation,
-    Mean,
-    MeanEstimate,
     QuestionOutcome,
     Statistic,
-    compare,
-    estimate,
 )
 from lmm_education.ingestion.apply import IngestOptions, stored_documents
 from lmm_education.ingestion.ingest import ingest_into
@@ -58,7 +51,7 @@ SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "rera
 EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
 """Axes: the embedding model; the weight of the sparse leg, 1 minus that of the dense leg; the answering model."""
 _TABLES = {"text_splitter": SplitterSettings, "RAG": Preparation, "search": SearchSettings, "answer": AnswerSettings}
-_WHERE = "--compare"
+_WHERE = "lmm eval"
 
 
 @dataclass(frozen=True, slots=True)
@@ -95,7 +88,7 @@ def is_axis(word: str) -> bool:
     >>> is_axis("encoding=content,hybrid"), is_axis("questions.csv")
     (True, False)
     """
-    return "=" in word and word.partition("=")[0] in compared_keys()
+    return "=" in word and Path(word).suffix.lower() not in READERS
 
 
 def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: bool = False) -> list[Variant]:
@@ -113,7 +106,7 @@ def make_variants(axes: Iterable[str], settings: CourseSettings, *, answers: boo
     about_answers = [key for (key, _), *_ in choices if key == MODEL or (key in known and known[key][0] == "answer")]
     if about_answers and not answers:
         what = f"'{about_answers[0]}' affects answers, not search"
-        raise ConfigError(what, where=_WHERE, hint="add --answers")
+        raise ConfigError(what, where=_WHERE, hint="lmm eval answers")
     if not choices:
         raise ConfigError("there is nothing to compare", where=_WHERE, hint="give for example encoding=content,hybrid")
     return [_variant(combination, settings) for combination in itertools.product(*choices)]
@@ -151,76 +144,6 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
 def _value(name: str, text: str) -> Any:
     table, key = _keys()[name]
     return key.convert(Setting(text, Origin("flags", _WHERE)), table, strict=False)
-
-
-# -- tuning ----------------------------------------------------------------------------------------
-# Choosing settings by cross-validation, and the score below which results are irrelevant.
-#
-# The best of many settings looks better than it is, because it was chosen on the questions that it is judged by. So the
-# questions are split into `FOLDS`; each part is answered with the settings that are best on the others, and these
-# outcomes, for questions that did not influence the choice, are compared with the present settings.
-
-
-FOLDS = 5
-
-
-class Tuning(Statistic, frozen=True, rename={"held_out": "cross_validated", "is_real": "real"}):
-    """The result of cross-validation. `best` is best on all questions; `chosen` counts how often each was best on the
-    other folds; `held_out` estimates the score after choosing, and `gain` compares it with the present settings. It
-    `is_real` if other settings are better than the present ones beyond chance."""
-
-    present: str
-    best: str
-    chosen: Mapping[str, int]
-    means: Mapping[str, float]
-    now: MeanEstimate
-    held_out: MeanEstimate
-    gain: Difference
-    is_real: bool
-
-
-def cross_validate(scores: Mapping[str, Sequence[float]], groups: Sequence[Hashable], *, present: str) -> Tuning:
-    """Cross-validate settings; `scores` has a score per question for every setting, including `present`.
-
-    Of several equally good ones, the present setting is chosen, or else the first.
-
-    >>> scores = {"now": [0.2, 0.3] * 20, "new": [0.9, 0.8] * 20}
-    >>> found = cross_validate(scores, range(40), present="now")
-    >>> found.best, found.is_real, round(found.gain.mean, 2)
-    ('new', True, 0.6)
-    """
-    order = [present, *(name for name in scores if name != present)]
-    number: dict[Hashable, int] = {}
-    folds = [number.setdefault(group, len(number)) % FOLDS for group in groups]
-    held_out = [0.0] * len(groups)
-    chosen: Counter[str] = Counter()
-    for fold in sorted(set(folds)):
-        others = [i for i, part in enumerate(folds) if part != fold]
-        best = _best(scores, order, others) if others else present
-        chosen[best] += 1
-        for i, part in enumerate(folds):
-            if part == fold:
-                held_out[i] = scores[best][i]
-    now, best = list(scores[present]), _best(scores, order, range(len(groups)))
-    gain = compare(now, held_out, groups)
-    return Tuning(
-        present=present,
-        best=best,
-        chosen=dict(chosen.most_common()),
-        means={name: _mean(values, range(len(groups))) for name, values in scores.items()},
-        now=estimate(now, groups),
-        held_out=estimate(held_out, groups),
-        gain=gain,
-        is_real=best != present and gain.is_real and gain.mean > 0,
-    )
-
-
-def _best(scores: Mapping[str, Sequence[float]], order: Sequence[str], which: Sequence[int]) -> str:
-    return max(order, key=lambda name: _mean(scores[name], which))
-
-
-def _mean(values: Sequence[float], which: Sequence[int]) -> float:
-    return sum(values[i] for i in which) / max(len(which), 1)
 
 
 # -- threshold -------------------------------------------------------------------------------------
@@ -398,11 +321,6 @@ def _ingest(course: CourseParts, documents: Sequence[Path], label: str, progress
     progress(f"ingesting for {label}", 1, 1)
 
 
-WEIGHTS = (1.0, 0.9, 0.8, 0.75, 0.7, 0.6, 0.5)
-"""Weights of the sparse leg to try; the dense leg has the rest."""
-SIZES = ((500, 1000), (1000, 1500), (1000, 2000))
-"""Minimum and maximum lengths of chunks to try, in characters."""
-NOW = "present settings"
 _PLAIN = SearchOptions(limit=DEPTH, sections=False)
 _FIELDS = (*PLACE, "title", "text")
 
@@ -513,39 +431,3 @@ def evaluate_variants(
     """
     with scratch_courses(course, documents, progress=progress) as make:
         return [evaluate(make(v), questions, label=v.label, progress=progress) for v in variants]
-
-
-def tune(
-    course: CourseParts,
-    questions: Sequence[Question],
-    *,
-    by: Mean,
-    documents: Sequence[str | Path] = (),
-    progress: Progress = silent,
-) -> Tuning:
-    """Try leg weights and chunk sizes, and cross-validate the choice.
-
-    Raises:
-        StoreMissing: no documents are named, and none have been ingested.
-        LmmError: a document cannot be ingested, or no question has an answer.
-    """
-    variants = tuned_variants(course.settings, has_legs=len(course.encoder.vectors) > 1)
-    found = evaluate_variants(course, questions, variants, documents=documents, progress=progress)
-    scores = {evaluation.label: list(evaluation.values(*by).values()) for evaluation in found}
-    return cross_validate(scores, found[0].groups(found[0].values(*by)), present=NOW)
-
-
-def tuned_variants(settings: CourseSettings, *, has_legs: bool) -> list[Variant]:
-    """Return the present settings, and other combinations of `SIZES` and, if there are two legs, `WEIGHTS`."""
-    axes = [f"weight={','.join(map(str, WEIGHTS))}"] if has_legs else []
-    sized = [make_variants([f"min_size={least}", f"max_size={most}", *axes], settings) for least, most in SIZES]
-    others = [v for made in sized for v in made if _tuned(v.settings, has_legs) != _tuned(settings, has_legs)]
-    return [Variant(NOW, settings), *others]
-
-
-def _tuned(settings: CourseSettings, has_legs: bool) -> tuple[object, ...]:
-    """Return the values that tuning changes, to recognize equal settings."""
-    search, encoding = settings.search, find_encoding(settings.encoding)
-    sparse = encoding.weight("sparse") if search.sparse_weight is None else search.sparse_weight
-    dense = encoding.weight("dense") if search.dense_weight is None else search.dense_weight
-    return settings.preparation, round(sparse / ((sparse + dense) or 1.0), 4) if has_legs else None

@@ -85,39 +85,6 @@ def words(text: str) -> Words:
     return tuple(WORD.findall(plain.casefold()))
 
 
-REPEATING = 0.4
-"""A share (`repeated`) above which questions were probably written with the text at hand: 0.65 for SQuAD's, 0.53 for
-ours about the Rust book, 0.16 and 0.17 for the same reworded."""
-
-
-def repeated(questions: Iterable[Question]) -> float:
-    """Return the mean share of questions' longer words that occur, in any form, in a passage that answers them.
-
-    >>> repeated([Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as all leaves do.",))])
-    1.0
-    """
-    shares = []
-    for question in questions:
-        asked = _stems(question.text)
-        if asked and question.passages:
-            shares.append(max(len(asked & _stems(passage)) / len(asked) for passage in question.passages))
-    return sum(shares) / max(len(shares), 1)
-
-
-def repeated_words(question: Question) -> tuple[str, ...]:
-    """Return the longer words of a question that occur, in any form, in a passage that answers it, in order.
-
-    >>> repeated_words(Question("How do leaves absorb light?", passages=("A leaf absorbs red light, as leaves do.",)))
-    ('leaves', 'absorb', 'light')
-    """
-    there = set[str]().union(*map(_stems, question.passages))
-    return tuple(dict.fromkeys(word for word in words(question.text) if len(word) > 3 and word[:5] in there))
-
-
-def _stems(text: str) -> set[str]:
-    return {word[:5] for word in words(text) if len(word) > 3}
-
-
 def _runs(text: Words, length: int) -> list[Words]:
     """Return all runs of `length` words, in order."""
     return [text[i : i + length] for i in range(len(text) - length + 1)] if length else []

@@ -3,14 +3,10 @@
 from __future__ import annotations
 
 from collections.abc import Sequence
-from pathlib import Path
 from typing import TYPE_CHECKING
 
-from lmm.disk.folder import check_named
-from lmm.errors import ConfigError, FileWriteError
-from lmm.extras import check_installed
 from lmm.terminal import table, usage_text
-from lmm_education.evaluation.experiments import Calibration, Tuning
+from lmm_education.evaluation.experiments import Calibration
 from lmm_education.evaluation.judge import Level
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import (
@@ -93,32 +89,6 @@ def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cell
 def difference_text(found: Difference) -> str:
     """Return a difference and its 95 % confidence interval, in percentage points."""
     return f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
-
-
-def tuning_text(found: Tuning, by: Mean) -> str:
-    """Return which settings are best, and whether that is likely to hold for other questions."""
-    names = sorted(found.means, key=lambda name: -found.means[name])
-    rows: list[Cells] = [(f"{by.level}, {by.measure}, %", "all questions", "best of other parts")]
-    for name in names[:8] + [name for name in names[8:] if name == found.present]:
-        times = found.chosen.get(name, 0)
-        mark = " (now)" if name == found.present else ""
-        rows.append(
-            (name + mark, percent(found.means[name]), f"{times} of {sum(found.chosen.values())}" if times else "")
-        )
-    more = f"… and {len(names) - 8} more\n" if len(names) > 8 else ""
-    summary = (
-        f"now: {with_interval(found.now)}; chosen by cross-validation: {with_interval(found.held_out)}; "
-        f"difference {difference_text(found.gain)}, p = {found.gain.p:.3f}\n"
-    )
-    return table(rows) + more + summary + _advice(found) + "\n"
-
-
-def _advice(found: Tuning) -> str:
-    if found.is_real:
-        return f"The difference is real: use {found.best}."
-    if found.best == found.present:
-        return "The present settings are the best of these."
-    return "The difference may be chance: there is no reason to change your settings."
 
 
 def calibration_text(found: Calibration) -> str:
@@ -207,54 +177,3 @@ def failed_answer_text(outcome: AnswerOutcome) -> str:
     lines += [f"  cited {place_of(source)}" for source in (outcome.answer.cited if outcome.answer else ())]
     lines += [f"  {outcome.error}"] if outcome.error else []
     return "\n".join(lines) + "\n"
-
-
-# -- plot of a comparison --------------------------------------------------------------------------
-
-
-SUFFIXES = (".png", ".svg", ".pdf")
-
-
-def check_plot(path: Path) -> None:
-    """Check that a plot can be written, before anything is measured.
-
-    Raises:
-        ConfigError: the file format is not supported, or the folder is missing.
-        LinkOutside: the file is a link that leads out of its folder.
-        LmmError: matplotlib is not installed.
-    """
-    if path.suffix not in SUFFIXES:
-        raise ConfigError("there is no picture format of this name", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
-    if not check_named(path).resolve().parent.is_dir():
-        raise ConfigError("there is no such folder", where=str(path), hint=f"mkdir -p {path.parent}")
-    check_installed("plot", "plots need", "matplotlib")
-
-
-def save_plot(path: Path, evaluations: Sequence[Evaluation], by: Mean) -> None:
-    """Plot the variants, the best on top: the mean of each level, with its 95 % confidence interval.
-
-    Raises:
-        FileWriteError: the file cannot be written.
-    """
-    from matplotlib.backends.backend_agg import FigureCanvasAgg
-    from matplotlib.figure import Figure
-
-    ordered = sorted(evaluations, key=lambda evaluation: evaluation.estimate(*by).mean)
-    figure = Figure(figsize=(8, 1.2 + 0.4 * len(ordered)), dpi=150, layout="constrained")
-    FigureCanvasAgg(figure)
-    axes = figure.subplots()
-    levels = [level for level in evaluations[0].levels if level != "document" or by.level == "document"]
-    for shift, level in enumerate(levels):
-        found = [evaluation.estimate(level, by.measure) for evaluation in ordered]
-        means = [100 * estimate.mean for estimate in found]
-        spans = [[100 * (e.mean - e.low) for e in found], [100 * (e.high - e.mean) for e in found]]
-        heights = [i + 0.15 * (len(levels) - 1) / 2 - 0.15 * shift for i in range(len(ordered))]
-        axes.errorbar(means, heights, xerr=spans, fmt="os^"[shift % 3], capsize=3, label=level)
-    axes.set_yticks(range(len(ordered)), [evaluation.label for evaluation in ordered])
-    axes.set_xlabel(f"{by.measure}, % (95 % interval)")
-    axes.grid(axis="x", alpha=0.3)
-    axes.legend(loc="best", frameon=False)
-    try:
-        figure.savefig(path)
-    except OSError as error:
-        raise FileWriteError(f"cannot be written: {error.strerror or error}", where=str(path)) from error

@@ -19,7 +19,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_summary": ("words",),
     "judge": ("answer", "expected", "question"),
     "rerank": ("question",),
-    "reword": ("question", "words"),
     "topic_answer": ("allowed",),
     "topic_question": ("allowed",),
 }

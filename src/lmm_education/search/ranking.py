@@ -16,7 +16,7 @@ quality.
 ranked by is not: it compares the candidates of one question with each other, and the best of them stands out whether it
 is relevant or not. BM25 sums over words, so that a long question scores high with little in common. How often the best
 passage for a question scored higher than for a question whose document had been removed (1 is always, 0.5 chance;
-SQuAD documents): relevance 0.98, BM25 alone 0.95, cosine alone 0.89, the fused score 0.83. ``lmm eval --calibrate``
+SQuAD documents): relevance 0.98, BM25 alone 0.95, cosine alone 0.89, the fused score 0.83. ``lmm eval calibrate``
 finds the threshold for a course.
 
 *Votes.* Each passage votes for the section that it was cut from. The weight of a vote is its relevance, with the

@@ -11,15 +11,12 @@ from lmm.errors import LmmError
 from lmm.testing import HashEmbedder
 from lmm_education import Course
 from lmm_education.errors import StoreError, StoreMissing
-from lmm_education.evaluation import experiments
 from lmm_education.evaluation.experiments import (
     KEPT,
-    NOW,
     calibrate_threshold,
     evaluate,
     evaluate_variants,
     make_variants,
-    tune,
 )
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import Mean
@@ -104,20 +101,6 @@ def test_a_stored_document_that_is_gone_is_named(course: Course, tmp_path: Path)
     (tmp_path / "h.md").unlink()
     with pytest.raises(StoreError, match=r"h\.md is missing"):
         evaluate_variants(course, QUESTIONS, make_variants(["prefetch=30"], course.settings))
-
-
-def test_tuning_finds_out_that_words_should_weigh_more(course: Course, monkeypatch: pytest.MonkeyPatch) -> None:
-    """The present settings look at the dense leg only, which is hardly better than chance here."""
-    monkeypatch.setattr(experiments, "SIZES", ((1, 150), (1, 400)))
-    monkeypatch.setattr(experiments, "WEIGHTS", (1.0, 0.5, 0.0))
-    course.settings = course.settings.replace(search={"sparse_weight": 0.0, "dense_weight": 1.0})
-    found = tune(course, QUESTIONS, by=BY)
-    assert found.present == NOW
-    assert found.is_real
-    assert found.held_out.mean > found.now.mean + 0.2
-    assert "sparse_weight" not in found.best
-    assert "weight=" in found.best
-    assert len(found.means) == 6, "one combination is the present one"
 
 
 def test_a_threshold_keeps_the_answerable_and_rejects_the_others(course: Course) -> None:
