@@ -54,8 +54,9 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
     """
     reply = reply.replace("\r\n", "\n")
     tag = tag_for(old, prompt)
-    found = _tagged(reply, tag) or _untagged(_Untagged(reply.strip("\n"), old))
-    if kind := _other_kind(found.text, old):
+    tagged = _tagged(reply, tag)
+    found = tagged or _untagged(_Untagged(reply.strip("\n"), old))
+    if kind := _other_kind(found.text, old, tagged=tagged is not None):
         raise no_edit(kind, found.text if kind != _DIFF else found.remark)
     if not found.text.strip():
         raise no_edit("the model sent no new text", found.remark) if found.remark else EmptyReply("the reply is empty")
@@ -144,6 +145,10 @@ _FINDING = re.compile(
     r"(?:the|this|your|der|die|das|le|la|el) (?:text|paragraph|section|sentence|passage|document|place|absatz|"
     r"abschnitt|satz|texte|paragraphe|texto|párrafo)\b[^\n]*\b(?:no|already|nothing|empty|fine|missing|correct|keine?|bereits|"
     r"schon|leer|aucune?|déjà|ningún|ya)\b",
+    re.IGNORECASE,
+)
+_CANNOT = re.compile(
+    r"\b(?:I (?:cannot|can't|can not|could not|couldn't)|(?:kann ich|ich kann)\b[^.]*\bnicht|je ne peux|no puedo)\b",
     re.IGNORECASE,
 )
 _VERSION = re.compile(
@@ -268,7 +273,7 @@ def _without_fence(text: str) -> str:
 # -- what is no text -----------------------------------------------------------------------------------
 
 
-def _other_kind(text: str, old: str) -> str:
+def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     """Say what a reply is that is not one new text; an empty string if it is."""
     lines = text.strip().splitlines()
     if _is_diff(lines, old):
@@ -279,7 +284,8 @@ def _other_kind(text: str, old: str) -> str:
     if len(words) > 80 or len(lines) > 5 or len({*words} & {*old.split()}) > 0.6 * len({*words}):
         return ""
     asks = start.endswith("?") and _ASKING.match(start)
-    return "the model wrote no new text" if asks or _REFUSAL.match(start) or _FINDING.match(start) else ""
+    declines = _REFUSAL.match(start) or _FINDING.match(start) or (not tagged and _CANNOT.search(text))
+    return "the model wrote no new text" if asks or declines else ""
 
 
 def _is_diff(lines: Sequence[str], old: str) -> bool:
