@@ -1,4 +1,4 @@
-"""The other ways to a course: Responses and Embeddings by OpenAI's client, scripts and frames of other sites' pages."""
+"""The other ways to a course: OpenAI's client, scripts and frames of other sites' pages."""
 
 from __future__ import annotations
 
@@ -45,93 +45,52 @@ def client(address: str) -> Iterator[openai.OpenAI]:
         yield opened
 
 
-def test_a_response_and_what_it_cites(client: openai.OpenAI, address: str, server: ScriptedServer) -> None:
-    """Each citation names its source, and has a link that opens it; so it is in Chat Completions."""
-    server.queue("Because of chlorophyll [1].", "Because of chlorophyll [1].")
-    done: Any = client.responses.create(model="course", input=WHY, instructions="Rhyme.", temperature=1)
-    assert (done.status, done.output_text.splitlines()[0]) == ("completed", "Because of chlorophyll [1].")
-    assert done.usage is not None
+def ask(client: openai.OpenAI, **more: Any) -> Any:
+    """A chat completion."""
+    create: Any = client.chat.completions.create
+    return create(**{"model": "course", "messages": [{"role": "user", "content": WHY}], **more})
+
+
+def test_what_an_answer_cites(client: openai.OpenAI, address: str, server: ScriptedServer) -> None:
+    """Each citation names its source, and has a link that opens it."""
+    server.queue("Because of chlorophyll [1].")
+    done = ask(client, temperature=1)
     assert done.usage.total_tokens == 18
-    (part,) = done.output[0].content
-    (cited,) = part.annotations
-    assert (done.output_text[cited.start_index : cited.end_index], cited.title) == ("[1]", "Botany > Leaves")
+    said = done.choices[0].message
+    assert said.content.splitlines()[0] == "Because of chlorophyll [1]."
+    cited = said.annotations[0].url_citation
+    assert (said.content[cited.start_index : cited.end_index], cited.title) == ("[1]", "Botany > Leaves")
     link = urlsplit(cited.url)
     assert f"{link.scheme}://{link.netloc}{link.path}" == f"{address}/"
     wanted = parse_qs(link.fragment)
     with urllib.request.urlopen(f"{address}/sections/{wanted['section'][0]}?passage={wanted['passage'][0]}") as found:
         assert "chlorophyll" in json.load(found)["html"]
-    whole = client.chat.completions.create(model="course", messages=[{"role": "user", "content": WHY}])
-    assert [each.model_dump() for each in whole.choices[0].message.annotations or []] == [
-        {"type": "url_citation", "url_citation": cited.model_dump(exclude={"type"})}
-    ]
 
 
-def test_a_response_that_streams(client: openai.OpenAI, server: ScriptedServer) -> None:
-    """The client's own accumulation of the events comes to the response at their end."""
-    said: Any = [
-        {"role": "user", "content": [{"type": "input_text", "text": "What is a root?"}]},
-        {"role": "assistant", "content": [{"type": "output_text", "text": "An organ."}]},
-        {"role": "user", "content": WHY},
-    ]
-    server.queue(f'{{"question": "{WHY}"}}', Action(pieces=("Because of ", "chlorophyll [1]", ".")))
-    with client.responses.stream(model="course", input=said) as stream:
-        events = list(stream)
-        final = stream.get_final_response()
-    assert [event.sequence_number for event in events] == list(range(len(events)))
-    assert events[-1].type == "response.completed"
-    pieces = [event.delta for event in events if event.type == "response.output_text.delta"]
-    assert "".join(pieces) == final.output_text
-    assert final.output_text.startswith("Because of chlorophyll [1].")
-
-
-def test_a_response_that_breaks_off(client: openai.OpenAI, server: ScriptedServer) -> None:
-    """What was said stays said; the last event tells that it failed, and why in words for students."""
+def test_an_answer_that_breaks_off(client: openai.OpenAI, server: ScriptedServer) -> None:
+    """What was said stays said; the last event says that it failed, and why in words for students."""
     server.queue(Action("Because of chlorophyll, which is green.", cut_after=2))
-    events = list(client.responses.create(model="course", input=WHY, stream=True))
-    assert events[0].type == "response.created"
-    failed = events[-1]
-    assert failed.type == "response.failed"
-    assert failed.response.error is not None
-    assert "try again" in failed.response.error.message
+    pieces = []
+    with pytest.raises(openai.APIError, match="try again"):
+        pieces.extend(ask(client, stream=True))
+    assert pieces[0].choices[0].delta.content
 
 
 @pytest.mark.parametrize(
     ("more", "param"),
     [
-        ({"tools": [{"type": "web_search"}]}, "tools"),
-        ({"previous_response_id": "resp_1"}, "previous_response_id"),
-        ({"text": {"format": {"type": "json_object"}}}, "text"),
+        ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
+        ({"response_format": {"type": "json_object"}}, "response_format"),
+        ({"n": 2}, "n"),
         ({"extra_body": {"top_k": 3}}, "top_k"),
         ({"model": "gpt-5"}, "model"),
     ],
 )
 def test_what_a_course_does_not_do(client: openai.OpenAI, more: dict[str, Any], param: str) -> None:
     """Is refused by its name, also what nobody knows: an answer as if it counted would be a lie."""
-    create: Any = client.responses.create
     with pytest.raises(openai.APIStatusError) as refused:
-        create(**{"model": "course", "input": WHY, **more})
+        ask(client, **more)
     assert refused.value.param == param
-
-
-def test_embeddings(client: openai.OpenAI) -> None:
-    """The vectors of the course's own model, in both forms, and no others."""
-    texts = [WHY, "What is a root?"]
-    packed = client.embeddings.create(model="course", input=texts)  # as base64, which the client asks for
-    plain = client.embeddings.create(model="course", input=texts, encoding_format="float")
-    assert [len(each.embedding) for each in packed.data] == [256, 256]
-    for one, other in zip(packed.data, plain.data, strict=True):
-        assert one.embedding == pytest.approx(other.embedding, abs=1e-6)
-    assert packed.data[0].embedding != packed.data[1].embedding
-    asked = {"model": "course", "input": WHY, "encoding_format": None, "user": None}  # as LiteLLM asks
-    unset: Any = client.post("/embeddings", cast_to=object, body=asked)
-    assert unset["data"][0]["embedding"] == plain.data[0].embedding
-    create: Any = client.embeddings.create
-    wrongs: list[dict[str, Any]] = [{"dimensions": 7}, {"input": []}]
-    for wrong in wrongs:
-        with pytest.raises(openai.BadRequestError):
-            create(**{"model": "course", "input": WHY, **wrong})
-    with pytest.raises(openai.BadRequestError, match="check_embedding_ctx_length"):
-        create(model="course", input=[[1, 2]])
 
 
 # -- other sites -----------------------------------------------------------------------------------
@@ -143,9 +102,9 @@ def test_the_link_of_a_citation_opens_its_source(
 ) -> None:
     """On the page, with the passage marked."""
     server.queue("Because of chlorophyll [1].")
-    done: Any = client.responses.create(model="course", input=WHY)
+    done = ask(client)
     with Browser(tmp_path / "profile") as browser:
-        browser.open(done.output[0].content[0].annotations[0].url)
+        browser.open(done.choices[0].message.annotations[0].url_citation.url)
         browser.wait_for("document.querySelector('dialog[open] .passage')")
         browser.keep("linked")
 

@@ -241,11 +241,6 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
             ("/v1/chat/completions", {"model": "course", "messages": [each], "stream": stream})
             for each, stream in itertools.product(asked, (True, False))
         ],
-        "/v1/responses": [
-            ("/v1/responses", {"model": "course", "input": question, "stream": stream})
-            for question, stream in itertools.product(questions, (True, False))
-        ],
-        "/v1/embeddings": [("/v1/embeddings", {"model": "course", "input": questions})],
         "/feedback": [],  # of what is published, in the test
         "/login/back": [("/login/back?state=umbellule", None)],
         "/lti/login": [("/lti/login?iss=umbellule", None)],

@@ -1,4 +1,4 @@
-"""`lmm serve`: serve courses as web chats and as an HTTP API; manage logins."""
+"""`lmm serve`: serve a course as a web chat and as an HTTP API; manage logins."""
 
 from __future__ import annotations
 
@@ -11,7 +11,7 @@ import signal
 import socket
 import sys
 import threading
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -30,7 +30,6 @@ from lmm.terminal import DONE
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
-    from lmm.config_tables import Config
     from lmm_education.course import Course
     from lmm_education.web.accounts import Accounts, Logins
 
@@ -60,7 +59,7 @@ def serve() -> None:
 
 
 @serve.command(_SERVE, hidden=True)
-@options.argument("courses", "[COURSE]", many=True, required=False, type=options.PATH)
+@options.argument("folder", "[COURSE]", required=False, type=options.PATH)
 @click.option("--host", metavar="ADDRESS", default="127.0.0.1", help="Listen on this address.")
 @click.option("--port", metavar="NUMBER", type=click.IntRange(0, 65535), default=8000, help="0: any free port.")
 @options.flag("--public", help="Allow everybody, without a login.")
@@ -70,41 +69,41 @@ def serve() -> None:
 @options.model
 @_which
 def run(
-    *, courses: tuple[Path, ...], host: str, port: int, setup: bool, share: bool, config: Path | None, **given: Any
+    *, folder: Path | None, host: str, port: int, setup: bool, share: bool, config: Path | None, **given: Any
 ) -> int:
     """Serve a course: a web chat for students, and an API for OpenAI clients.
 
-    COURSE is a folder with a config.toml, the file itself, or a folder of such folders. Several courses get pages
-    under their folders' names, and a list; without COURSE, the course in this folder is served.
+    COURSE is a folder with a config.toml, or the file itself; by default the course in this folder is served.
 
     What `lmm ingest` stores meanwhile appears in the next answer. If [serve] requires a login, set it up with
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
     from lmm.server_socket import listen, url_of
 
-    if courses and (config or given["course"]):
-        raise ConfigError("give the courses as arguments, or use --config and --course", where="--config")
+    if folder and config:
+        raise ConfigError("give the course as an argument, or use --config", where="--config")
+    config = _config_in(folder) if folder else config
     check_installed("web", "lmm serve needs", *_NEEDED)
     if setup:
-        return _set_up(courses, config)
+        from lmm_education.cli.serve_setup import set_up
+
+        return set_up(config)
     host = "0.0.0.0" if share and host == "127.0.0.1" else host
-    work = _Work(courses, host, config, **given)
+    work = _Work(host, config, **given)
     with ExitStack() as closing:
         if work.workers > 1:
             os.environ["PROMETHEUS_MULTIPROC_DIR"] = closing.enter_context(TemporaryDirectory(prefix="lmm-metrics-"))
-        opened = _opened(work, closing)
-        _check_logins(opened.values(), host, work.public, "--share" if share else "--host")
-        app = _application(opened, work)
-        for one in opened.values():
-            _check_course(one, work.workers)
+        course = closing.enter_context(work.open())
+        _check_login(course, host, work.public, "--share" if share else "--host")
+        app = _application(course, work)
+        _check_course(course, work.workers)
         with listen(host, port) as listener:
-            names = list(opened) if len(opened) > 1 else [one.settings.storage.course for one in opened.values()]
             others = [_started(work, listener) for _ in range(work.workers - 1)]
-            terminal.say(f"{', '.join(names)}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
-            if any(one.models.major.model.provider == "Builtin" for one in opened.values()):
+            terminal.say(f"{course.settings.storage.course}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
+            if course.models.major.model.provider == "Builtin":
                 terminal.note("without a model the chat only quotes: set model under [major]")
             if share:
-                _show_address(next(iter(opened.values())).settings.serve.address, listener)
+                _show_address(course.settings.serve.address, listener)
             _run(app, listener)
             for other in others:
                 other.terminate()
@@ -112,20 +111,10 @@ def run(
     return DONE
 
 
-def _set_up(courses: Sequence[Path], config: Path | None) -> int:
-    from lmm_education.cli.serve_setup import set_up
-
-    files: list[Path | None] = [*course_files(courses)] or [config]
-    if len(files) > 1:
-        raise ConfigError("one course is set up at a time", where="--setup")
-    return set_up(files[0])
-
-
 @dataclass(frozen=True, slots=True)
 class _Work:
     """What to serve, as requested: every process opens it for itself."""
 
-    courses: tuple[Path, ...]
     host: str
     config: Path | None
     public: bool
@@ -133,24 +122,11 @@ class _Work:
     model: str | None
     course: str | None
 
+    def open(self) -> Course:
+        """Open the course."""
+        from lmm_education.course import Course
 
-def _opened(work: _Work, closing: ExitStack) -> dict[str, Course]:
-    """Open the courses, by the names under which they are served."""
-    from lmm.config_files import read_config
-    from lmm_education.course import Course
-
-    opened: dict[str, Course] = {}
-    files: list[Path | Config | None] = [read_config(file) for file in course_files(work.courses)] or [work.config]
-    if len(files) > 1 and work.workers > 1:
-        raise ConfigError("several courses are served by one process", where="--workers", hint="start one for each")
-    for file in files:
-        one = closing.enter_context(Course.open(config=file, course=work.course, model=work.model))
-        name = one.root.name or "course"  # its folder's name, which is part of the address
-        if name in opened:
-            where, hint = f"{one.root} and {opened[name].root}", "rename one of the folders"
-            raise ConfigError(f"two courses would have the address /{name}/", where=where, hint=hint)
-        opened[name] = one
-    return opened
+        return Course.open(config=self.config, course=self.course, model=self.model)
 
 
 def _started(work: _Work, listener: socket.socket) -> multiprocessing.process.BaseProcess:
@@ -161,60 +137,47 @@ def _started(work: _Work, listener: socket.socket) -> multiprocessing.process.Ba
 
 
 def _help(work: _Work, listener: socket.socket) -> None:
-    with ExitStack() as closing:
-        _run(_application(_opened(work, closing), work), listener)
+    with work.open() as course:
+        _run(_application(course, work), listener)
 
 
-def course_files(paths: Sequence[Path]) -> list[Path]:
-    """Return the configuration files of courses: files, folders with one, and folders of such folders.
+def _config_in(path: Path) -> Path:
+    """Return the configuration file of a course: the path itself, or the one in this folder.
 
     Raises:
-        ConfigError: a path has none.
+        ConfigError: there is none.
     """
     from lmm.config_files import CONFIG
 
-    found: list[Path] = []
-    for path in paths:
-        here = [path] if path.is_file() else [path / CONFIG] if (path / CONFIG).is_file() else []
-        here = here or [file for file in sorted(path.glob(f"*/{CONFIG}")) if not file.parent.is_symlink()]
-        if not here:
-            hint = "to write one, run lmm serve --setup in the course's folder"
-            raise ConfigError("there is no config.toml, nor a folder with one", where=str(path), hint=hint)
-        found += here
+    found = path if path.is_file() else path / CONFIG
+    if not found.is_file():
+        hint = "to write one, run lmm serve --setup in the course's folder"
+        raise ConfigError("there is no config.toml", where=str(path), hint=hint)
     return found
 
 
-def _application(courses: Mapping[str, Course], work: _Work) -> Any:
-    """Return the application of one course, or of several under their names."""
-    from lmm_education.web.app import LOOPBACK, create_app, create_site
+def _application(course: Course, work: _Work) -> Any:
+    from lmm_education.web.app import LOOPBACK, create_app
 
-    apps = {}
-    for name, course in courses.items():
-        anyone = work.public or course.settings.serve.login != "none"
-        hosts = ("*",) if anyone else (*LOOPBACK, work.host)
-        try:
-            apps[name] = create_app(course, hosts=hosts, workers=work.workers)
-        except ConfigError as error:  # add which of several courses it is
-            raise ConfigError(error.message, where=f"{course.root}: {error.where}", hint=error.hint) from error
-    return create_site(apps) if len(apps) > 1 else next(iter(apps.values()))
+    anyone = work.public or course.settings.serve.login != "none"
+    return create_app(course, hosts=("*",) if anyone else (*LOOPBACK, work.host), workers=work.workers)
 
 
-def _check_logins(courses: Iterable[Course], host: str, public: bool, option: str) -> None:
+def _check_login(course: Course, host: str, public: bool, option: str) -> None:
     """Raise an error if strangers would be let in by mistake."""
     from lmm.hosts import is_loopback
 
+    settings = course.settings.serve
     if is_loopback(host):
         return
-    for course in courses:
-        settings = course.settings.serve
-        if settings.login == "none" and not public:
-            raise ConfigError(
-                f"{host} can be reached by others, and the course in {course.root} has no login",
-                where=option,
-                hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
-            )
-        if settings.login in ("password", "users") and not settings.trusted_proxy:
-            terminal.note("without TLS, others can read passwords: see 'Behind a proxy' in docs/serve.md")
+    if settings.login == "none" and not public:
+        raise ConfigError(
+            f"{host} can be reached by others, and the course in {course.root} has no login",
+            where=option,
+            hint="set login under [serve], or add --public if everybody who reaches it may ask, at your cost",
+        )
+    if settings.login in ("password", "users") and not settings.trusted_proxy:
+        terminal.note("without TLS, others can read passwords: see 'Behind a proxy' in docs/serve.md")
 
 
 def _show_address(address: str, listener: socket.socket) -> None:

@@ -6,11 +6,9 @@
 from __future__ import annotations
 
 import asyncio
-import json
 import secrets
-from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from typing import Any
-from urllib.parse import quote
 
 from starlette.applications import Starlette
 from starlette.datastructures import MutableHeaders
@@ -19,30 +17,25 @@ from starlette.middleware import Middleware
 from starlette.middleware.cors import CORSMiddleware
 from starlette.middleware.trustedhost import TrustedHostMiddleware
 from starlette.requests import Request
-from starlette.responses import JSONResponse, RedirectResponse, Response
-from starlette.routing import BaseRoute, Mount, Route
+from starlette.responses import JSONResponse, Response
+from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
 from lmm_education.answer.answer import AskOptions
-from lmm_education.errors import RequestError
 from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import (
     HttpFailure,
-    SecurityHeaders,
     add_headers,
-    failure_of,
     headers_for,
-    read_json,
     static,
-    template,
 )
 from lmm_education.web.login import route_of, set_cookie
 from lmm_education.web.metrics import LEFT
 from lmm_education.web.service import Service, service_of
-from lmm_education.web.words import texts_of, words_in
+from lmm_education.web.words import texts_of
 
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 ROUTES = (  # matched in this order
@@ -81,8 +74,6 @@ ROUTES = (  # matched in this order
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
     ("POST", "/search", api.search),
-    ("POST", "/v1/responses", openai_api.responses),
-    ("POST", "/v1/embeddings", openai_api.embeddings),
     ("GET", "/v1/models", openai_api.models),
     ("GET", "/v1/models/{name}", openai_api.model),
     ("GET", "/healthz", api.health),
@@ -107,7 +98,7 @@ def create_app(
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[
-            *_scripts([service]),
+            *_scripts(service),
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
             Middleware(CourseMiddleware, service, _failed),
         ],
@@ -117,9 +108,9 @@ def create_app(
     return app
 
 
-def _scripts(services: Iterable[Service]) -> list[Middleware]:
+def _scripts(service: Service) -> list[Middleware]:
     """Return CORS middleware if any site's scripts are allowed: they may send keys, but no cookies."""
-    origins = {origin for service in services for origin in service.settings.allowed_origins}
+    origins = service.settings.allowed_origins
     headers = ["Authorization", "Content-Type", CONSENT_HEADER]
     allowed: dict[str, Any] = {
         "allow_origins": sorted(origins),
@@ -140,80 +131,6 @@ async def _refused(request: Request, error: Exception) -> Response:
     assert isinstance(error, HTTPException)
     failure = HttpFailure(error.status_code, "invalid_request_error", str(error.detail))
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
-
-
-# -- several courses -------------------------------------------------------------------------------
-
-
-def create_site(apps: Mapping[str, Starlette]) -> Starlette:
-    """Create one application from those of `create_app`, each under its name, with its own login, limits and log; at
-    least one. The start page lists them."""
-    services: dict[str, Service] = {name: app.state.service for name, app in apps.items()}
-
-    async def index(request: Request) -> Response:
-        """Show the courses' titles and descriptions, in the language of the first."""
-        for service in services.values():
-            service.refresh()
-        language = next(iter(services.values())).settings.language
-        courses = [
-            {"address": quote(name), "title": service.settings.title or name, "description": service.description}
-            for name, service in services.items()
-        ]
-        title = words_in(language)["page"]["courses"]
-        return template("courses.html", language=language, title=title, courses=courses)
-
-    async def health(request: Request) -> Response:
-        states = {name: await service.health() for name, service in services.items()}
-        return JSONResponse({"courses": states}, 200 if set(states.values()) == {"ok"} else 503)
-
-    async def models(request: Request) -> Response:
-        return openai_api.models_response(list(services))
-
-    routes: list[BaseRoute] = [
-        Route("/", index),
-        Route("/healthz", health),
-        Route("/static/{name}", static),
-        Route("/v1/models", models),
-        Route("/v1/{rest:path}", _ByModel(apps)),
-        *(Route(f"/{name}", _to_the_course(name)) for name in apps),
-        *(Mount(f"/{name}", app) for name, app in apps.items()),
-    ]
-    middleware = [Middleware(SecurityHeaders), *_scripts(services.values())]
-    return Starlette(routes=routes, middleware=middleware)
-
-
-class _ByModel:
-    """The OpenAI API of all courses: a request is passed on to the course that its `model` names."""
-
-    def __init__(self, apps: Mapping[str, Starlette]) -> None:
-        self.apps = apps
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        request = Request(scope, receive)
-        try:
-            body = dict(await read_json(request))
-            name = openai_api.named_model(body, self.apps)
-        except RequestError as error:
-            failure = failure_of(error, {})
-            await JSONResponse(failure.as_json(), failure.status)(scope, receive, send)
-            return
-        app, root = self.apps[name], scope.get("root_path", "")
-        data = json.dumps(body | {"model": app.state.service.name}).encode()
-        mounted = f"{root}/{name}"
-        path = mounted + str(scope["path"]).removeprefix(root)
-        unread: list[Message] = [{"type": "http.request", "body": data, "more_body": False}]
-
-        async def receive_again() -> Message:
-            return unread.pop() if unread else await receive()
-
-        await app({**scope, "path": path, "root_path": mounted}, receive_again, send)
-
-
-def _to_the_course(name: str) -> Any:
-    async def redirect(request: Request) -> Response:
-        return RedirectResponse(f"{quote(name)}/", 308)  # relative, because a proxy may mount the site under a path
-
-    return redirect
 
 
 # -- middleware of a course ------------------------------------------------------------------------

@@ -1,4 +1,4 @@
-"""A course as a model that any OpenAI client can talk to: Chat Completions, Responses, Embeddings.
+"""A course as a model that any OpenAI client can talk to, in the Chat Completions protocol.
 
 Earlier messages are the history, except those with the role ``system``: a course has its own. Parameters that would
 change the answer and are not supported (tools, images, several choices) are refused, and so are unknown ones.
@@ -6,13 +6,9 @@ change the answer and are not supported (tools, images, several choices) are ref
 
 from __future__ import annotations
 
-import asyncio
-import base64
 import secrets
-import struct
 import time
-from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from typing import Any
@@ -21,14 +17,12 @@ from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lmm.messages import Retrying, TextDelta, Usage
-from lmm.models.tokens import CHARACTERS_PER_TOKEN
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.sources import citations
 from lmm_education.answer.verification import mark_of
 from lmm_education.errors import RequestError
 from lmm_education.material import SOURCE, Passage, as_json
-from lmm_education.search.search import CourseSearch
 from lmm_education.web.api import check_number, checked_length, checked_question, read_here
 from lmm_education.web.http import (
     CallerLeft,
@@ -53,15 +47,13 @@ WITHOUT_EFFECT = frozenset(
     )
 )  # fmt: skip
 """Parameters that clients send by default and that are ignored, because the course decides how it answers."""
-_PLAIN = {"type": "text"}
-_ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": _PLAIN, "text": _PLAIN}
+_ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": {"type": "text"}}
 """Parameters with values that ask for one answer in plain text."""
-_TAKEN = frozenset(("model", "stream", "stream_options", "here"))
+_MESSAGES = "messages"
+_TAKEN = frozenset(("model", _MESSAGES, "stream", "stream_options", "here"))
 _OWN = ("system", "developer")
 _PARTS = ("text", "input_text", "output_text")
 _LEFT = 499  # the client has disconnected
-_MOST_TEXTS = 100  # of a request for embeddings
-_OF_VECTORS = {"model", "input", "encoding_format", "dimensions", "user"}
 _OWNER = "lmm"
 _SHOWN = tuple(name for name in SOURCE if name != "document")
 
@@ -76,26 +68,22 @@ class Call:
     include_usage: bool = False
 
 
-def read_call(body: Mapping[str, Any], *, messages: str, model: str, heading: str, longest: int) -> Call:
-    """Parse a request. `messages` names the parameter with the conversation, `heading` is the line above the sources
-    that `sources_text` appended to answers.
+def read_call(body: Mapping[str, Any], *, model: str, heading: str, longest: int) -> Call:
+    """Parse a request; `heading` is the line above the sources that `sources_text` appended to answers.
 
     Raises:
         RequestError: the request is invalid, or asks for something that is not supported.
 
     >>> said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     >>> asked = {"model": "botany", "messages": [*said, {"role": "user", "content": "Sure?"}]}
-    >>> read_call(asked, messages="messages", model="botany", heading="Sources", longest=100)
+    >>> read_call(asked, model="botany", heading="Sources", longest=100)
     Call(question='Sure?', history=(Exchange(question='Why?', answer='So.'),), stream=False, include_usage=False)
     """
     check_model(body, model)
-    _check_parameters(body, messages)
-    said = required(body, messages)
-    if messages == "input" and isinstance(said, str):
-        said = [{"role": "user", "content": said}]
-    *earlier, last = _messages(said, messages)
+    _check_parameters(body)
+    *earlier, last = _messages(required(body, _MESSAGES))
     if last[0] != "user":
-        raise RequestError("the last message must be the user's", param=messages)
+        raise RequestError("the last message must be the user's", param=_MESSAGES)
     options = body.get("stream_options")
     usage = bool(options.get("include_usage")) if isinstance(options, Mapping) else False
     return Call(checked_question(last[1], longest), exchanges(earlier, heading), bool(body.get("stream")), usage)
@@ -107,31 +95,20 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
     Raises:
         RequestError: it names no model, or another one.
     """
-    named_model(body, [model])
-
-
-def named_model(body: Mapping[str, Any], known: Collection[str]) -> str:
-    """Return the name of the model that a request is for, one of those that are `known`.
-
-    Raises:
-        RequestError: it names no model, or an unknown one.
-    """
-    hint = "there is: " + ", ".join(known)
+    hint = f"there is: {model}"
     named = required(body, "model", hint=hint)
-    if named not in tuple(known):  # it may be a list, which has no hash
+    if named != model:
         message = f"the model '{named}' does not exist"
         raise RequestError(message, hint=hint, status=404, param="model", code="model_not_found")
-    return str(named)
 
 
-def _check_parameters(body: Mapping[str, Any], messages: str) -> None:
+def _check_parameters(body: Mapping[str, Any]) -> None:
     for name, value in body.items():
-        if name in _TAKEN or name in WITHOUT_EFFECT or name == messages or value in (None, False, [], {}):
+        if name in _TAKEN or name in WITHOUT_EFFECT or value in (None, False, [], {}):
             continue
         if name == "n" and value != 1:
             raise RequestError("a course gives one answer", param=name)
-        said = value.get("format", _PLAIN) if name == "text" and isinstance(value, Mapping) else value
-        if said != _ORDINARY.get(name, ...):
+        if value != _ORDINARY.get(name, ...):
             raise RequestError(f"'{name}' is not supported", param=name)
 
 
@@ -148,23 +125,23 @@ def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchan
     return tuple(found)
 
 
-def _messages(messages: object, param: str) -> list[tuple[str, str]]:
+def _messages(messages: object) -> list[tuple[str, str]]:
     if not isinstance(messages, list) or not messages:
-        raise RequestError(f"'{param}' must be a list with a question", param=param)
-    check_number(len(messages), param)
+        raise RequestError("'messages' must be a list with a question", param=_MESSAGES)
+    check_number(len(messages), _MESSAGES)
     found = []
     for message in messages:
         if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
-            raise RequestError("a message must have the role user, assistant or system", param=param)
+            raise RequestError("a message must have the role user, assistant or system", param=_MESSAGES)
         if message["role"] not in _OWN:
-            text = _text(message.get("content"), str(message["role"]), param)
-            found.append((str(message["role"]), checked_length(text, param)))
+            text = _text(message.get("content"), str(message["role"]))
+            found.append((str(message["role"]), checked_length(text, _MESSAGES)))
     if not found:
-        raise RequestError("there is no question", param=param)
+        raise RequestError("there is no question", param=_MESSAGES)
     return found
 
 
-def _text(content: object, role: str, param: str) -> str:
+def _text(content: object, role: str) -> str:
     """Return the text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
@@ -173,7 +150,7 @@ def _text(content: object, role: str, param: str) -> str:
     parts = content if isinstance(content, list) else [None]
     texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") in _PARTS]
     if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        raise RequestError("a course reads text only", param=param)
+        raise RequestError("a course reads text only", param=_MESSAGES)
     return "\n\n".join(map(str, texts))
 
 
@@ -191,8 +168,8 @@ def _above_sources(heading: str) -> str:
 
 
 @dataclass(slots=True)
-class ClientAnswer(ABC):
-    """An answer for a client, in one of OpenAI's protocols.
+class CompletionAnswer:
+    """An answer for a client in the Chat Completions protocol.
 
     `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
     Nothing sent can be taken back: when the model starts again, the part of its new text that repeats `attempt`, the
@@ -291,26 +268,8 @@ class ClientAnswer(ABC):
         more = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
         return exchange | more | answer.verification.as_json()
 
-    @abstractmethod
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the complete response, if no stream was requested."""
-
-    @abstractmethod
-    def _piece(self, text: str) -> Iterator[str]: ...
-
-    @abstractmethod
-    def _end(self, answer: Answer) -> Iterator[str]: ...
-
-    @abstractmethod
-    def failed(self, error: Mapping[str, Any]) -> str:
-        """Return the event for a stream that fails; `error` is in OpenAI's format."""
-
-
-class CompletionAnswer(ClientAnswer):
-    """An answer in the Chat Completions protocol."""
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """See `ClientAnswer.whole`."""
         message = {"role": "assistant", "content": self.text(answer), "annotations": self._cited(answer)}
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         usage = {"usage": usage_values(answer.usage)}
@@ -329,7 +288,7 @@ class CompletionAnswer(ClientAnswer):
         yield server_sent("[DONE]")
 
     def failed(self, error: Mapping[str, Any]) -> str:
-        """See `ClientAnswer.failed`."""
+        """Return the event for a stream that fails; `error` is in OpenAI's format."""
         return server_sent(error)
 
     def _cited(self, answer: Answer) -> list[dict[str, Any]]:
@@ -357,101 +316,12 @@ def _finish(answer: Answer) -> str:
     return "content_filter" if answer.refused else "length" if answer.cut else "stop"
 
 
-_WHERE = {"output_index": 0, "content_index": 0}
-
-
-@dataclass(slots=True)
-class ResponseAnswer(ClientAnswer):
-    """An answer in the Responses protocol: an object with a message, or the events that build it."""
-
-    sent: int = 0  # events
-
-    def whole(self, answer: Answer) -> dict[str, Any]:
-        """See `ClientAnswer.whole`."""
-        status, usage = self._status(answer), usage_values(answer.usage)
-        left = "content_filter" if answer.refused else "max_output_tokens"
-        return self._object(status, [self._message(status, self._content(answer))]) | {
-            "incomplete_details": {"reason": left} if status == "incomplete" else None,
-            "usage": {
-                "input_tokens": usage["prompt_tokens"],
-                "input_tokens_details": {"cached_tokens": answer.usage.cached_tokens, "cache_write_tokens": 0},
-                "output_tokens": usage["completion_tokens"],
-                "output_tokens_details": {"reasoning_tokens": 0},
-                "total_tokens": usage["total_tokens"],
-            },
-            **self.beyond(answer),
-        }
-
-    def _piece(self, text: str) -> Iterator[str]:
-        if not self.said:
-            begun = self._object("in_progress", [])
-            yield self._event("response.created", response=begun)
-            yield self._event("response.in_progress", response=begun)
-            yield self._event("response.output_item.added", output_index=0, item=self._message("in_progress"))
-            yield self._part("response.content_part.added", part=_part("", []))
-        self.said.append(text)
-        yield self._part("response.output_text.delta", delta=text, logprobs=[])
-
-    def _end(self, answer: Answer) -> Iterator[str]:
-        whole, text = self.whole(answer), self.text(answer)
-        (content,) = self._content(answer)
-        for number, annotation in enumerate(content["annotations"]):
-            name = "response.output_text.annotation.added"
-            yield self._part(name, annotation=annotation, annotation_index=number)
-        yield self._part("response.output_text.done", text=text, logprobs=[])
-        yield self._part("response.content_part.done", part=content)
-        yield self._event("response.output_item.done", output_index=0, item=whole["output"][0])
-        yield self._event(f"response.{whole['status']}", response=whole)
-
-    def failed(self, error: Mapping[str, Any]) -> str:
-        """See `ClientAnswer.failed`."""
-        more = {"code": "server_error", "message": error["error"]["message"]}
-        return self._event("response.failed", response=self._object("failed", []) | {"error": more})
-
-    def _content(self, answer: Answer) -> list[dict[str, Any]]:
-        return [_part(self.text(answer), self.annotations(answer))]
-
-    def _message(self, status: str, content: Sequence[Mapping[str, Any]] = ()) -> dict[str, Any]:
-        return {"id": self._item, "type": "message", "role": "assistant", "status": status, "content": list(content)}
-
-    @property
-    def _item(self) -> str:
-        return f"msg_{self.id}"
-
-    def _status(self, answer: Answer) -> str:
-        return "incomplete" if answer.refused or answer.cut else "completed"
-
-    def _part(self, name: str, **values: Any) -> str:
-        return self._event(name, item_id=self._item, **_WHERE, **values)
-
-    def _event(self, name: str, **values: Any) -> str:
-        self.sent += 1
-        return server_sent({"type": name, "sequence_number": self.sent - 1, **values}, name)
-
-    def _object(self, status: str, output: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-        return {
-            "id": f"resp_{self.id}", "object": "response", "created_at": self.created, "status": status,
-            "model": self.model, "output": list(output), "error": None, "incomplete_details": None,
-            "instructions": None, "metadata": {}, "parallel_tool_calls": False, "temperature": None, "top_p": None,
-            "tool_choice": "none", "tools": [], "store": False, "usage": None,
-        }  # fmt: skip
-
-
-def _part(text: str, annotations: Sequence[Mapping[str, Any]]) -> dict[str, Any]:
-    return {"type": "output_text", "text": text, "annotations": list(annotations), "logprobs": []}
-
-
 # -- endpoints ---------------------------------------------------------------------------------------
 
 
 async def models(request: Request) -> Response:
     """``GET /v1/models``: list the course."""
-    return models_response([service_of(request).name])
-
-
-def models_response(names: Sequence[str]) -> Response:
-    """Return a list of models."""
-    return JSONResponse({"object": "list", "data": [_model(name) for name in names]})
+    return JSONResponse({"object": "list", "data": [_model(service_of(request).name)]})
 
 
 async def model(request: Request) -> Response:
@@ -467,21 +337,12 @@ def _model(name: str) -> dict[str, Any]:
 
 async def completions(request: Request) -> Response:
     """``POST /v1/chat/completions``, with or without streaming."""
-    return await _answered(request, CompletionAnswer, "messages")
-
-
-async def responses(request: Request) -> Response:
-    """``POST /v1/responses``, with or without streaming. Nothing is stored: the request has the conversation."""
-    return await _answered(request, ResponseAnswer, "input")
-
-
-async def _answered(request: Request, protocol: type[ClientAnswer], messages: str) -> Response:
     service, body = service_of(request), await read_json(request)
     heading, longest = service.texts["sources"], service.settings.longest_question
-    call = read_call(body, messages=messages, model=service.name, heading=heading, longest=longest)
+    call = read_call(body, model=service.name, heading=heading, longest=longest)
     await service.guard.admit(request)
     asked = service.asked(call.question, request, "api", await read_here(service, body))
-    reply = protocol(
+    reply = CompletionAnswer(
         service.name, service.texts, address_of(request), exchange=asked.number, include_usage=call.include_usage
     )
     events = service.answer(asked, call.history)
@@ -504,7 +365,7 @@ async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer
 
 async def _streamed(
     service: Service,
-    reply: ClientAnswer,
+    reply: CompletionAnswer,
     first: AnswerEvent | WaitingAnswer,
     events: AsyncGenerator[AnswerEvent | WaitingAnswer],
 ) -> AsyncGenerator[str]:
@@ -516,54 +377,3 @@ async def _streamed(
                     yield sent
     except Exception as error:  # the response has begun: it can only be reported inside of it
         yield reply.failed(service.failed(error).as_json())
-
-
-# -- Embeddings --------------------------------------------------------------------------------------
-
-
-async def embeddings(request: Request) -> Response:
-    """``POST /v1/embeddings``: embed texts with the course's embedding model, as if they were questions."""
-    service, body = service_of(request), await read_json(request)
-    check_model(body, service.name)
-    texts, vector_in = _texts(body, service.settings.longest_question), _form(body)
-    await service.guard.admit(request)
-    vectors = await asyncio.to_thread(_vectors, service.searching, texts, body.get("dimensions"))
-    data = [
-        {"object": "embedding", "index": number, "embedding": vector_in(list(vector))}
-        for number, vector in enumerate(vectors)
-    ]
-    tokens = sum(map(len, texts)) // CHARACTERS_PER_TOKEN  # estimated: the embedding models do not report them
-    usage = {"prompt_tokens": tokens, "total_tokens": tokens}
-    return JSONResponse({"object": "list", "data": data, "model": service.name, "usage": usage})
-
-
-def _vectors(searcher: CourseSearch, texts: Sequence[str], dimensions: object) -> list[list[float]]:
-    with searcher.view() as view:
-        if view.embedder is None:
-            raise RequestError("this course has no embedding model", param="model")
-        if dimensions not in (None, view.embedder.dimensions):
-            raise RequestError(f"vectors have {view.embedder.dimensions} dimensions", param="dimensions")
-        return view.embedder.embed(texts, kind="query")
-
-
-def _texts(body: Mapping[str, Any], longest: int) -> list[str]:
-    given = required(body, "input")
-    texts = given if isinstance(given, list) else [given]
-    if not texts or len(texts) > _MOST_TEXTS:
-        raise RequestError(f"'input' must have 1 to {_MOST_TEXTS} texts", param="input")
-    if not isinstance(texts[0], str):  # LangChain splits texts into tokens of OpenAI's models by default
-        hint = "with LangChain: check_embedding_ctx_length=False"
-        raise RequestError("'input' must be texts, not numbers of tokens", hint=hint, param="input")
-    return [checked_question(text, longest) for text in texts]
-
-
-def _form(body: Mapping[str, Any]) -> Callable[[list[float]], object]:
-    """Return the function that encodes a vector in the requested format."""
-    for name in {name for name, value in body.items() if value is not None} - _OF_VECTORS:
-        raise RequestError(f"'{name}' is not supported", param=name)
-    form = body.get("encoding_format") or "float"
-    if form not in ("float", "base64"):
-        raise RequestError("'encoding_format' must be float or base64", param="encoding_format")
-    if form == "float":
-        return list
-    return lambda vector: base64.b64encode(struct.pack(f"<{len(vector)}f", *vector)).decode()

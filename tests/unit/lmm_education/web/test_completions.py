@@ -23,7 +23,7 @@ SOURCE = Passage("x", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "…", nu
 def read(*messages: Any, **more: Any) -> Call:
     """A request with these messages."""
     body = {"model": "botany", "messages": list(messages), **more}
-    return read_call(body, messages="messages", model="botany", heading="Sources", longest=20)
+    return read_call(body, model="botany", heading="Sources", longest=20)
 
 
 def user(content: Any) -> dict[str, Any]:
@@ -86,7 +86,7 @@ def test_what_is_missing_is_named(name: str) -> None:
     for missing in ({name: None}, {}):
         asked = {key: value for key, value in body.items() if key != name} | missing
         with pytest.raises(RequestError, match=f"'{name}' is missing") as raised:
-            read_call(asked, messages="messages", model="botany", heading="Sources", longest=20)
+            read_call(asked, model="botany", heading="Sources", longest=20)
         assert (raised.value.status, raised.value.param) == (400, name)
 
 
