@@ -1,6 +1,7 @@
 """What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
 
-from .chat import Chat as Chat, How as How
+from .chat import Chat as Chat
+from .context import RunOptions as RunOptions
 from .language.agent import AgentSpec as AgentSpec, read_agent as read_agent
 from .language.lint import check as check
 from .language.nodes import (

@@ -8,16 +8,16 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-from collections.abc import AsyncGenerator, Callable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterator, Sequence
 from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypedDict, TypeVar, Unpack, overload
+from typing import Any, Literal, Self, TypeVar, overload
 
 from chatmd.checking import check_text, differences
 from chatmd.compaction.compact import KEEP, Compaction, CompactOptions
-from chatmd.context import Approve, AskUser, Confirm, Run, ask_nobody, settings_of
+from chatmd.context import Run, RunOptions, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
@@ -35,59 +35,14 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
-from chatmd.tools.registry import PythonTool
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
 from lmm.loop import background, blocking, run as run_blocking, run_async
-from lmm.messages import Event, Listener, ignore
+from lmm.messages import Event
 from lmm.models.port import ChatModel
 from lmm.models.structured import make_schema
 
 T = TypeVar("T")
-
-
-class How(TypedDict, total=False):
-    """Options of a run; all of them are optional.
-
-    `model` is a name such as ``Ollama/llama3.2``, or a model; it overrides the file's. `once` stops after one reply and
-    its calls. `max_turns` limits the requests to models, `budget` the tokens (``20000``) or the cost (``0.50$``), of
-    this run and all agents that it asks; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can do;
-    otherwise `confirm` is called. `approve` is called for each call, `ask_user` for the next message. `replay` uses
-    the recorded documents and agents in messages; `skip_missing_tools` leaves out programs and MCP servers that cannot
-    be started. `tools` are Python functions that the model may call (`chatmd.tools.registry`); `inputs` are values of
-    what ``<input>`` declares, and are written into the file. `check` is called with the last reply and returns what is
-    wrong with it; if something is, the model is asked again, at most `retries` times (2).
-    """
-
-    model: str | ChatModel
-    once: bool
-    max_turns: int | None
-    budget: str
-    timeout: float | None
-    yes: bool
-    replay: bool
-    skip_missing_tools: bool
-    tools: Sequence[PythonTool]
-    inputs: Mapping[str, object]
-    check: Callable[[str], object] | None
-    retries: int | None
-    confirm: Confirm | None
-    approve: Approve | None
-    ask_user: AskUser | None
-
-
-class Setup(TypedDict, total=False):
-    """Options of a chat; all of them are optional.
-
-    `config` is a configuration file; without it, the usual places are searched. `roots` are further folders that files
-    may be imported from, `tools` Python functions that the model may call besides the tools that the file declares.
-    `listener` is called with each event (`lmm.messages`, `chatmd.runtime.events`), in another thread.
-    """
-
-    config: str | Path | None
-    roots: Sequence[str | Path]
-    tools: Sequence[PythonTool]
-    listener: Listener
 
 
 class Chat:
@@ -106,14 +61,11 @@ class Chat:
     Python functions are tools by their signature and docstring: ``Chat.from_text("…", tools=[add])``.
     """
 
-    def __init__(
-        self, text: str, *, path: Path | None = None, folder: str | Path = ".", **setup: Unpack[Setup]
-    ) -> None:
-        check_keywords("Chat", setup, Setup)
+    def __init__(self, text: str, *, path: Path | None = None, folder: str | Path = ".", **options: Any) -> None:
+        check_keywords("Chat", options, RunOptions)
         self.path = path
         self.folder = path.resolve().parent if path else Path(folder)
-        self.listener = setup.get("listener", ignore)
-        self._setup = setup
+        self.options = RunOptions(**options)
         self._lock = contextlib.ExitStack()
         self._locked = False
         self._runner: Runner | None = None
@@ -122,22 +74,22 @@ class Chat:
         self._prepared()  # raises if the configuration has an unknown setting
 
     @classmethod
-    def open(cls, path: str | Path, **setup: Unpack[Setup]) -> Self:
+    def open(cls, path: str | Path, **options: Any) -> Self:
         """Read a ChatMD file.
 
-        What an interrupted run left is repaired in memory (see `notes`), and on disk with the next change. `setup`
-        holds ``config``, ``roots``, ``tools`` and ``listener`` (`chatmd.chat.Setup`), all of them optional.
+        What an interrupted run left is repaired in memory (see `notes`), and on disk with the next change. `options`
+        (`chatmd.RunOptions`) hold for all that the chat does; those of a method are set for it alone.
 
         Raises:
             FileReadError: the file is missing, not readable, or not UTF-8.
             ConfigError: the configuration has an unknown setting.
         """
-        return cls(read_document(Path(path)), path=Path(path), **setup)
+        return cls(read_document(Path(path)), path=Path(path), **options)
 
     @classmethod
-    def from_text(cls, text: str, *, folder: str | Path = ".", **setup: Unpack[Setup]) -> Self:
-        """Create a chat in memory, which is never written; its paths are relative to `folder`. `setup` as in `open`."""
-        return cls(text, folder=folder, **setup)
+    def from_text(cls, text: str, *, folder: str | Path = ".", **options: Any) -> Self:
+        """Create a chat in memory, which is never written, with paths relative to `folder`; `options` as in `open`."""
+        return cls(text, folder=folder, **options)
 
     def copy(self, path: str | Path) -> Self:
         """Write the chat to a new file in its folder, and open that file.
@@ -147,7 +99,7 @@ class Chat:
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
-        return type(self).open(path, **self._setup | {"listener": self.listener})
+        return self._with(type(self).open(path))
 
     def __repr__(self) -> str:
         return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
@@ -248,7 +200,7 @@ class Chat:
         return tuple(found)
 
     @background
-    async def arender(self, *, servers: bool = False, run_agents: bool = False, **how: Unpack[How]) -> Rendered:
+    async def arender(self, *, servers: bool = False, run_agents: bool = False, **options: Any) -> Rendered:
         """Return the next request to the model, with its number of tokens; no model is asked, and nothing is written.
 
         Agents whose answers were not recorded are asked only with `run_agents`, MCP servers only with `servers`.
@@ -259,12 +211,13 @@ class Chat:
             ConsentNeeded: agents or servers would be asked, but nobody agreed to what the tools can do.
         """
         self.reload()
-        return await render_text(self.text, self._place, self._prepared(**how), run_agents=run_agents, servers=servers)
+        run = self._prepared(**options)
+        return await render_text(self.text, self._place, run, run_agents=run_agents, servers=servers)
 
     render = blocking(arender)
 
     @background
-    async def aexport(self, **how: Unpack[How]) -> str:
+    async def aexport(self, **options: Any) -> str:
         """Return the transcript as one text that includes everything its messages refer to, to continue elsewhere.
 
         Raises:
@@ -272,12 +225,12 @@ class Chat:
             ChatmdError: something that a message refers to cannot be read.
         """
         self.reload()
-        return await self_contained(self.text, self._place, self._prepared(**how))
+        return await self_contained(self.text, self._place, self._prepared(**options))
 
     export = blocking(aexport)
 
     @background
-    async def aoffers(self, *, servers: bool = False, **how: Unpack[How]) -> tuple[Offer, ...]:
+    async def aoffers(self, *, servers: bool = False, **options: Any) -> tuple[Offer, ...]:
         """Return the tools as a model gets them, and what they can do; MCP servers are asked only with `servers`.
 
         Raises:
@@ -285,7 +238,7 @@ class Chat:
             ConsentNeeded: servers would be asked, but nobody agreed to that.
         """
         self.reload()
-        run = self._prepared(**how)
+        run = self._prepared(**options)
         run = replace(run, settings=settings_of(self.agent.config, run.configuration), ask=ask_nobody)
         if servers and any(tool.kind == "mcp" for tool in self.agent.tools):
             await asyncio.to_thread(consent, self.agent, run)
@@ -330,7 +283,7 @@ class Chat:
             Conversation(self._prepared(), transcript).say(said)
 
     @background
-    async def arun(self, **how: Unpack[How]) -> RunResult:
+    async def arun(self, **options: Any) -> RunResult:
         """Ask the model and make its calls until it is the user's turn; each message and result is written at once.
 
         Raises:
@@ -340,14 +293,14 @@ class Chat:
                 in the chat, and another run continues from there.
             DocumentError: the file cannot be read or written, or another process is running it.
         """
-        with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
+        with self._running(await asyncio.to_thread(self._open_run, options)) as runner:
             return await runner.run()
 
     run = blocking(arun)
 
-    async def stream(self, **how: Unpack[How]) -> AsyncGenerator[tuple[Event, Place]]:
+    async def stream(self, **options: Any) -> AsyncGenerator[tuple[Event, Place]]:
         """Run, and yield each event with its place; the last is the `RunResult`. Closing it cancels the run."""
-        with self._running(await asyncio.to_thread(self._open_run, how)) as runner:
+        with self._running(await asyncio.to_thread(self._open_run, options)) as runner:
             async with aclosing(runner.stream()) as events:
                 async for happened in events:
                     yield happened
@@ -376,22 +329,22 @@ class Chat:
             self._runner.cancel()
 
     @overload
-    async def aask(self, input: str = "", *, schema: None = None, **how: Unpack[How]) -> str: ...
+    async def aask(self, input: str = "", *, schema: None = None, **options: Any) -> str: ...
     @overload
-    async def aask(self, input: str = "", *, schema: type[T], **how: Unpack[How]) -> T: ...
+    async def aask(self, input: str = "", *, schema: type[T], **options: Any) -> T: ...
     @overload
-    async def aask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
-    async def aask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
+    async def aask(self, input: str = "", *, schema: Any, **options: Any) -> Any: ...
+    async def aask(self, input: str = "", *, schema: Any = None, **options: Any) -> Any:
         """`ask` as a coroutine."""
-        return await run_async(self._ask(input, schema, how))
+        return await run_async(self._ask(input, schema, options))
 
     @overload
-    def ask(self, input: str = "", *, schema: None = None, **how: Unpack[How]) -> str: ...
+    def ask(self, input: str = "", *, schema: None = None, **options: Any) -> str: ...
     @overload
-    def ask(self, input: str = "", *, schema: type[T], **how: Unpack[How]) -> T: ...
+    def ask(self, input: str = "", *, schema: type[T], **options: Any) -> T: ...
     @overload
-    def ask(self, input: str = "", *, schema: Any, **how: Unpack[How]) -> Any: ...
-    def ask(self, input: str = "", *, schema: Any = None, **how: Unpack[How]) -> Any:
+    def ask(self, input: str = "", *, schema: Any, **options: Any) -> Any: ...
+    def ask(self, input: str = "", *, schema: Any = None, **options: Any) -> Any:
         """Return the answer to an input, without changing the chat or writing anything.
 
         Without `input`, the question in the text itself is answered, with the ``inputs`` that are given. With a
@@ -407,15 +360,15 @@ class Chat:
 
         Raises: as `run`.
         """
-        return run_blocking(self._ask(input, schema, how))
+        return run_blocking(self._ask(input, schema, options))
 
-    async def _ask(self, input: str, schema: Any, how: How) -> Any:
+    async def _ask(self, input: str, schema: Any, options: dict[str, Any]) -> Any:
         self.reload()
-        answer, _ = await reply_to(self.text, input, self._prepared(schema, **how))
+        answer, _ = await reply_to(self.text, input, self._prepared(schema=schema, **options))
         return answer if schema is None else value_in(answer, make_schema(schema))
 
     @background
-    async def areply(self, input: str = "", **how: Unpack[How]) -> tuple[str, Chat]:
+    async def areply(self, input: str = "", **options: Any) -> tuple[str, Chat]:
         """Return the answer to an input, and the continued chat in memory; this chat stays unchanged.
 
         A conversation is then a fold over its inputs.
@@ -431,8 +384,8 @@ class Chat:
         Raises: as `run`.
         """
         self.reload()
-        answer, text = await reply_to(self.text, input, self._prepared(**how))
-        return answer, Chat.from_text(text, folder=self.folder.resolve(), **self._setup | {"listener": self.listener})
+        answer, text = await reply_to(self.text, input, self._prepared(**options))
+        return answer, self._with(Chat.from_text(text, folder=self.folder.resolve()))
 
     reply = blocking(areply)
 
@@ -477,7 +430,7 @@ class Chat:
         *,
         rounds: int = ROUNDS,
         progress: Progress = lambda text: None,
-        **how: Unpack[How],
+        **options: Any,
     ) -> Refinement:
         """Measure the instructions on the cases in a file, and search for better ones; without rounds, only measure.
 
@@ -496,7 +449,7 @@ class Chat:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
-        run = self._prepared(**how)
+        run = self._prepared(**options)
         return await refine(text, self.path, found, run, rounds=rounds, progress=progress)
 
     refine = blocking(arefine)
@@ -520,14 +473,15 @@ class Chat:
     def _repaired(self) -> RepairedText:
         return repair(self._raw or "", str(self.path or ""))
 
-    def _prepared(self, schema: Any = None, **how: Unpack[How]) -> Run:
-        check_keywords("Chat.run", how, How)
-        how["tools"] = (*self._setup.get("tools", ()), *how.get("tools", ()))
-        config, roots = self._setup.get("config"), tuple(map(Path, self._setup.get("roots", ())))
-        return prepare(
-            self.path, self.folder.resolve(), config=Path(config) if config is not None else None, roots=roots,
-            listener=self.listener, schema=schema, **how,
-        )  # fmt: skip
+    def _prepared(self, **options: Any) -> Run:
+        check_keywords("Chat.run", options, RunOptions)
+        options["tools"] = (*self.options.tools, *options.get("tools", ()))
+        return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
+
+    def _with(self, other: Self) -> Self:
+        """Give another chat the options of this one."""
+        other.options = self.options
+        return other
 
     @property
     def _here(self) -> Run:
@@ -546,9 +500,9 @@ class Chat:
                 yield transcript
         self._take(transcript.text)
 
-    def _open_run(self, how: How) -> Runner:
+    def _open_run(self, options: dict[str, Any]) -> Runner:
         self.reload()
-        run = self._prepared(**how)
+        run = self._prepared(**options)
         if self.path is None:
             return open_text(self.text, run)
         return open_run(self.path, run, locked=self._locked)

@@ -317,7 +317,8 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     """
     name = run.chain[-1]
     spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
-    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody, skip_missing_tools=True)
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody)
+    run = run.with_options(skip_missing_tools=True)
     found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
     async with AsyncExitStack() as stack:
         found += [one async for one in _calls(spec, run, stack)]
@@ -352,7 +353,7 @@ async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> As
 async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:
     """Report unavailable tools, except servers, and calls that would be refused today or return something else."""
     opened = await open_tools([], run, stack)  # Python functions: their effects are not known
-    reads, alone = set[str](), replace(run, functions=())
+    reads, alone = set[str](), run.with_options(tools=())
     for tool, declaration in zip(spec.tools, own_declarations(spec, run).declarations, strict=False):
         if tool.kind == "mcp":
             continue

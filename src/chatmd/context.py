@@ -3,11 +3,11 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
@@ -24,8 +24,8 @@ from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, RunnableTool
 
 if TYPE_CHECKING:
+    from chatmd.tools.registry import PythonTool
     from lmm.fetch import FetchRules
-    from lmm.models.structured import Schema
 
 
 class Rules(ChatmdSettings, frozen=True):
@@ -187,16 +187,46 @@ AskUser = Callable[[], Awaitable[str | Element | None]]
 (a failed turn is tried again); None ends the run."""
 
 
-@dataclass(frozen=True, slots=True)
-class AnswerRule:
-    """The requirements on the last reply of a run; after `retries` repetitions it fails (None: the file's, or 2).
+@dataclass(frozen=True, slots=True, kw_only=True)
+class RunOptions:
+    """The options of a run, as the command line, `chatmd.Chat` and editors set them; all are optional.
 
-    `check` is called with the reply and returns its errors; with None, True or an empty text, the reply is accepted.
+    `model` is a name such as ``Ollama/llama3.2``, or a model; it overrides the file's. `config` is a configuration
+    file; without it, the usual places are searched. `roots` are further folders that files may be imported from.
+    `once` stops after one reply and its calls. `max_turns` limits the requests to models, `budget` the tokens
+    (``20000``) or the cost (``0.50$``), of a run and all agents that it asks; `timeout` is in seconds, for a turn.
+    `yes` agrees to what the tools can do; otherwise `confirm` is called. `approve` is called for each call, `ask_user`
+    for the next message; without it, a run ends when it is the user's turn. `replay` uses the recorded documents and
+    agents in messages; `skip_missing_tools` leaves out programs and MCP servers that cannot be started. `tools` are
+    Python functions that the model may call (`chatmd.tools.registry`); `inputs` are values of what ``<input>``
+    declares, and are written into the file; `say` is the user's first message. `listener` is called with each event
+    (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+
+    The last reply must fit the `schema` (a type, or a JSON schema). `check` is called with it and returns what is
+    wrong with it: nothing if that is None, True or empty. If something is wrong, the model is asked again, at most
+    `retries` times (None: the file's number, or 2).
     """
 
-    schema: Schema | None = None
+    model: str | ChatModel = ""
+    config: str | Path | None = None
+    roots: Sequence[str | Path] = ()
+    once: bool = False
+    max_turns: int | None = None
+    budget: str = ""
+    timeout: float | None = None
+    yes: bool = False
+    replay: bool = False
+    skip_missing_tools: bool = False
+    tools: Sequence[PythonTool] = ()
+    inputs: Mapping[str, object] = field(default_factory=dict)
+    say: str | Element = ""
+    schema: Any = None
     check: Callable[[str], object] | None = None
     retries: int | None = None
+    confirm: Confirm | None = None
+    approve: Approve | None = None
+    ask_user: AskUser | None = None
+    listener: Listener = ignore
 
 
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
@@ -218,17 +248,10 @@ class Run:
 
     `folder` is the real path of the prompt's folder: paths in the prompt are relative to it. `chain` lists the files
     from the first that was run down to this one. No tool may change the `protected` files: the transcripts that are
-    being written, and the settings of the run. With `replay`, documents and agents in messages are taken from the
-    record; with `skip_missing_tools`, unavailable programs and servers are left out. Documents that are not in the
-    prompt's folder are looked up in the `working` folder; files `outside` of it, which the prompt names by their paths,
-    are read with consent. `functions` are tools besides those that the file declares.
-    Transcripts of agents that the run asks are kept below the folder `records`, if there is one.
-
-    `once` stops after one reply and its calls; `timeout` is in seconds, for a turn. `yes` agrees to what the tools can
-    do, otherwise `confirm` is called; `approve` is called for each call, `ask_user` for the next message (without it,
-    a run ends when it is the user's turn); `listener` receives events and their places (`chatmd.runtime.events`). With
-    `goes_on`, a failed turn does not end the run: the error is reported, and the user is asked. `inputs` are the
-    values of ``<input>`` elements; `say` is the user's first message.
+    being written, and the settings of the run. Documents that are not in the prompt's folder are looked up in the
+    `working` folder; files `outside` of it, which the prompt names by their paths, are read with consent. Transcripts
+    of agents that the run asks are kept below the folder `records`, if there is one. With `goes_on`, a failed turn does
+    not end the run: the error is reported, and the user is asked.
     """
 
     folder: Path
@@ -240,25 +263,24 @@ class Run:
     configuration: Configuration = field(default_factory=Configuration)
     tally: SharedBudget = field(default_factory=SharedBudget)
     check_agreement: CheckAgreement | None = None
-    approve: Approve | None = None
-    listener: Listener = ignore
     open_model: OpenModel = open_model
     ask: AskAgent = ask_nobody
-    replay: bool = False
-    skip_missing_tools: bool = False
     working: Path | None = None
-    functions: tuple[RunnableTool, ...] = ()
     outside: tuple[Path, ...] = ()
-    expects: AnswerRule = AnswerRule()
     records: Path | None = None
-    once: bool = False
-    timeout: float | None = None
-    yes: bool = False
-    confirm: Confirm | None = None
-    ask_user: AskUser | None = None
     goes_on: bool = False
-    inputs: Mapping[str, object] = field(default_factory=dict)
-    say: str | Element = ""
+    options: RunOptions = RunOptions()
+
+    @property
+    def functions(self) -> tuple[RunnableTool, ...]:
+        """The tools of the options, besides those that the file declares."""
+        from chatmd.tools.registry import function_tool  # imports this module
+
+        return tuple(map(function_tool, self.options.tools))
+
+    def with_options(self, **options: Any) -> Run:
+        """Return the run with other options."""
+        return replace(self, options=replace(self.options, **options))
 
     def with_outside(self, text: str) -> Run:
         """Return the run for a text that may name files outside of its folder; they are part of the consent."""
@@ -275,14 +297,14 @@ class Run:
             LimitReached: it took longer.
         """
         try:
-            async with asyncio.timeout(self.timeout) as limit:
+            async with asyncio.timeout(self.options.timeout) as limit:
                 yield
         except TimeoutError as error:
             if not limit.expired():
                 raise
-            message = f"it took longer than {self.timeout:g} s"
+            message = f"it took longer than {self.options.timeout:g} s"
             raise LimitReached(message, where=self.chain[-1], hint="allow more: --timeout") from error
 
     def tell(self, event: Event) -> None:
         """Send an event to the listener."""
-        self.listener(event, Place(self.chain[-1], path=self.chain[1:]))
+        self.options.listener(event, Place(self.chain[-1], path=self.chain[1:]))

@@ -22,7 +22,7 @@ from starlette.requests import Request
 from starlette.responses import PlainTextResponse
 from starlette.types import ASGIApp, Receive, Scope, Send
 
-from chatmd.context import Run
+from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import interpret
 from chatmd.language.imports import resolve_imports
@@ -59,7 +59,7 @@ _INPUT = {"type": "string", "maxLength": LONGEST_INPUT}
 
 @dataclass(frozen=True, slots=True)
 class PromptTool:
-    """A prompt file as a tool: each call is a run of its own, with the limits in `options` (arguments of `prepare`).
+    """A prompt file as a tool: each call is a run of its own, with the limits in `options`.
 
     `name` is the name of the tool and of the prompt; `problem` says why the file cannot be run, if it cannot;
     `needs_input` is true if the file itself asks nothing. The file stays unchanged. No one can be asked for consent
@@ -72,7 +72,7 @@ class PromptTool:
     needs_input: bool
     problem: str = ""
     inputs: tuple[DeclaredInput, ...] = ()
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
 
     @property
     def definition(self) -> ToolDefinition:
@@ -104,7 +104,7 @@ class PromptTool:
             raise ChatmdError(f"the input has more than {LONGEST_INPUT:,} characters", where=self.path.name)
         text = await asyncio.to_thread(read_document, self.path)
         text += gap(text) + user_text(input) if input.strip() else ""
-        return text, prepare(self.path, **self.options, inputs=values)
+        return text, prepare(self.path, replace(self.options, inputs=values))
 
 
 def read_prompts(
@@ -197,7 +197,7 @@ class Library:
 
     course: PublishedCourse | None = None
     folder: Path | None = None
-    options: Mapping[str, Any] = field(default_factory=dict)
+    options: RunOptions = field(default_factory=RunOptions)
     note: Callable[[str], None] = lambda text: None
     prompts: Mapping[str, PromptTool] = field(default_factory=dict)
     _notes: frozenset[str] = frozenset()
@@ -218,7 +218,7 @@ class Library:
         if self.folder is None:
             return
         with contextlib.suppress(ConfigError):  # each call fails with it, and says so
-            self._imported = prepare(self.folder / "prompt", **self.options).rules.imported
+            self._imported = prepare(self.folder / "prompt", self.options).rules.imported
         prompts, notes = read_prompts(self.folder, taken=self._course_tools, imported=self._imported)
         for text in notes:
             if text not in self._notes:

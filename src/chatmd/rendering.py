@@ -26,6 +26,7 @@ from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.runner import agree
 from chatmd.runtime.turns import with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
+from chatmd.terminal.call_texts import call_in_words
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.chat import refused_settings
@@ -136,7 +137,8 @@ def _body(message: Message) -> Iterator[str]:
     for part in message_parts(message):
         yield part if isinstance(part, str) else f"[{describe_image(part)}]"
     for call in message.calls:
-        yield f"[call {call.id}] {call.name} {call.arguments}"
+        words = call_in_words(call) if "\\n" in call.arguments else f"{call.name} {call.arguments}"
+        yield f"[call {call.id}] {words}"
     for result in message.results:
         yield f"[{'failure' if result.failed else 'result'} of {result.call}] {result.name}"
         yield result.text
@@ -209,7 +211,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     left_out = tuple(f"{settings.model} does not take {name}, which is left out" for name in refused_settings(settings))
     notes = (*notes, *left_out)
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
-    recorded = ExpansionRecord(path, only=run.replay, keeps=False)
+    recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
     known = await expansions(spec.sent, run, recorded, Payloads(run.folder, inline=True))
     messages = [
         RenderedMessage(one, sum(map(count_tokens, message_texts(one))))
@@ -260,7 +262,7 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
     document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
     spec, unasked = read_agent(document), _Unasked()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=unasked.ask)
-    recorded = ExpansionRecord(path, only=run.replay, keeps=False)
+    recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
     known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
     values = {
         (part.span.file, part.span.start): known[part]

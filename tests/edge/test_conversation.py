@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import os
+import re
 import signal
 import stat
 import threading
@@ -303,6 +304,26 @@ def test_what_an_editor_does_counts(terminal: Terminal, server: ScriptedServer, 
     terminal.wait_for("Reply to:", "From outside.", ENTER_KEY)
     assert sent(server.requests[1]) == [("system", "Be long."), ("user", "\nFrom outside.\n")]
     assert server.requests[1].body["temperature"] == 0.5
+
+
+def test_a_touch_is_no_change(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
+    """A file whose time alone is another is not read again."""
+    chat.touch()
+    time.sleep(0.6)
+    terminal.enter("first")
+    seen = terminal.wait_for("Reply to: first", ENTER_KEY)
+    assert "was changed" not in seen
+
+
+def test_a_running_program_is_watched(server: ScriptedServer, chat: Path) -> None:
+    """The last line that it printed stands beside its call."""
+    chat.write_text("""<tool name="slow" command="sh -c 'echo one; echo two; sleep 1.5'"/>\n""" + PROMPT)
+    server.queue(Action("", calls=(("c1", "slow", "{}"),)), "Done.")
+    with Terminal("run", "-i", "--yes", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("go")
+        terminal.wait_until(lambda seen: re.search(r"● slow\(\) \d\.\d s: two\n", seen) is not None)
+        terminal.wait_for("✓ slow()", "Done.")
 
 
 def test_a_file_that_is_broken_meanwhile(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:

@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 import gzip
 import threading
-from dataclasses import replace
 from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 
@@ -26,7 +25,7 @@ def opened(tmp_path: Path, word: str) -> tuple[list[str], list[str], str]:
         told.extend([event.text] if isinstance(event, Notice) else [])
 
     async def run() -> tuple[list[str], str]:
-        place = replace(workplace(tmp_path), listener=listen)
+        place = workplace(tmp_path).with_options(listener=listen)
         async with open_server(declared(command(PLAIN, word)), place) as tools:
             return names(tools), tools[0].definition.description
 

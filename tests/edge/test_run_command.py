@@ -17,6 +17,7 @@ from edge.conftest import write_config
 from edge.support import finish, lmm, run_here, start, wait_until
 from fakes.forked import python, run_python
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
+from fakes.terminal import Terminal
 from fakes.web_server import WebServer, page
 
 import chatmd
@@ -443,3 +444,47 @@ def test_the_last_line_names_a_tool_that_is_not_there(folder: Path, server: Scri
     server.queue("Hello.")
     done = lmm("run", "a.chatmd")
     assert "without odoc_search; your turn" in done.err.splitlines()[-1]
+
+
+SLOW = """<tool name="slow" command="sh -c 'echo one; echo two; sleep 1.2; echo three'"/>\n"""
+
+
+def test_the_last_lines_of_a_running_command_are_seen(server: ScriptedServer, folder: Path) -> None:
+    """As an event of `--json`, and on a terminal as a line."""
+    write(folder, SLOW + HI)
+    server.queue(Action("", calls=(("c1", "slow", "{}"),)), "Done.")
+    done = lmm("run", "--yes", "--json", "a.chatmd")
+    events = [json.loads(line) for line in done.out.splitlines()]
+    assert [(one["call"], one["text"]) for one in events if one["event"] == "tool_progress"] == [("c1", "one\ntwo")]
+    write(folder, SLOW + HI)
+    server.queue(Action("", calls=(("c1", "slow", "{}"),)), "Done.")
+    with Terminal("run", "--yes", "a.chatmd") as opened:
+        opened.wait_for("→ slow()", "\n  two\n", "← slow (")
+
+
+def test_parallel_results_of_one_tool_are_told_apart(server: ScriptedServer, folder: Path) -> None:
+    """Each is named by its call while another call of the tool has no result yet."""
+    write(folder, '<tool name="read_file"/>\n' + HI)
+    for name in "ab":
+        (folder / f"{name}.txt").write_text(f"text of {name}")
+    calls = tuple((f"c{name}", "read_file", json.dumps({"path": f"{name}.txt"})) for name in "ab")
+    server.queue(Action("", calls=calls), "Done.")
+    err = lmm("run", "a.chatmd").err
+    assert re.search(r'← read_file\(path="[ab]\.txt"\) \(', err), err
+
+
+PATCH = "*** Begin Patch\n*** Update File: n.txt\n@@\n-old\n+new\n*** End Patch"
+
+
+def test_a_patch_is_shown_as_a_patch(server: ScriptedServer, folder: Path) -> None:
+    """`lmm render` shows its lines, and the screen of a conversation what it changed."""
+    write(folder, '<tool name="apply_patch"/>\n' + HI)
+    (folder / "n.txt").write_text("old\n")
+    server.queue(Action("", calls=(("c1", "apply_patch", json.dumps({"patch": PATCH})),)), "Done.")
+    with Terminal("run", "-i", "--yes", "a.chatmd") as opened:
+        opened.wait_for("/help")
+        opened.enter("")
+        opened.wait_for("✓ apply_patch(", "  *** Update File: n.txt\n", "  -old\n  +new\n", "Done.")
+    rendered = lmm("render", "a.chatmd").out
+    assert "[call c1] apply_patch\n" in rendered
+    assert "    -old\n    +new\n" in rendered

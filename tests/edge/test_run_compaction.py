@@ -215,3 +215,31 @@ def test_results_that_together_exceed_the_window_share_the_room(
     results = [message["content"] for message in server.requests[1].body["messages"] if message["role"] == "tool"]
     assert all("a line 0" in results[0] and "left out" in text for text in results)
     assert sum(map(len, results)) < 3000 * 4
+
+
+def test_results_that_exceed_a_window_that_nobody_told_are_sent_shortened(
+    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """They stay whole in the file, and the conversation goes on, also in a later run."""
+    write_config(folder, server)
+    for name in "abc":
+        (folder / f"{name}.txt").write_text("".join(f"{name} line {n} of many\n" for n in range(1200)))
+    (folder / "x.chatmd").write_text('<config show_tool_call/>\n<tool name="read_file"/><user>Read all.</user>')
+    calls = tuple((f"c{name}", "read_file", json.dumps({"path": f"{name}.txt"})) for name in "abc")
+
+    def answer(request: Recorded) -> Action:
+        if request.number == 1:
+            return Action("", calls=calls)
+        if size(request) > WINDOW:
+            return fail(400, "maximum context length exceeded")
+        return Action("Done.")
+
+    server.answer = answer
+    done = run_here(capsys, "run", "x.chatmd")
+    assert (done.code, done.out) == (0, "Done.\n"), done.err
+    assert "are sent shortened" in done.err
+    results = [one["content"] for one in server.requests[-1].body["messages"] if one["role"] == "tool"]
+    assert all(f"{name} line 0" in text and "left out" in text for name, text in zip("abc", results, strict=True))
+    assert all(f"{name} line 200 of" in (folder / "x.chatmd").read_text() for name in "abc")
+    assert not any("line 200 of" in text for text in results)
+    assert run_here(capsys, "run", "--say", "And?", "x.chatmd").out == "Done.\n"

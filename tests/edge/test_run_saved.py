@@ -216,3 +216,22 @@ def test_what_a_person_wrote_is_never_cut(path: Path, torn: str) -> None:
     path.write_text(A + torn)
     assert lmm("check", "--fix", path.name).code == 1
     assert path.read_text() == A + torn
+
+
+@pytest.mark.parametrize("character", ["ü", "日", "🌿"])
+def test_a_transcript_that_ends_within_a_character(path: Path, character: str) -> None:
+    """An older version was killed while it wrote one: it is cut off with the element that it stands in."""
+    torn = f"\n<assistant>\nRAW|So {character}".encode()
+    for missing in range(1, len(character.encode())):
+        path.write_bytes(A.encode() + torn[:-missing])
+        assert lmm("check", "--fix", path.name).code == 0
+        assert path.read_text().strip() == A.strip()
+
+
+def test_a_touch_changes_nothing(server: ScriptedServer, path: Path) -> None:
+    """A file whose time alone is another was not changed: it is not read again."""
+    _meanwhile(server, path.touch)
+    told: list[str] = []
+    chatmd.Chat.open(path, listener=lambda event, place: told.append(str(event))).run()
+    assert path.read_text() == A + said("Reply to: A") + TURN
+    assert not [text for text in told if "was changed" in text]

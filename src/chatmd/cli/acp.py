@@ -21,6 +21,7 @@ from typing import Any
 
 from chatmd.chat import Chat
 from chatmd.content.mentions import Mention, read_blocks, read_mentions
+from chatmd.context import RunOptions
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
 from chatmd.runtime.rewind import Draft, message_element
@@ -127,10 +128,10 @@ class UnknownSession(ChatmdError):
 
 
 class AcpAgent:
-    """The agent in `file`; `how` are arguments of `chatmd.runtime.runner.prepare`; `asks` asks before each call."""
+    """The agent in `file`; `asks` asks before each call."""
 
-    def __init__(self, file: Path, how: Mapping[str, Any], *, asks: bool = False) -> None:
-        self.file, self.how, self.asks = file, how, asks
+    def __init__(self, file: Path, options: RunOptions, *, asks: bool = False) -> None:
+        self.file, self.options, self.asks = file, options, asks
         methods = {"initialize": self._initialize, "session/new": self._new, "session/load": self._load,
                    "session/prompt": self._prompt, "session/cancel": self._cancel}  # fmt: skip
         self.connection = JsonRpcPeer(methods)
@@ -197,9 +198,10 @@ class AcpAgent:
 
         def begin() -> Runner:
             listener, approve = partial(self._tell, session), partial(self._approve, session) if self.asks else None
-            run = prepare(self.file, confirm=confirm, approve=approve, listener=listener, **self.how)
+            run = prepare(self.file, replace(self.options, confirm=confirm, approve=approve, listener=listener))
             lines, files = read_mentions(mentions, run)
-            run = replace(run, say=message_element(Draft(text + lines), files))
+            said = message_element(Draft(text + lines), files)
+            run = run.with_options(say=said)
             return open_run(path if path.exists() else self.file, run, path)
 
         await (await asyncio.to_thread(begin)).run()
@@ -280,9 +282,9 @@ def _words(content: Content) -> str:
     return "".join(part if isinstance(part, str) else f"[{part.src}]" for part in content).strip()
 
 
-def serve(file: Path, how: Mapping[str, Any], *, asks: bool) -> int:
+def serve(file: Path, options: RunOptions, *, asks: bool) -> int:
     """Serve the one client at standard input and output until it closes its end; return the exit code."""
     Chat.open(file)  # raises at once if it cannot be read
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    loop.run(AcpAgent(file, how, asks=asks).connection.serve())
+    loop.run(AcpAgent(file, options, asks=asks).connection.serve())
     return terminal.DONE

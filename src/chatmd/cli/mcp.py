@@ -70,7 +70,9 @@ def mcp(
         raise ConfigError("there is nothing to publish", where="--no-course", hint="give a folder: --prompts DIR")
     host, port = _address(http) if http is not None else ("", 0)
     token = _checked(host, public, token_env)
-    how = {"model": model or "", "config": config, "budget": budget, "timeout": _SILENT_FOR, "yes": yes}
+    from chatmd.context import RunOptions
+
+    how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
     library = Library(folder=folder, options=how, note=terminal.note)
     open_course = None if no_course else partial(pkgutil.resolve_name(_COURSE), config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol

@@ -3,10 +3,10 @@
 from __future__ import annotations
 
 import contextlib
+import dataclasses
 import os
 import sys
 from collections.abc import Iterator
-from dataclasses import fields, is_dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -112,9 +112,9 @@ def run(
     without a prompt or tools.
     """
     from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
+    from chatmd.context import RunOptions
     from chatmd.runtime.runner import open_run, open_text, prepare
 
-    # `how` are arguments of `prepare`.
     from_input = str(file) == "-"
     given = {"FILE -": from_input, "--say -": say == "-", "--say": say is not None, "-i": interactive, "--acp": acp,
              "--json": as_json, "--output": output, "--fork-at": fork_at, "--replay": replay}  # fmt: skip
@@ -127,7 +127,7 @@ def run(
     if acp:
         from chatmd.cli.acp import serve
 
-        return serve(file, {**how, "inputs": inputs}, asks=ask)
+        return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
     compares = replay and not (interactive or given["--say"] or output or from_input)
     if compares and (code := _replayed(file, how["config"], how["roots"])) is not None:
         return code
@@ -139,13 +139,16 @@ def run(
             _begin(file, interactive)
         approve = approve_on_terminal() if ask else None
         listener = print_event if as_json else printer
-        how |= {"replay": replay, "confirm": confirm_on_terminal(), "approve": approve, "listener": listener}
-        first = prepare(None if from_input else file, **how, inputs=inputs, say=_message(say))
+        chosen = RunOptions(
+            **how, replay=replay, confirm=confirm_on_terminal(), approve=approve, listener=listener, inputs=inputs
+        )
+        first = prepare(None if from_input else file, dataclasses.replace(chosen, say=_message(say)))
         runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
         if interactive:
             from chatmd.terminal.session import converse
 
-            return converse(runner, lambda path: open_run(path, prepare(path, **how)), ask=ask)
+            again = dataclasses.replace(chosen, inputs={})
+            return converse(runner, lambda path: open_run(path, prepare(path, again)), ask=ask)
         return _run(runner, printer)
 
 
@@ -243,7 +246,7 @@ def _check_screen() -> None:
 
 # -- what is printed --------------------------------------------------------------------------------------------
 
-_WIDTH = 100
+_WIDTH, _CALL = 100, 50
 
 
 class RunPrinter:
@@ -257,13 +260,14 @@ class RunPrinter:
         self.in_line = False  # the model's text has not ended its line
         self.live = terminal.is_terminal()
         self.missing: dict[str, None] = {}  # tools
+        self.calls: dict[tuple[tuple[str, ...], str], ToolCall] = {}  # that have no result yet
 
     def __call__(self, event: Event, place: Place) -> None:
         """Print an event."""
         if isinstance(event, Notice) and event.text.startswith(WITHOUT):
             self.missing[event.text.removeprefix(WITHOUT).partition(":")[0]] = None
         if place.path:
-            self._tell_note(event, "  " * len(place.path))
+            self._tell_note(event, place.path)
         elif isinstance(event, TextDelta):
             self._print(event.text if self.live and not self.only_answer else "")
         elif isinstance(event, Reply):
@@ -274,15 +278,20 @@ class RunPrinter:
         else:
             self._tell_note(event)
 
-    def _tell_note(self, event: Event, indent: str = "") -> None:
-        """Print an event that is not the model's text; `indent` is printed before events of agents."""
+    def _tell_note(self, event: Event, chain: tuple[str, ...] = ()) -> None:
+        """Print an event that is not the model's text, indented by the number of agents in `chain`."""
+        indent = "  " * len(chain)
         if isinstance(event, ToolCall):
+            self.calls[chain, event.id] = event
             self._note(f"{indent}→ {call_line(event)}")
         elif isinstance(event, ToolProgress) and self.live:
             self._note(f"{indent}  {event.text.rpartition(chr(10))[2]}")
         elif isinstance(event, ToolResult):
             sign, first = "✗" if event.failed else "←", event.text.strip().partition("\n")[0]
-            self._note(f"{indent}{sign} {event.name} ({event.seconds:.1f} s): {first}")
+            call = self.calls.pop((chain, event.call), None)
+            alike = call is not None and any(one.name == call.name for one in self.calls.values())
+            name = terminal.clipped(call_line(call), _CALL) if call is not None and alike else event.name
+            self._note(f"{indent}{sign} {name} ({event.seconds:.1f} s): {first}")
         elif isinstance(event, Retrying):
             self._note(f"{indent}{event}", "yellow")
         elif isinstance(event, Notice | Waiting):
@@ -371,6 +380,6 @@ def event_values(event: Event) -> dict[str, Any]:
 def _plain(value: Any) -> Any:
     if isinstance(value, Image):
         return value.url or f"{value.media_type}, {len(value.data)} bytes"
-    if is_dataclass(value):
-        return {one.name: _plain(getattr(value, one.name)) for one in fields(value)}
+    if dataclasses.is_dataclass(value):
+        return {one.name: _plain(getattr(value, one.name)) for one in dataclasses.fields(value)}
     return [_plain(one) for one in value] if isinstance(value, tuple) else value

@@ -268,8 +268,8 @@ class Evaluator:
             copy = Path(name).resolve() / folder.name
             await asyncio.to_thread(shutil.copytree, folder, copy, symlinks=True)
             file = copy / self.path.name
-            run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file), yes=True)
-            yield agree(run, agent)  # as for the original
+            run = replace(run, folder=copy, chain=(str(file),), protected=(*run.protected, file))
+            yield agree(run.with_options(yes=True), agent)  # as for the original
 
 
 def _model(settings: ModelSettings, what: str, budget: SharedBudget) -> ChatModel:

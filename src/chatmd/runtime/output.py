@@ -17,7 +17,7 @@ from chatmd.tools.command import open_command
 from lmm.errors import LmmError
 from lmm.messages import Message
 from lmm.models.port import RunnableTool
-from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, shown_schema, valid_records
+from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, make_schema, shown_schema, valid_records
 
 AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
 """The message sent to the model about a reply that has a problem."""
@@ -70,13 +70,13 @@ async def open_judge(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> Answer
     Raises:
         LmmError: the schema or the check cannot be used.
     """
-    rule, declared = run.expects, spec.output
+    options, declared = run.options, spec.output
     schema = schema_of(spec, run)
-    retries = rule.retries if rule.retries is not None else declared.retries if declared else _RETRIES
+    retries = options.retries if options.retries is not None else declared.retries if declared else _RETRIES
     program: RunnableTool | None = None
     if declared is not None and declared.check:
         (program,) = await stack.enter_async_context(open_command(declared.tool, run))
-    return AnswerJudge(schema, rule.check, program, retries)
+    return AnswerJudge(schema, options.check, program, retries)
 
 
 def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
@@ -85,8 +85,8 @@ def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
     Raises:
         LmmError: the schema is not a JSON file, or cannot be read.
     """
-    if run.expects.schema is not None:
-        return run.expects.schema
+    if run.options.schema is not None:
+        return make_schema(run.options.schema)
     if spec.output is None or not spec.output.schema:
         return None
     where = spec.output.span.where

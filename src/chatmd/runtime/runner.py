@@ -8,15 +8,14 @@ from __future__ import annotations
 import asyncio
 import os
 from collections import deque
-from collections.abc import AsyncGenerator, Callable, Sequence
+from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
-from chatmd.context import AgentRequest, AnswerRule, Configuration, Rules, Run, open_model, settings_of
+from chatmd.context import AgentRequest, Configuration, Rules, Run, RunOptions, open_model, settings_of
 from chatmd.errors import InvalidDocument, LimitReached
 from chatmd.language.agent import read_agent
 from chatmd.language.inputs import check_values
@@ -29,7 +28,6 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript, without_
 from chatmd.runtime.turns import Conversation, with_inputs
 from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
-from chatmd.tools.registry import PythonTool, function_tool
 from lmm import loop
 from lmm.config_files import find_config
 from lmm.disk import files
@@ -39,8 +37,6 @@ from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
 from lmm.messages import Event, Failed
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
-from lmm.models.port import ChatModel
-from lmm.models.structured import make_schema
 
 # -- Another agent that is asked ---------------------------------------------------------------------------------
 
@@ -58,16 +54,15 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     else:
         came = await fetch(request.src, run.rules.fetching)
         text, name, folder = plain_text(SourceDocument.of(came)), request.src, request.folder
-    below = replace(
-        run, folder=folder, chain=(*run.chain, name), ask=ask_agent, functions=(), expects=AnswerRule(), once=False,
-        inputs=request.values,
-    )  # fmt: skip
+    below = replace(run, folder=folder, chain=(*run.chain, name), ask=ask_agent).with_options(
+        once=False, tools=(), inputs=request.values, schema=None, check=None, retries=None
+    )
     check_depth(below.chain, run.rules.max_depth)
     text = with_inputs(text, below)
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
     transcript = Transcript(text)
-    recorded = ExpansionRecord(Path(name), only=True) if run.replay and request.local else None
+    recorded = ExpansionRecord(Path(name), only=True) if run.options.replay and request.local else None
     conversation = Conversation(below, transcript, recorded=recorded, remote=not request.local, user_turn="")
     try:
         return await conversation.answered()
@@ -93,54 +88,33 @@ def check_depth(chain: tuple[str, ...], most: int) -> None:
 # -- Preparing a run, and consent ----------------------------------------------------------------------------------
 
 
-def prepare(
-    file: Path | None,
-    folder: Path | None = None,
-    *,
-    model: str | ChatModel = "",
-    config: Path | None = None,
-    roots: Sequence[Path] = (),
-    max_turns: int | None = None,
-    budget: str = "",
-    tools: Sequence[PythonTool] = (),
-    schema: Any = None,
-    check: Callable[[str], object] | None = None,
-    retries: int | None = None,
-    **fields: Any,
-) -> Run:
-    """Prepare the run of a file, or of a text that belongs into `folder`; further `fields` are those of `Run`.
-
-    `model` is a name, or a model; it overrides the file's. `config` names a configuration file. `max_turns` limits the
-    requests to models, `budget` the tokens (``20000``) or the cost (``0.50$``), of this run and all agents that it
-    asks. `roots` are further folders that files may be imported from, `tools` Python functions that the model may call
-    besides the tools that the file declares. The model is asked again, at most `retries` times, until its last reply
-    fits `schema` (a type, or a JSON schema) and passes `check` (`AnswerRule`).
+def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Path | None = None) -> Run:
+    """Prepare the run of a file, or of a text that belongs into `folder`.
 
     Raises:
         ConfigError: config.toml or an option has an unknown or invalid value.
     """
     folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
-    named = model if isinstance(model, str) else ""
-    place = file or folder / "text"
+    named = options.model if isinstance(options.model, str) else ""
+    place, config = file or folder / "text", Path(options.config) if options.config is not None else None
     configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
     rules = Rules.of(configuration.file)
-    rules = rules.replace(roots=(*rules.roots, *roots))
-    limits = parse_budget(budget) if budget else UsageLimits()
+    limits = parse_budget(options.budget) if options.budget else UsageLimits()
+    turns = rules.max_turns if options.max_turns is None else options.max_turns
+    given = options.model
     return Run(
         folder,
         configuration.settings(),
-        rules,
+        rules.replace(roots=(*rules.roots, *map(Path, options.roots))),
         environment,
         protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
         chain=(str(file or ""),),
         configuration=configuration,
-        tally=SharedBudget(replace(limits, turns=rules.max_turns if max_turns is None else max_turns)),
-        open_model=open_model if isinstance(model, str) else lambda settings: model,
+        tally=SharedBudget(replace(limits, turns=turns)),
+        open_model=open_model if isinstance(given, str) else lambda settings: given,
         ask=ask_agent,
         working=Path.cwd(),
-        functions=tuple(map(function_tool, tools)),
-        expects=AnswerRule(schema and make_schema(schema), check, retries),
-        **fields,
+        options=options,
     )
 
 
@@ -202,13 +176,13 @@ class Runner:
         """
         mine = asyncio.get_running_loop()
         arrived: asyncio.Queue[tuple[Event, Place] | None] = asyncio.Queue()
-        listener = self.context.listener
+        listener = self.context.options.listener
 
         def tell(event: Event, place: Place) -> None:
             listener(event, place)
             mine.call_soon_threadsafe(arrived.put_nowait, (event, place))
 
-        self.context = replace(self.context, listener=tell)
+        self.context = self.context.with_options(listener=tell)
         task = asyncio.create_task(loop.run_async(self.run()))
         task.add_done_callback(lambda _: arrived.put_nowait(None))
         try:
@@ -222,11 +196,11 @@ class Runner:
     async def run(self, *, user_first: bool = False) -> RunResult:
         """Run the file; see `chatmd.Chat.run`. With `user_first`, the user is asked before anything is sent."""
         self._loop = asyncio.get_running_loop()
-        has_user = self.context.ask_user is not None  # who decides about a reply that was cancelled
+        has_user = self.context.options.ask_user is not None  # who decides about a reply that was cancelled
         async with AsyncExitStack() as stack:
-            conversation = self._conversation(stack, goes_on=has_user or bool(self.context.say))
-            if self.context.say:
-                conversation.say(self.context.say)
+            conversation = self._conversation(stack, goes_on=has_user or bool(self.context.options.say))
+            if self.context.options.say:
+                conversation.say(self.context.options.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=has_user)
             if ready is not None:
@@ -254,7 +228,7 @@ class Runner:
             return Conversation(self.context, self.memory, self.take_notes)
         assert self.path is not None
         transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
-        recorded = ExpansionRecord(self.path, only=self.context.replay)
+        recorded = ExpansionRecord(self.path, only=self.context.options.replay)
         run = replace(self.context, records=self.context.folder)
         return Conversation(run, transcript, self.take_notes, recorded=recorded)
 
@@ -291,7 +265,7 @@ class Runner:
 
     async def _user_says(self, conversation: Conversation) -> bool:
         """Ask the user, and return whether another turn begins."""
-        ask = self.context.ask_user
+        ask = self.context.options.ask_user
         if ask is None:
             return False
         conversation.transcript.hand_over()
@@ -307,7 +281,7 @@ class Runner:
 def open_run(
     path: Path, run: Run, output: Path | None = None, *, fork_at: int | None = None, locked: bool = False
 ) -> Runner:
-    """Return the runner of a ChatMD file; ``run.confirm`` is called here if consent is missing.
+    """Return the runner of a ChatMD file; ``run.options.confirm`` is called here if consent is missing.
 
     With `output`, the file stays unchanged, and a copy at that path is run; with `fork_at`, the copy ends before the
     user's message of that number. If `output` is `path`, an existing copy continues with a `run` that was prepared for
@@ -325,7 +299,8 @@ def open_run(
         write_copy(path, text, output)
     # Its tools are the same, to which the user has just agreed for the original.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
-    return Runner(output, replace(agree(replace(run, yes=True), text), yes=run.yes))
+    agreed = agree(run.with_options(yes=True), text)
+    return Runner(output, replace(agreed, options=run.options))
 
 
 def open_text(text: str, run: Run) -> Runner:

@@ -19,7 +19,15 @@ from chatmd.compaction.summary import cut_to_tokens
 from chatmd.content.expand import Expansions, expansions
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, NothingToCompact, StoppedByUser
-from chatmd.language.agent import AgentSpec, MessageItem, OutputItem, content_of, interpret, parts_in, read_agent
+from chatmd.language.agent import (
+    AgentSpec,
+    MessageItem,
+    OutputItem,
+    content_of,
+    interpret,
+    parts_in,
+    read_agent,
+)
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
@@ -96,15 +104,17 @@ def with_inputs(text: str, run: Run) -> str:
     Raises:
         ChatmdError: the text has no such input, or a value is of the wrong type.
     """
-    if not run.inputs:
+    if not run.options.inputs:
         return text
     declared = interpret(run.rules.imported(parse_cached(text, run.chain[-1])))[0].inputs
-    return set_inputs(text, run.inputs, declared, file=run.chain[-1])
+    return set_inputs(text, run.options.inputs, declared, file=run.chain[-1])
 
 
 # -- one transcript, turn after turn ----------------------------------------------------------------------------
 
 
+_TIMES_TOO_LONG = 4  # how often a request that is too long is made shorter
+_SHORTEST_RESULT = 50  # tokens
 _LARGER = "choose a model with a larger window"
 
 
@@ -131,6 +141,8 @@ class Conversation:
     _expanded: Expansions = field(default_factory=Expansions)
     _is_compact: bool = False  # nothing of it can be summarised
     _room: int | None = None  # tokens for the results of these calls
+    _longest: int | None = None  # tokens of a result that is sent whole
+    _results: Sequence[str] = ()  # of the last request
     _waiting: list[ToolCall] = field(default_factory=list)  # the calls of the last reply without a result
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
@@ -188,7 +200,7 @@ class Conversation:
             tools,
             run.rules.max_parallel,
             scrubber(self.spec, run),
-            run.approve,
+            run.options.approve,
             began=run.tell,
             ended=self._arrived,
         )
@@ -273,7 +285,7 @@ class Conversation:
     # -- turns ---------------------------------------------------------------------------------------
 
     async def turn(self) -> None:
-        """Ask the model and make its calls until it is the user's turn; with ``run.once``, make one request.
+        """Ask the model and make its calls until it is the user's turn; with ``run.options.once``, make one request.
 
         If the turn is cancelled or fails, the transcript contains everything so far, and can be continued.
 
@@ -286,7 +298,7 @@ class Conversation:
         file, asked = self.run.chain[0], not self.spec.waits_for_user
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
             done, retries = await self._exchange(), self._judge.retries
-            while asked and done and not self.run.once and (problem := await self._judge.problem(self.answer)):
+            while asked and done and not self.run.options.once and (problem := await self._judge.problem(self.answer)):
                 if not retries:
                     hint = "it is in the transcript; say what is wrong with it, or allow more retries"
                     raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
@@ -304,17 +316,22 @@ class Conversation:
                 await self._refresh()  # what others write from now on goes after the reply
                 if self.spec.waits_for_user:
                     break
-            try:
-                calls = await self._ask()
-            except TooLong as refusal:
-                await self._after(refusal)
-                calls = await self._ask()
+            calls = await self._ask_with_room()
             if calls and not await self._carry_out(calls):
                 return False
             await self._refresh()
-            if self.run.once:
+            if self.run.options.once:
                 break
         return True
+
+    async def _ask_with_room(self) -> tuple[ToolCall, ...]:
+        """Ask the model; if it refuses the request as too long, make room, and ask again."""
+        for _ in range(_TIMES_TOO_LONG):
+            try:
+                return await self._ask()
+            except TooLong as refusal:
+                await self._after(refusal)
+        return await self._ask()
 
     async def _after(self, refusal: TooLong) -> None:
         """Make room after a request was too long.
@@ -328,15 +345,30 @@ class Conversation:
         if self.transcript.text != before:
             await self._refresh()
             return
+        if await self._shorten_results():
+            return
         if self._is_compact:
             refusal.hint = f"nothing of it can be summarised: shorten the last message or its documents, or {_LARGER}"
         elif self.transcript.path is not None:
             refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or {_LARGER}"
         raise refusal
 
+    async def _shorten_results(self) -> bool:
+        """Return whether there are long results, which are sent shortened from now on; the transcript has them whole.
+
+        They came while the window was unknown.
+        """
+        window = (await window_of(self._compactor.model)).tokens
+        longest = window // 4 if self._longest is None else self._longest // 2
+        if longest < _SHORTEST_RESULT or all(count_tokens(text) <= longest for text in self._results):
+            return False
+        self._longest = longest
+        self.run.tell(Notice(f"the request was too long: results of more than {longest:,} tokens are sent shortened"))
+        return True
+
     async def _make_room(self) -> None:
         """Replace the older part by a summary, because the conversation outgrows its model."""
-        if self.run.replay:
+        if self.run.options.replay:
             return
         text = self.transcript.text
         try:
@@ -366,6 +398,12 @@ class Conversation:
         model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
+        if (longest := self._longest) is not None:
+            messages = tuple(
+                replace(one, results=tuple(replace(r, text=cut_to_tokens(r.text, longest)) for r in one.results))
+                for one in messages
+            )
+        self._results = [result.text for one in messages for result in one.results]
         await asyncio.to_thread(self.transcript.check_room)
         await self._check_fits(messages, model)
         self.run.tally.begin(model.name)

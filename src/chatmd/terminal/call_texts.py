@@ -14,6 +14,8 @@ from lmm.terminal import visible
 AGREE = "Agree? You are asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
+_PATCH = "*** Begin Patch"
+
 Choice = Literal["yes", "no", "always", "quit"]
 _CHOICES: tuple[Choice, ...] = ("yes", "no", "always", "quit")
 
@@ -96,6 +98,17 @@ def call_in_words(call: ToolCall) -> str:
     if arguments is None:
         return f"{_one_line(call.name)}\n{_indented(call.arguments, 2)}"
     return "\n".join([_one_line(call.name), *(_argument(str(name), value) for name, value in arguments.items())])
+
+
+def patch_in(call: ToolCall) -> list[str]:
+    """Return the lines of the patch in a call, without its first and last; empty if it contains none.
+
+    >>> patch_in(ToolCall("1", "apply_patch", json.dumps({"patch": "*** Begin Patch\\n-a\\n+b\\n*** End Patch"})))
+    ['-a', '+b']
+    """
+    texts = [value for value in (_arguments(call) or {}).values() if isinstance(value, str)]
+    patch = next((text for text in texts if text.lstrip().startswith(_PATCH)), "")
+    return [line for line in exact(patch.strip()).split("\n") if line and line not in (_PATCH, "*** End Patch")]
 
 
 def _arguments(call: ToolCall) -> dict[str, object] | None:

@@ -79,9 +79,9 @@ class TerminalSession:
         self.screen = Screen(self, self.path.resolve().parent)
         self.view.size = self.screen.size
         self.questions = Questions(self.screen, self.view)
-        start.context = self.context = replace(
-            start.context, approve=self.questions.approve if ask else None, ask_user=self._ask_user,
-            listener=self._listen, goes_on=True,
+        start.context = self.context = replace(start.context, goes_on=True).with_options(
+            approve=self.questions.approve if ask else None, confirm=self.questions.confirm,
+            ask_user=self._ask_user, listener=self._listen,
         )  # fmt: skip
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
@@ -101,6 +101,7 @@ class TerminalSession:
         self._shelling: asyncio.Task[None] | None = None
         self._interrupted = -_TWICE
         self._seen: object = None
+        self._bytes = b""
         self._retry = asyncio.Event()
 
     # -- runs --------------------------------------------------------------------------------------------
@@ -171,7 +172,8 @@ class TerminalSession:
 
     async def _trouble(self) -> None:
         """Wait until the user has corrected something: the file changes, or Enter is pressed."""
-        self._seen, self._stuck = signature(self.path), True
+        self._changed()
+        self._stuck = True
         self._retry.clear()
         try:
             await self._retry.wait()
@@ -180,9 +182,8 @@ class TerminalSession:
 
     async def _reopened(self) -> Runner:
         while True:
-            context = replace(self.context, confirm=self.questions.confirm)
             try:
-                return await asyncio.to_thread(open_run, self.path, context)
+                return await asyncio.to_thread(open_run, self.path, self.context)
             except LmmError as error:
                 self._tell(error)
                 await self._trouble()
@@ -230,7 +231,7 @@ class TerminalSession:
     def _asked(self, answer: Future[str | Element | None]) -> None:
         """Begin the user's turn. Notes that were too late for the last turn are sent, unless it was cancelled."""
         self._said, self._cancelling = answer, False
-        self._seen = signature(self.path)
+        self._changed()
         notes = self.runner.take_notes() if self.runner else ()
         self.view.waiting.clear()
         if notes and self._broken:
@@ -356,10 +357,18 @@ class TerminalSession:
             await asyncio.sleep(_TICK)
             if self._said is None:
                 self.screen.redraw()
-            if (self._said is not None or self.runner is None) and (now := signature(self.path)) != self._seen:
-                self._seen = now
+            if (self._said is not None or self.runner is None) and self._changed():
                 self._retry.set()
                 self.end_run(partial(self._remark, "the file was changed, and is read again", "yellow"))
+
+    def _changed(self) -> bool:
+        """Return whether the file has another content than at the last look; a touch changes nothing."""
+        if (now := signature(self.path)) == self._seen:
+            return False
+        before, self._seen, self._bytes = self._bytes, now, b""
+        with contextlib.suppress(OSError):
+            self._bytes = self.path.read_bytes()
+        return before != self._bytes
 
     async def _remark(self, text: str, style: str = "dim") -> None:
         """Print a remark between two runs; the next run begins with the change."""
@@ -550,15 +559,15 @@ class TerminalSession:
         """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
         self.screen.print(self.view.said(f"!{command}", style="dim"))
         spec = AgentSpec(tools=(_SHELL,))
-        run = replace(self.context, confirm=self.questions.confirm)
+        run = self.context.with_options(tools=())
         await asyncio.to_thread(consent, spec, run)
         call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
         results: dict[int, ToolResult] = {}
 
         async def called() -> None:
             async with AsyncExitStack() as stack:
-                tools = await open_tools(spec.tools, replace(run, functions=()), stack)
-                await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.approve).call([call], results)
+                tools = await open_tools(spec.tools, run, stack)
+                await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
 
         await loop.run_async(called())
         output = results[0].text.strip()

@@ -24,7 +24,7 @@ from rich.text import Text
 from rich.theme import Theme
 
 from chatmd.runtime import events
-from chatmd.terminal.call_texts import call_line
+from chatmd.terminal.call_texts import call_line, patch_in
 from lmm.errors import Place
 from lmm.messages import (
     Asked,
@@ -36,6 +36,7 @@ from lmm.messages import (
     Retrying,
     TextDelta,
     ToolCall,
+    ToolProgress,
     ToolResult,
     Usage,
     Waiting,
@@ -255,6 +256,17 @@ _RESULT = 500  # characters of a result, of which the first that fit are shown
 _SHORTEST = 0.05  # seconds; shorter times are not shown
 
 
+_PATCH_LINES = 40  # of a patch, the rest is counted
+_PATCH_STYLES = {"+": "green", "-": "red", "*": "bold"}
+
+
+@dataclass(slots=True)
+class _RunningCall:
+    call: ToolCall
+    began: float
+    printed: str = ""  # the last line of its program
+
+
 @dataclass(slots=True)
 class ChatView:
     """The state of what is shown. `waiting` are the notes that the model has not received yet, oldest first."""
@@ -265,7 +277,7 @@ class ChatView:
     _reply: Arriving = field(default_factory=Arriving)
     _thought: str = ""
     _asked: dict[tuple[str, ...], tuple[str, float]] = field(default_factory=dict)
-    _calls: dict[tuple[tuple[str, ...], str], tuple[str, float]] = field(default_factory=dict)
+    _calls: dict[tuple[tuple[str, ...], str], _RunningCall] = field(default_factory=dict)
     _began: float = 0.0
     _last: str = ""  # kind of the last lines: different kinds are separated by blank lines
 
@@ -279,7 +291,11 @@ class ChatView:
             self._began = self._began or now
             return [] if chain else self._end_reply()
         if isinstance(event, ToolCall):
-            self._calls[chain, event.id] = (call_line(event), now)
+            self._calls[chain, event.id] = _RunningCall(event, now)
+            return []
+        if isinstance(event, ToolProgress):
+            if (running := self._calls.get((chain, event.call))) is not None:
+                running.printed = event.text.rstrip().rpartition("\n")[2]
             return []
         if isinstance(event, ToolResult):
             return self._called(event, chain)
@@ -352,10 +368,20 @@ class ChatView:
         return lines + self.note(str(event), "yellow", chain)
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
-        text, _ = self._calls.pop((chain, result.call), (clean(result.name), 0.0))
+        called = self._calls.pop((chain, result.call), None)
+        text = call_line(called.call) if called else clean(result.name)
         mark = ("✗ ", "red") if result.failed else ("✓ ", "green")
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
-        return self._print("call", self._call_line(mark, text, result.seconds, first, chain))
+        lines = self._call_line(mark, text, result.seconds, first, chain)
+        return self._print("call", lines + (self._patched(called.call) if called and not result.failed else []))
+
+    def _patched(self, call: ToolCall) -> list[str]:
+        """Return what a call has changed, as the lines of its patch."""
+        lines = patch_in(call)
+        shown = [Text(f"  {line}", _PATCH_STYLES.get(line[0], "dim")) for line in lines[:_PATCH_LINES]]
+        if (more := len(lines) - len(shown)) > 0:
+            shown.append(Text(f"  … {more} more lines", "dim"))
+        return [line for text in shown for line in self._clipped(text)]
 
     def _call_line(
         self, mark: tuple[str, str], text: str, seconds: float, result: str, chain: tuple[str, ...]
@@ -423,12 +449,15 @@ class ChatView:
 
     def _at_work(self, now: float) -> list[str]:
         """Return a line for each running call, and each agent that is being asked."""
-        rows = [(chain, began, text) for (chain, _), (text, began) in self._calls.items()]
-        rows += [(chain, began, clean(f"{model} …")) for chain, (model, began) in self._asked.items()
+        rows = [(chain, one.began, call_line(one.call), clean(one.printed)) for (chain, _), one in self._calls.items()]
+        rows += [(chain, began, clean(f"{model} …"), "") for chain, (model, began) in self._asked.items()
                  if chain or not self._reply.begun]  # fmt: skip
         rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
         mark = ("● ", "cyan")
-        return [line for chain, began, text in rows for line in self._call_line(mark, text, now - began, "", chain)]
+        return [
+            line for chain, began, text, printed in rows
+            for line in self._call_line(mark, text, now - began, printed, chain)
+        ]  # fmt: skip
 
 
 def _indent(chain: tuple[str, ...]) -> Text:

@@ -183,7 +183,7 @@ _GRACE = 5.0  # seconds: tools with a timeout of their own report it better
 async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) -> dict[str, OpenTool]:
     """Open the declared tools and return them by the names that the model uses; they are closed with `stack`.
 
-    A tool that only ochat supports is left out, with a notice; with ``run.skip_missing_tools`` also a program that is
+    A tool that only ochat supports is left out, with a notice; with ``skip_missing_tools`` also a program that is
     missing and an MCP server that does not answer.
 
     Raises:
@@ -194,7 +194,8 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
         try:
             opened = await stack.enter_async_context(kind_of(one).load()(one, run))
         except LmmError as error:
-            if not (isinstance(error, ToolNotAvailable) or (run.skip_missing_tools and one.kind in ("command", "mcp"))):
+            may_miss = run.options.skip_missing_tools and one.kind in ("command", "mcp")
+            if not (may_miss or isinstance(error, ToolNotAvailable)):
                 raise
             run.tell(Notice(f"{WITHOUT}{one.name or one.server}: {error}"))
             continue

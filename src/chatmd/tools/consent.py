@@ -380,18 +380,18 @@ class Consent:
 def consent(spec: AgentSpec, run: Run) -> Consent:
     """Get the user's consent to the tools of a file and of the agents that it asks.
 
-    ``run.yes`` agrees for this run only. Otherwise stored consent is used, or ``run.confirm`` is called, and its
+    ``yes`` agrees for this run only. Otherwise stored consent is used, or ``confirm`` is called, and its
     agreement is stored. Every agent that starts later must pass the result's `check`.
 
     Raises:
-        ConsentNeeded: ``run.confirm`` is None (no terminal), or the user did not agree.
+        ConsentNeeded: ``confirm`` is None (no terminal), or the user did not agree.
         ChatmdError: a tool does not exist.
     """
     files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
     agreed, shown = _stored(files[0].path)
-    if not run.yes and asked and agreement(asked) != agreed:
-        _ask(files, shown, run.confirm)
+    if not run.options.yes and asked and agreement(asked) != agreed:
+        _ask(files, shown, run.options.confirm)
         lines = [line for file in files for line in _lines(file)]
         record = {"agreed": agreement(asked), "shown": lines}  # a hash to compare, and lines to show changes
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))

@@ -132,10 +132,9 @@ def test_one_lock_over_several_verbs(path: Path) -> None:
 
 def test_a_copy(path: Path, tmp_path: Path) -> None:
     """It is a new file; an existing file is not overwritten."""
-    chat = Chat.open(path)
-    chat.listener = lambda event, place: None
+    chat = Chat.open(path, listener=lambda event, place: None)
     copy = chat.copy(tmp_path / "copy.chatmd")
-    assert copy.listener is chat.listener
+    assert copy.options is chat.options
     copy.run(model=ScriptedModel(["Oak."]))
     assert (copy.answer, chat.text, path.read_text()) == ("Oak.", PLANTS, PLANTS)
     with pytest.raises(FileWriteError, match="already"):
@@ -167,9 +166,9 @@ def test_what_means_nothing_is_refused(path: Path) -> None:
     chat = Chat.open(path)
     model = ScriptedModel(["Oak."])
     with pytest.raises(TypeError, match=r"max_turn.*did you mean 'max_turns'"):
-        chat.run(model=model, max_turn=1)  # type: ignore[call-arg]
+        chat.run(model=model, max_turn=1)
     with pytest.raises(TypeError, match="agents"):
-        chat.render(agents=True)  # type: ignore[call-arg]
+        chat.render(agents=True)
     inside = Element("user", (), (Element("summary"),))
     for said, why in ((Element("doc"), "only a <user> element"), (inside, "<summary> is not read")):
         with pytest.raises(ChatmdError, match=why):
@@ -275,4 +274,4 @@ def test_refinement_measures(path: Path, tmp_path: Path) -> None:
 def test_it_is_exported() -> None:
     """Together with the other names."""
     assert chatmd.Chat is Chat
-    assert {"Chat", "How", "RunResult", "parse", "check"} <= set(dir(chatmd))
+    assert {"Chat", "RunOptions", "RunResult", "parse", "check"} <= set(dir(chatmd))

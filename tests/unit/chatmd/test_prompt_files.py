@@ -6,6 +6,7 @@ from pathlib import Path
 
 import pytest
 
+from chatmd.context import RunOptions
 from chatmd.mcp_server import Library, read_prompts
 
 ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
@@ -111,7 +112,7 @@ def test_inputs_that_an_import_of_another_folder_declares(tmp_path: Path) -> Non
     (config := tmp_path / "config.toml").write_text('[chatmd]\nroots = ["shared"]\n')
     publish(prompts, essay__chatmd='<import src="../shared/topic.chatmd"/><user>On {{topic}}</user>')
     said: list[str] = []
-    library = Library(folder=prompts, options={"config": config}, note=said.append)
+    library = Library(folder=prompts, options=RunOptions(config=config), note=said.append)
     library.refresh()
     assert (list(library.prompts["essay"].definition.parameters["properties"]), said) == (["input", "topic"], [])
 

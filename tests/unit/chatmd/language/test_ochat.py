@@ -38,8 +38,11 @@ NEWER = """<shell_access id="main"><allow command="git status"/></shell_access>
 def notices(chat: Chat) -> list[str]:
     """Return the notices of a run of the chat."""
     told: list[Event] = []
-    chat.listener = lambda event, place: told.append(event)
-    assert chat.run(model=ScriptedModel(["Done."]), yes=True, skip_missing_tools=True).answer == "Done."
+    result = chat.run(
+        model=ScriptedModel(["Done."]), yes=True, skip_missing_tools=True,
+        listener=lambda event, place: told.append(event),
+    )  # fmt: skip
+    assert result.answer == "Done."
     return [event.text for event in told if isinstance(event, Notice)]
 
 

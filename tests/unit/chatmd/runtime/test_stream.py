@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+from chatmd.context import RunOptions
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.runner import Runner, open_text, prepare
 from lmm.errors import Place
@@ -46,6 +47,6 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
         await asyncio.wait((listening,))
         return listening
 
-    context = prepare(None, tmp_path, model=ScriptedModel(["Hello."]))
+    context = prepare(None, RunOptions(model=ScriptedModel(["Hello."])), folder=tmp_path)
     monkeypatch.setattr(Runner, "run", run)
     assert asyncio.run(main()).cancelled()

@@ -45,7 +45,7 @@ class Prompts:
             return self.answer
 
         before = len(self.asked)
-        consent(read(path), replace(self.place, confirm=confirm))
+        consent(read(path), self.place.with_options(confirm=confirm))
         return "".join(self.asked[before:])
 
 
@@ -149,7 +149,7 @@ def test_an_agent_that_reads_all_of_a_sudden_does_not_start(prompts: Prompts) ->
     prompts.write('<user><doc src="notes.md" local/></user>', "b.chatmd")
     with pytest.raises(ConsentNeeded, match="its new tools read files here"):
         agreed.check(read(path), prompts.place)
-    consent(spec, replace(prompts.place, yes=True)).check(read(path), prompts.place)
+    consent(spec, prompts.place.with_options(yes=True)).check(read(path), prompts.place)
 
 
 def test_it_is_asked_once_and_again_only_for_what_is_new(prompts: Prompts) -> None:
@@ -218,7 +218,7 @@ def test_without_a_terminal_it_says_what_to_do(prompts: Prompts) -> None:
         match=r"its folder: git runs git log \(run it in a terminal, .* --yes; in Python run\(yes=True\)\)",
     ):
         consent(spec, prompts.place)
-    consent(spec, replace(prompts.place, yes=True))
+    consent(spec, prompts.place.with_options(yes=True))
     assert not is_agreed(spec, prompts.place)  # it was valid only once
 
 
@@ -226,7 +226,7 @@ def test_an_agent_that_changed_during_the_run_does_not_start(prompts: Prompts) -
     """A tool that writes files cannot give an agent the power to start programs."""
     path = prompts.write(GIT, "b.chatmd")
     prompts.write('<tool name="b" agent="b.chatmd" local/><tool name="apply_patch"/>')
-    agreed = consent(read(prompts.place.folder / "a.chatmd"), replace(prompts.place, yes=True))
+    agreed = consent(read(prompts.place.folder / "a.chatmd"), prompts.place.with_options(yes=True))
     agreed.check(read(path), prompts.place)
     prompts.write('<tool name="git" command="sh -c"/>', "b.chatmd")
     with pytest.raises(ConsentNeeded, match="have changed since you agreed to them: git runs sh -c"):

@@ -8,7 +8,6 @@ from pathlib import Path
 from typing import Any
 
 from chatmd import Chat
-from chatmd.chat import Setup
 from lmm.messages import Listener, Reply, ToolCall, ToolResult, ignore
 from lmm.testing import ScriptedModel
 
@@ -27,7 +26,7 @@ def results_of(
         for n, (name, given) in enumerate(calls)
     ]
     model = ScriptedModel([Reply("", "Scripted/replies", calls=tuple(made)), "Done."])
-    text, setup = f"{tools}\n<user>Go.</user>\n", Setup(tools=chat_tools, listener=listener)
+    text, setup = f"{tools}\n<user>Go.</user>\n", {"tools": chat_tools, "listener": listener}
     if file:
         (folder / file).write_text(text)
     chat = Chat.open(folder / file, **setup) if file else Chat.from_text(text, folder=folder, **setup)
