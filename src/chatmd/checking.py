@@ -353,7 +353,7 @@ async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> As
 async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:
     """Report unavailable tools, except servers, and calls that would be refused today or return something else."""
     opened = await open_tools([], run, stack)  # Python functions: their effects are not known
-    reads, alone = set[str](), run.with_options(tools=())
+    reads, alone = set[str](), replace(run, functions=())
     for tool, declaration in zip(spec.tools, own_declarations(spec, run).declarations, strict=False):
         if tool.kind == "mcp":
             continue

@@ -24,7 +24,6 @@ from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, RunnableTool
 
 if TYPE_CHECKING:
-    from chatmd.tools.registry import PythonTool
     from lmm.fetch import FetchRules
 
 
@@ -217,7 +216,7 @@ class RunOptions:
     yes: bool = False
     replay: bool = False
     skip_missing_tools: bool = False
-    tools: Sequence[PythonTool] = ()
+    tools: Sequence[Callable[..., Any] | RunnableTool] = ()
     inputs: Mapping[str, object] = field(default_factory=dict)
     say: str | Element = ""
     schema: Any = None
@@ -249,9 +248,10 @@ class Run:
     `folder` is the real path of the prompt's folder: paths in the prompt are relative to it. `chain` lists the files
     from the first that was run down to this one. No tool may change the `protected` files: the transcripts that are
     being written, and the settings of the run. Documents that are not in the prompt's folder are looked up in the
-    `working` folder; files `outside` of it, which the prompt names by their paths, are read with consent. Transcripts
-    of agents that the run asks are kept below the folder `records`, if there is one. With `goes_on`, a failed turn does
-    not end the run: the error is reported, and the user is asked.
+    `working` folder; files `outside` of it, which the prompt names by their paths, are read with consent. `functions`
+    are the tools besides those that the file declares. Transcripts of agents that the run asks are kept below the
+    folder `records`, if there is one. With `goes_on`, a failed turn does not end the run: the error is reported, and
+    the user is asked.
     """
 
     folder: Path
@@ -266,17 +266,11 @@ class Run:
     open_model: OpenModel = open_model
     ask: AskAgent = ask_nobody
     working: Path | None = None
+    functions: tuple[RunnableTool, ...] = ()
     outside: tuple[Path, ...] = ()
     records: Path | None = None
     goes_on: bool = False
     options: RunOptions = RunOptions()
-
-    @property
-    def functions(self) -> tuple[RunnableTool, ...]:
-        """The tools of the options, besides those that the file declares."""
-        from chatmd.tools.registry import function_tool  # imports this module
-
-        return tuple(map(function_tool, self.options.tools))
 
     def with_options(self, **options: Any) -> Run:
         """Return the run with other options."""

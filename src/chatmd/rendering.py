@@ -12,6 +12,7 @@ from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
+from chatmd.call_texts import call_in_words
 from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
@@ -26,7 +27,6 @@ from chatmd.runtime.output import schema_of, with_shown
 from chatmd.runtime.runner import agree
 from chatmd.runtime.turns import with_inputs
 from chatmd.sidecar import ExpansionRecord, Payloads
-from chatmd.terminal.call_texts import call_in_words
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.chat import refused_settings

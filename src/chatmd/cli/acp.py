@@ -19,6 +19,7 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
+from chatmd.call_texts import call_line
 from chatmd.chat import Chat
 from chatmd.content.mentions import Mention, read_blocks, read_mentions
 from chatmd.context import RunOptions
@@ -26,7 +27,6 @@ from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
 from chatmd.runtime.rewind import Draft, message_element
 from chatmd.runtime.runner import Runner, open_run, prepare
-from chatmd.terminal.call_texts import call_line
 from chatmd.tools.registry import BUILTINS
 from lmm import loop, terminal
 from lmm.errors import FileReadError, LmmError, Place

@@ -12,7 +12,7 @@ from typing import TYPE_CHECKING, TypeVar
 
 import click
 
-from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
+from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from lmm import terminal
 from lmm.errors import ConfigError
 from lmm.messages import ToolCall

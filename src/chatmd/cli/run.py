@@ -12,10 +12,10 @@ from typing import TYPE_CHECKING, Any
 
 import click
 
+from chatmd.call_texts import call_line
 from chatmd.cli.asking import input_values
 from chatmd.errors import WITHOUT
 from chatmd.runtime import events
-from chatmd.terminal.call_texts import call_line
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, FileReadError, LmmError, Place

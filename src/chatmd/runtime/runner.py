@@ -28,6 +28,7 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript, without_
 from chatmd.runtime.turns import Conversation, with_inputs
 from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
+from chatmd.tools.registry import function_tool
 from lmm import loop
 from lmm.config_files import find_config
 from lmm.disk import files
@@ -54,8 +55,8 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     else:
         came = await fetch(request.src, run.rules.fetching)
         text, name, folder = plain_text(SourceDocument.of(came)), request.src, request.folder
-    below = replace(run, folder=folder, chain=(*run.chain, name), ask=ask_agent).with_options(
-        once=False, tools=(), inputs=request.values, schema=None, check=None, retries=None
+    below = replace(run, folder=folder, chain=(*run.chain, name), ask=ask_agent, functions=()).with_options(
+        once=False, inputs=request.values, schema=None, check=None, retries=None
     )
     check_depth(below.chain, run.rules.max_depth)
     text = with_inputs(text, below)
@@ -114,6 +115,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         open_model=open_model if isinstance(given, str) else lambda settings: given,
         ask=ask_agent,
         working=Path.cwd(),
+        functions=tuple(map(function_tool, options.tools)),
         options=options,
     )
 

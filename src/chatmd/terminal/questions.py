@@ -13,7 +13,7 @@ from typing import Any
 
 from rich.text import Text
 
-from chatmd.terminal.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
+from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from chatmd.terminal.screen import Screen
 from chatmd.terminal.view import ChatView, clean
 from lmm.messages import ToolCall

@@ -559,7 +559,7 @@ class TerminalSession:
         """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
         self.screen.print(self.view.said(f"!{command}", style="dim"))
         spec = AgentSpec(tools=(_SHELL,))
-        run = self.context.with_options(tools=())
+        run = replace(self.context, functions=())
         await asyncio.to_thread(consent, spec, run)
         call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
         results: dict[int, ToolResult] = {}

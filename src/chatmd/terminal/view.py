@@ -23,8 +23,8 @@ from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
+from chatmd.call_texts import call_line, patch_in
 from chatmd.runtime import events
-from chatmd.terminal.call_texts import call_line, patch_in
 from lmm.errors import Place
 from lmm.messages import (
     Asked,
