@@ -5,7 +5,6 @@ from __future__ import annotations
 import re
 from typing import Any
 
-import yaml
 from hypothesis import example, given, strategies as st
 from strategies import Body, block_bodies, keys, list_bodies, metadata_bodies, metadata_values, texts
 
@@ -32,23 +31,6 @@ def _newline(body: str) -> str:
 def _is_flow(body: str) -> bool:
     node = yaml_core.compose(mask_prompts(body, find_prompts(body)))
     return bool(getattr(node, "flow_style", False))
-
-
-# -- the short cut -------------------------------------------------------------------------------
-
-
-@given(st.from_regex(metadata.surely_mapping(), fullmatch=True) | metadata_bodies())
-@example("a" * 1030 + ": x\n")
-@example("a:\n  " + "b" * 1030 + ": x\n")
-@example("query:\n  a: x\n")
-def test_surely_mapping_is_sound(body: str) -> None:
-    """Whatever the short cut calls a mapping, YAML composes as a block mapping (or as nothing at all)."""
-    if not metadata.surely_mapping().match(body):
-        return
-    for text in (body, mask_prompts(body, find_prompts(body))):
-        node = yaml_core.compose(text)
-        assert node is None or (isinstance(node, yaml.MappingNode) and not node.flow_style)
-    assert isinstance(metadata.read(body), dict)
 
 
 @given(metadata_bodies())

@@ -7,7 +7,6 @@ import re
 from collections import Counter
 from collections.abc import AsyncGenerator, Callable
 from dataclasses import replace
-from itertools import pairwise
 
 import pytest
 import talking
@@ -17,7 +16,7 @@ from memory import temporary_folder
 from strategies import PIECES, documents, real_documents, written_documents
 
 from lmm import Document
-from lmm.disk.diff import Conflict, equal_pairs, three_way
+from lmm.disk.diff import Conflict, hunks, three_way
 from lmm.disk.shared import Saved
 from lmm.errors import EditError, LmmError
 from lmm.markdown.blocks import ErrorBlock
@@ -134,10 +133,11 @@ _VERSIONS = st.lists(st.sampled_from("abcde"), max_size=12)
 
 
 @given(_VERSIONS, _VERSIONS)
-def test_equal_pairs_ascend_and_are_equal(a: list[str], b: list[str]) -> None:
-    pairs = equal_pairs(a, b)
-    assert all(a[i] == b[j] for i, j in pairs)
-    assert all(one[0] < two[0] and one[1] < two[1] for one, two in pairwise(pairs))
+def test_hunks_turn_one_version_into_the_other(a: list[str], b: list[str]) -> None:
+    changed = a[:]
+    for start, end, first, last in [*hunks(a, b)][::-1]:
+        changed[start:end] = b[first:last]
+    assert changed == b
 
 
 def _text(lines: list[str]) -> str:

@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, field
 
-import pytest
 import talking
 from hypothesis import Phase, example, given, settings, strategies as st
 from pandoc_trees import trees
@@ -91,7 +91,7 @@ def written(
     """The text of units; `at` stands between `above` and `below`, and in its place, or its section's, `body`."""
     parts, skipping = [], 0
     for unit in units:
-        if skipping and not (unit.level and unit.level <= skipping) and min(unit.levels, default=9) > skipping:
+        if skipping and not 0 < unit.level <= skipping:
             continue
         skipping = 0
         here, after = (above, below) if unit is at else ("", "")
@@ -124,9 +124,6 @@ def knitted(texts: Sequence[str]) -> list[str]:
 
 
 # Each failing example costs a process.
-@pytest.mark.xfail(
-    strict=False, reason="a section ends with the div that holds its heading; the extent expected here is the old one"
-)
 @settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @example((Unit(CHUNK), Unit("Then."), Unit(CHUNK)), "EDITED")
 @given(documents(), st.sampled_from(REPLIES))
@@ -138,6 +135,9 @@ def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: 
         above = "---\nx: y\n---\n"
         plain = f"Start.\n\n{written(units, unit, above)}\n"
         edited = f"Start.\n\n{written(units, unit, above, closed)}\n"
+        over = re.search(r"(#+) Heading\s*\Z", plain.partition(above)[0])
+        if over is not None and 0 < unit.level <= len(over[1]):
+            continue  # a prompt there is about the empty section above it
         asked = talking.answered(plain.replace("x: y", "x: y\n?: why?"), model=ScriptedModel(["Because."]))
         ours.append(asked.text)
         expected.append(plain)

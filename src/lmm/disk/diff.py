@@ -2,104 +2,26 @@
 
 from __future__ import annotations
 
-from bisect import bisect_left
-from collections import Counter
 from collections.abc import Hashable, Iterator, Sequence
 from difflib import SequenceMatcher
-from typing import TypeVar
-
-T = TypeVar("T")
-
-# Runs with fewer pairs than this are compared by difflib, which is quadratic and worse.
-_FEW_PAIRS = 60_000
-
-
-def equal_pairs(a: Sequence[Hashable], b: Sequence[Hashable]) -> list[tuple[int, int]]:
-    """Return the positions of items that two sequences share, in order.
-
-    >>> equal_pairs("abcd", "xbcdy")
-    [(1, 1), (2, 2), (3, 3)]
-    """
-    numbers: dict[Hashable, int] = {}
-    one, two = ([numbers.setdefault(item, len(numbers)) for item in items] for items in (a, b))
-    found: list[tuple[int, int]] = []
-    waiting = [(0, len(one), 0, len(two))]
-    while waiting:
-        start, end, first, last = waiting.pop()
-        while start < end and first < last and one[start] == two[first]:
-            found.append((start, first))
-            start, first = start + 1, first + 1
-        while start < end and first < last and one[end - 1] == two[last - 1]:
-            end, last = end - 1, last - 1
-            found.append((end, last))
-        if start == end or first == last:
-            continue
-        if (end - start) * (last - first) <= _FEW_PAIRS:
-            blocks = SequenceMatcher(None, one[start:end], two[first:last], autojunk=False).get_matching_blocks()
-            found += [(start + m.a + k, first + m.b + k) for m in blocks for k in range(m.size)]
-            continue
-        anchors = _anchors(one[start:end], two[first:last])
-        i, j = start, first
-        for anchor in anchors:
-            next_i, next_j = start + anchor[0], first + anchor[1]
-            found.append((next_i, next_j))
-            waiting.append((i, next_i, j, next_j))
-            i, j = next_i + 1, next_j + 1
-        if anchors:
-            waiting.append((i, end, j, last))
-    return sorted(found)
-
-
-def _anchors(a: Sequence[int], b: Sequence[int]) -> list[tuple[int, int]]:
-    """Return items that surely correspond: those that occur once in both, else the first, second, … of their kind."""
-    in_a, in_b = Counter(a), Counter(b)
-    once = {item for item, count in in_a.items() if count == in_b[item] == 1}
-    chosen = once or in_a.keys() & in_b.keys()
-    places: dict[int, list[int]] = {}
-    for j, item in enumerate(b):
-        if item in chosen:
-            places.setdefault(item, []).append(j)
-    nth: Counter[int] = Counter()
-    pairs = []
-    for i, item in enumerate(a):
-        if item in chosen:
-            if nth[item] < len(places[item]):
-                pairs.append((i, places[item][nth[item]]))
-            nth[item] += 1
-    return _longest_ascending(pairs)
-
-
-def _longest_ascending(pairs: Sequence[tuple[int, int]]) -> list[tuple[int, int]]:
-    """Return the longest subsequence of pairs, sorted by their first, that also ascends in their second."""
-    ends: list[int] = []  # the second of the pair that ends the best run of each length
-    at: list[int] = []
-    before: list[int] = []
-    for number, (_, j) in enumerate(pairs):
-        length = bisect_left(ends, j)
-        if length == len(ends):
-            ends.append(j)
-            at.append(number)
-        else:
-            ends[length], at[length] = j, number
-        before.append(at[length - 1] if length else -1)
-    run, number = [], at[-1] if at else -1
-    while number >= 0:
-        run.append(pairs[number])
-        number = before[number]
-    return run[::-1]
-
 
 Hunk = tuple[int, int, int, int]
 """Where items were (start, end) and what they became (start, end)."""
 
 
 def hunks(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[Hunk]:
-    """Iterate over the changes from one sequence to another, in order."""
-    i = j = 0
-    for next_i, next_j in [*equal_pairs(a, b), (len(a), len(b))]:
-        if (i, j) != (next_i, next_j):
-            yield i, next_i, j, next_j
-        i, j = next_i + 1, next_j + 1
+    """Iterate over the changes from one sequence to another, in order.
+
+    >>> list(hunks("abcd", "xbcdy"))
+    [(0, 0, 0, 1), (4, 4, 4, 5)]
+    """
+    shortest = min(len(a), len(b))
+    start = next((i for i in range(shortest) if a[i] != b[i]), shortest)
+    same = next((i for i in range(shortest - start) if a[-1 - i] != b[-1 - i]), shortest - start)
+    changed = SequenceMatcher(None, a[start : len(a) - same], b[start : len(b) - same])
+    for tag, i, end, j, last in changed.get_opcodes():
+        if tag != "equal":
+            yield start + i, start + end, start + j, start + last
 
 
 class Conflict(ValueError):

@@ -20,46 +20,13 @@ import re
 import textwrap
 from collections.abc import Mapping
 from dataclasses import dataclass
-from functools import cache
+from functools import lru_cache
 from typing import Any
 
 import yaml
 
 from lmm.errors import MetadataError
 from lmm.markdown import yaml_core
-
-# Bodies that are certainly a YAML mapping, recognised without calling the YAML parser: composing costs
-# 50 µs, and three thousand blocks would dominate the time to parse a document. A property test holds
-# this expression to that.
-_TEXT = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff:#]"
-_VALUE = rf"[A-Za-z0-9_](?:{_TEXT}|:(?=[^\s:]))*+"
-_DQ = r'"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff"\\]*+"'
-_KEY = r"~{0,2}[A-Za-z_][A-Za-z0-9_.\-]{0,99}+=?"  # YAML ends keys at 1,024 characters
-_CHAR = r"[^\x00-\x1f\x7f-\x9f\u2028\u2029\ufeff\ud800-\udfff\ufffe\uffff]"
-_LINE = rf"(?>{_VALUE}|{_DQ})(?:[ ]+\#{_CHAR}*+)?\n"
-
-
-def _literal(pad: int) -> str:
-    """A literal block scalar indented by `pad` spaces."""
-    return rf"\|-?\n[ ]{{{pad}}}(?![ ]){_CHAR}++\n(?:[ ]{{{pad}}}{_CHAR}*+\n|\n)*+"
-
-
-def _field(pad: int) -> str:
-    """A key with a value on its line, or with a literal block."""
-    return rf"{_KEY}:[ ](?:{_LINE}|{_literal(pad)})"
-
-
-@cache
-def surely_mapping() -> re.Pattern[str]:
-    """Bodies that need no YAML parser; compiled when first used, since that takes 10 ms of a start.
-
-    Per key: a value, a literal block, a mapping, a list of mappings (a chat log), or a list of values.
-    """
-    return re.compile(
-        rf"(?:{_KEY}:(?:[ ](?:{_LINE}|{_literal(2)})|\n(?:(?:[ ][ ]{_field(4)})++"
-        rf"|(?:[ ][ ]-[ ]{_field(6)}(?:[ ]{{4}}{_field(6)})*+)++|(?:[ ][ ]-[ ]{_LINE})++|)))*+\Z"
-    )
-
 
 CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 """The line below a body."""
@@ -91,6 +58,7 @@ class NotMetadata:
     hint: str
 
 
+@lru_cache(maxsize=10_000)  # a document is parsed again after each change
 def check(body: str) -> NotMetadata | None:
     """Check whether `body` is metadata; return None if it is, else the reason.
 
@@ -99,8 +67,6 @@ def check(body: str) -> NotMetadata | None:
     >>> check("just prose\\n").reason
     "expected 'key: value' lines, found plain text"
     """
-    if surely_mapping().match(body.replace("\r\n", "\n")):
-        return None
     try:
         read(body)
     except MetadataError as error:
