@@ -46,6 +46,12 @@ from lmm.notebook.mentions import load_mentions
 from lmm.notebook.patches import changes_between
 from lmm.notebook.pending_prompts import PendingPrompt, plan
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
+from lmm.notebook.references import (
+    citation_warning,
+    find_unknown_references,
+    known_references,
+    unknown_references,
+)
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, work
 from lmm.prompts.templates import load_prompts
@@ -268,7 +274,14 @@ class Document:
 
     def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
         """Find problems in the document, present or imminent; with `gaps`, also what `complete` would add."""
-        return (*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks))
+        found = [*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks)]
+        if "@" in self.text:
+            found += find_unknown_references(self.blocks, self._known_references())
+        return tuple(sorted(found, key=lambda one: (one.line, one.column)))
+
+    def _known_references(self) -> frozenset[str] | None:
+        header = self._version.header
+        return known_references(self.path, header.values() if header is not None else {})
 
     def requests(
         self, *, at: int | None = None, stale: bool = False, load: bool = True, **asking: Unpack[ModelOptions]
@@ -419,7 +432,8 @@ class Document:
 
     def _planner(self, settings: Settings, at: int | None, *, again: bool, stale: bool) -> AnswerPlanner:
         prompts, mentions = load_prompts(settings.prompts.folder), partial(load_mentions, self.path)
-        return AnswerPlanner(prompts, at, again=again, stale=stale, load_mentions=mentions)
+        known = self._known_references
+        return AnswerPlanner(prompts, at, again=again, stale=stale, load_mentions=mentions, known_references=known)
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
         text, report, change = await work(self._version, planner, client)
@@ -509,7 +523,10 @@ class Document:
             return int(self._do(lambda blocks: pending_edits.resolve_hunk(blocks, verdict, chosen, force, sign)))
         _, edits, refused = pending_edits.resolve(self.blocks, verdict, line=line, force=force, sign=sign)
         for edit in edits if verdict == "accept" else ():
-            for note in edit.notices:
+            text = serialize(edit.new)
+            known = self._known_references() if "@" in text else None
+            cites = citation_warning(unknown_references(text, known, beside=serialize(edit.old)))
+            for note in (*edit.notices, *filter(None, [cites])):
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
         ids = [edit.id for edit in edits]
         if edits:

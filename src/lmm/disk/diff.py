@@ -13,7 +13,7 @@ def hunks(a: Sequence[Hashable], b: Sequence[Hashable]) -> Iterator[Hunk]:
     """Iterate over the changes from one sequence to another, in order.
 
     >>> list(hunks("abcd", "xbcdy"))
-    [(0, 0, 0, 1), (4, 4, 4, 5)]
+    [(0, 1, 0, 1), (4, 4, 4, 5)]
     """
     shortest = min(len(a), len(b))
     start = next((i for i in range(shortest) if a[i] != b[i]), shortest)

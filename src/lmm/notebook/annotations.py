@@ -11,8 +11,10 @@ entry, a section that fits into a chunk with everything below it, is found as on
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
@@ -26,7 +28,7 @@ from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.notebook.batch import Batch, BatchFunction
 from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
-from lmm.prompts.templates import Prompts
+from lmm.prompts.templates import Prompts, packaged_prompt
 
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
@@ -38,6 +40,7 @@ _ASKED: dict[str, tuple[Task, int]] = {
     "questions": ("questions", 15),
     "keywords": ("keywords", 15),
 }
+_MOST = {"questions": 5, "keywords": 10}  # as the packaged prompts ask
 _SUMMARY_WORDS = "80"  # at most
 
 
@@ -61,7 +64,8 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry
     entries = Entries.of(batch.tree, entry_size)
     for name in _ASKED:
         if name in names:
-            fields.append(_from_model(batch, name, prompts.fill(name, **slots), entries))
+            most = _MOST.get(name) if prompts.texts[name] == packaged_prompt(name) else None
+            fields.append(_from_model(batch, name, prompts.fill(name, **slots), entries, most))
     await batch.make_fields(*fields)
 
 
@@ -130,7 +134,7 @@ class Entries:
         return cls(size, inside, above)
 
 
-def _from_model(batch: Batch, name: str, prompt: str, entries: Entries) -> Field:
+def _from_model(batch: Batch, name: str, prompt: str, entries: Entries, most: int | None) -> Field:
     task, least = _ASKED[name]
 
     async def make(node: HeadingNode, text: str) -> str | list[str]:
@@ -139,7 +143,7 @@ def _from_model(batch: Batch, name: str, prompt: str, entries: Entries) -> Field
         reply = await batch.ask(prompt, Attachment(text, "text", source), *context, task=task)
         if name == "summary":
             return reply.strip()
-        lines = lines_of(reply)
+        lines = lines_of(reply)[:most]
         if not lines:
             raise EmptyReply(f"the reply contains no {name}", hint="run again with --again")
         return lines
@@ -198,12 +202,20 @@ async def _title(node: HeadingNode, text: str) -> str:
 
 
 def lines_of(reply: str) -> list[str]:
-    """Return the lines of a reply, without the numbers and bullets that models add.
+    """Return the lines of a reply, or the strings in its JSON, without the announcements and marks that models add.
 
     Only the marks of a list are removed: a line that begins with another number keeps it.
 
     >>> lines_of("1. What is a leaf?\\n2) Why?\\n- And then?\\n\\n2.5 sd rule")
     ['What is a leaf?', 'Why?', 'And then?', '2.5 sd rule']
+    >>> lines_of('Here are two:\\n\\n```json\\n["Why?", "How?"]\\n```'), lines_of("Sure:\\n**Why?**")
+    (['Why?', 'How?'], ['Why?'])
     """
+    listed = re.search(r"\[\s*\".*\"\s*\]", reply, re.DOTALL)
+    with suppress(ValueError):
+        items = json.loads(listed[0]) if listed else []
+        if items and all(isinstance(item, str) for item in items):
+            return [item.strip() for item in items if item.strip()]
     lines = (re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+", "", line).strip() for line in reply.splitlines())
-    return [line for line in lines if line]
+    bare = (line[2:-2] if line.startswith("**") and line.endswith("**") else line for line in lines)
+    return [line for line in bare if line and not line.endswith(":") and not line.startswith(("```", "~~~"))]

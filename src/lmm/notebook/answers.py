@@ -36,6 +36,7 @@ from lmm.notebook.chat_log import (
     logged,
     place_reply,
     read_log,
+    with_quoted_chunks,
 )
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply
@@ -53,6 +54,7 @@ from lmm.notebook.pending_prompts import (
     split_shared,
     stale_replies,
 )
+from lmm.notebook.references import citation_warning, unknown_references
 from lmm.notebook.requests import request_for
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.prompts.templates import Prompts
@@ -108,7 +110,7 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
 
 
 def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
-    warning, about = CUT if reply.cut else "", ask.subject.hash
+    warning, about = "; ".join(filter(None, (CUT * reply.cut, ask.doubt))), ask.subject.hash
     exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=about)
     if not ask.again:
         return place_reply(block, ask.prompt, exchange)
@@ -133,6 +135,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
     result, ids = list(blocks), list[str]()
     for ask, reply in answered:
         new = new_text(reply.text, ask.request) if reply.text else EditReply("")
+        new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
         if ask.revises is not None:
             ids.append(ask.revises.id)
             result = place_revision(result, ask.revises, ask.prompt, reply, new)
@@ -196,6 +199,7 @@ class AnswerPlanner:
     stale: bool = False
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
     window: Callable[[ModelSettings], Awaitable[ContextWindow]] = window_of
+    known_references: Callable[[], frozenset[str] | None] = lambda: None
 
     def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
         """Plan the threads to be answered.
@@ -255,7 +259,8 @@ class AnswerPlanner:
                 client.tell(Failed(outcome.error), outcome.place)
                 continue
             pending = outcome.prompt
-            notes = [*pending.mentions.notes, *pending.unknown, *([NOTICE] if pending.condensed else [])]
+            notes = [*pending.mentions.notes, *pending.unknown]
+            notes += filter(None, [NOTICE * pending.condensed, pending.doubt])
             notes += [f"{client.name} does not accept pictures; they were left out"] if pending.blind else []
             for note in notes:
                 client.tell(Notice(note), place_of(plan.document, pending))
@@ -293,6 +298,11 @@ class AnswerPlanner:
                 break
             if pending.condensed and not reply.text.endswith(NOTICE):
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
+            if not pending.is_edit:
+                reply = replace(reply, text=with_quoted_chunks(reply.text))
+            if "@" in reply.text:
+                keys = unknown_references(reply.text, self.known_references(), beside=pending.subject.text)
+                pending = replace(pending, doubt=citation_warning(keys))
             done.append(AnsweredPrompt(pending, reply))
             if not pending.is_edit:
                 log = (*log, ChatExchange(pending.prompt.word, pending.prompt.text, reply.text, reply.model))
@@ -386,7 +396,8 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[
     found, failures = list[AnsweredPrompt](), list[Failure]()
     for i, one in enumerate(answered):
         if i in where:
-            pending = replace(waiting[where[i]], seen=one.prompt.seen, subject=one.prompt.subject)
+            was = one.prompt
+            pending = replace(waiting[where[i]], seen=was.seen, subject=was.subject, doubt=was.doubt)
             found.append(AnsweredPrompt(pending, one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
             question = " ".join(one.prompt.text.split())

@@ -7,6 +7,7 @@ and replies, as another program writes it, is read, too.
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -20,6 +21,7 @@ LOG = "~chat_"
 OLD_LOG = "~chat"
 LOG_KEYS = (LOG, OLD_LOG)
 WARNING = "~~warning"
+_CHUNK = re.compile(r"^((?:[^\S\n]|>)*+`{3,}+[^\S\n]*)\{(\w[^{}\n]*)\}", re.MULTILINE)
 ABOUT = "~~text"
 
 
@@ -97,6 +99,15 @@ def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) ->
     """
     prompt = waiting_prompt(block, prompt)
     return without_prompt(append_exchange(block, exchange, before=prompt.start), prompt)
+
+
+def with_quoted_chunks(text: str) -> str:
+    """Write the chunks of a reply as knitr and Quarto show them without running them, with doubled braces.
+
+    >>> with_quoted_chunks("```{r fit, echo=FALSE}\\nplot(1)\\n```")
+    '```{{r fit, echo=FALSE}}\\nplot(1)\\n```'
+    """
+    return _CHUNK.sub(r"\1{{\2}}", text)
 
 
 def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int | None = None) -> MetadataBlock:

@@ -83,6 +83,7 @@ class PendingPrompt:
     unknown: tuple[str, ...] = ()
     blind: bool = False  # whether the model does not accept pictures
     refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
+    doubt: str = ""  # a warning about its reply
     revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
 
     @property
