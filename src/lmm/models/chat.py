@@ -19,7 +19,6 @@ from lmm.models.replies import read_reply
 from lmm.providers import PROVIDERS
 
 MAX_WAIT = 60.0
-_VENDORS = ("Anthropic", "Google")  # with protocols of their own
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
@@ -66,7 +65,7 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
-    if provider.name in _VENDORS or settings.api == "responses":
+    if provider.extra or settings.api == "responses":  # a protocol of its own
         from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
         return PydanticAIModel(settings)
@@ -77,13 +76,11 @@ def _open(settings: ModelSettings) -> ChatModel:
 
 def refused_settings(settings: ModelSettings) -> list[str]:
     """Return the settings that a model does not take, as far as that is published; a run leaves them out."""
-    given = {"temperature": settings.temperature, "reasoning_effort": settings.reasoning_effort or None}
-    chosen = {name: value for name, value in given.items() if value is not None}
-    if not chosen or settings.model.provider != "OpenAI":
+    if settings.model.provider != "OpenAI" or (settings.temperature is None and not settings.reasoning_effort):
         return []
     from lmm.models.pydantic_ai_adapter import refused_by
 
-    return refused_by(settings.model, chosen)
+    return refused_by(settings)
 
 
 # -- retries ---------------------------------------------------------------------------------------

@@ -73,7 +73,6 @@ def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) ->
 
 
 _PARTS = ("models", "providers")
-VENDORS = ("Anthropic", "Google")
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
 """The parameters that can be sent to Google, whose library sends no others."""
 
@@ -84,7 +83,8 @@ class PydanticAIModel(Adapter):
     def __init__(self, settings: ModelSettings) -> None:
         name = settings.model
         super().__init__(str(name))
-        self._name, self._responds = name, name.provider not in VENDORS
+        extra = PROVIDERS[name.provider.lower()].extra
+        self._responds = not extra
         self._server = ModelServer.of(settings, "/responses" if self._responds else "")
         takes_all = self._responds or name.provider == "Anthropic"
         parameters = _sent_as_is(name, settings.parameters, takes_all=takes_all)
@@ -92,13 +92,13 @@ class PydanticAIModel(Adapter):
         try:
             self._model = opener(name.model, settings.base_url or None, self._server.key or None)
         except ImportError as error:
-            extra = PROVIDERS[name.provider.lower()].extra or "openai"
             missing = f"{name} needs a package that is not installed"
-            raise errors.ModelNotInstalled(missing, hint=install_command(extra)) from error
+            raise errors.ModelNotInstalled(missing, hint=install_command(extra or "openai")) from error
         given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens, "timeout": settings.timeout}
         self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
         self._settings |= _effort(settings.reasoning_effort, responds=self._responds)
         self._settings |= parameters
+        self._refused = refused_by(settings) if self._responds else []
 
     @property
     def _returns_thinking(self) -> bool:
@@ -134,19 +134,11 @@ class PydanticAIModel(Adapter):
             return named
         return schema_key(sent.request)
 
-    def _known_refused(self) -> list[str]:
-        effort = self._settings.get("openai_reasoning_effort" if self._responds else "thinking")
-        given = {"temperature": self._settings.get("temperature"), "reasoning_effort": effort}
-        chosen = {field: value for field, value in given.items() if value is not None}
-        if self._responds:
-            return unsupported(chosen, self._model.profile)
-        return refused_by(self._name, chosen) if self._name.provider == "Mistral" else []
-
     async def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
         """Send a request; raise what the provider answers instead of a reply."""
-        for field in self._known_refused():
-            self.learn(field)
-            yield Notice(f"{self.name} does not take {field}, which is left out")
+        for field in self._refused:  # pydantic-ai would leave it out in silence
+            if self.learn(field):
+                yield Notice(f"{self.name} does not take {field}, which is left out")
         # The next request repeats a conversation; of a single question, only the instructions may be repeated.
         goes_on = bool(request.tools) or any(message.role == "assistant" for message in request.messages)
         settings = VendorSettings(cache=True if goes_on else {"messages": False}) | self._settings
@@ -224,23 +216,22 @@ _SETTINGS_OF = {
 }
 
 
-def refused_by(name: ModelName, chosen: Mapping[str, Any]) -> list[str]:
-    """Return which of these settings a model of OpenAI does not take, as far as that is published.
+def refused_by(settings: ModelSettings) -> list[str]:
+    """Return which settings a model of OpenAI does not take, as far as that is published.
 
-    >>> refused_by(ModelName("OpenAI", "gpt-5"), {"temperature": 0.2})
+    >>> refused_by(ModelSettings(ModelName("OpenAI", "gpt-5"), temperature=0.2))
     ['temperature']
     """
     from pydantic_ai.profiles.openai import openai_model_profile
 
-    return unsupported(chosen, openai_model_profile(name.model) or {})
-
-
-def unsupported(chosen: Mapping[str, Any], profile: Mapping[str, Any]) -> list[str]:
-    """Return which of these settings a model of OpenAI with this profile does not take."""
-    effort, can = chosen.get("reasoning_effort"), profile.get("openai_supports_reasoning", False)
+    profile = openai_model_profile(settings.model.model) or {}
+    effort, can = settings.reasoning_effort, profile.get("openai_supports_reasoning", False)
     reasons = can and (effort != "none" if effort else profile.get("thinking_enabled_by_default", False))
-    refused = {"temperature": reasons, "top_p": reasons, "reasoning_effort": not can}
-    return [field for field in chosen if refused.get(field)]
+    refused = {
+        "temperature": reasons and settings.temperature is not None,
+        "reasoning_effort": bool(effort) and not can,
+    }
+    return [field for field, is_refused in refused.items() if is_refused]
 
 
 def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:

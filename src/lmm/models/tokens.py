@@ -19,9 +19,10 @@ from typing import TYPE_CHECKING, Any
 
 from lmm.config import ModelSettings, ServerSettings
 from lmm.errors import TooLong
-from lmm.hosts import is_loopback_url, tls_for
+from lmm.hosts import is_loopback_url
 from lmm.loop import background
 from lmm.messages import ChatRequest, Reply, Usage, message_texts
+from lmm.models.server import ModelServer
 from lmm.providers import PROVIDERS
 
 if TYPE_CHECKING:
@@ -232,7 +233,7 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     base, model = settings.base_url.rstrip("/"), settings.model.model
     root, answer, is_loaded = base.removesuffix("/v1"), dict[str, Any](), True
     try:
-        async with server_client(settings) as client:
+        async with _quick_client(settings) as client:
             for path, key, names in _PLACES:
                 url = path.format(base=base, root=root)
                 answer = await _json(client, url)
@@ -249,12 +250,8 @@ async def _asked(settings: ModelSettings) -> ContextWindow:
     return window
 
 
-def server_client(settings: ServerSettings) -> httpx2.AsyncClient:
-    """Make an HTTP client for the server of a tier's model, with the tier's key."""
-    import httpx2
-
-    headers = {"Authorization": f"Bearer {settings.api_key.reveal()}"} if settings.api_key else {}
-    return httpx2.AsyncClient(headers=headers, verify=tls_for(settings.base_url), timeout=_PATIENCE)
+def _quick_client(settings: ServerSettings) -> httpx2.AsyncClient:
+    return ModelServer.of(settings.replace(timeout=_PATIENCE), "").client()
 
 
 async def unreachable(settings: ServerSettings) -> str:
@@ -265,7 +262,7 @@ async def unreachable(settings: ServerSettings) -> str:
     import httpx2
 
     try:
-        async with server_client(settings) as client:
+        async with _quick_client(settings) as client:
             answer = await client.get(settings.base_url.rstrip("/") + "/models")
     except (httpx2.HTTPError, httpx2.InvalidURL) as error:
         return str(error) or type(error).__name__
