@@ -136,14 +136,14 @@ def test_an_exchange_is_logged(address: str, config: Path, server: ScriptedServe
 def test_a_source_that_the_model_invented_is_told_of(
     address: str, config: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its number is taken out of the answer; student, log and teacher read that."""
+    """It is marked in the answer, whose text stays; student, log and teacher read that."""
     server.queue("Because of chlorophyll [1] [7] [9].")
     told = Visitor(address).ask()
-    assert told["text"] == "Because of chlorophyll [1]."
-    assert told["notices"] == ["The answer named sources that do not exist (7, 9); their numbers were taken out."]
+    assert told["text"] == "Because of chlorophyll [1] [7] [9]."
+    assert told["html"].count("no such source") == 2
     (exchange,) = logged(config, 1)
-    assert exchange.removed == "7, 9"
-    assert "taken out: 7, 9, cited but not shown" in run_here(capsys, "log", "show", exchange.id).out
+    assert exchange.unverified == "“[7]”: no such source\n“[9]”: no such source"
+    assert "“[7]”: no such source" in run_here(capsys, "log", "show", exchange.id).out
     asked = server.requests[0].body["messages"][-1]["content"]
     assert asked in exchange.prompt
     assert asked in run_here(capsys, "log", "show", "--prompt", exchange.id).out
@@ -151,7 +151,7 @@ def test_a_source_that_the_model_invented_is_told_of(
     teacher = Visitor(address)
     assert teacher.send("/teacher/login", {"password": PASSWORD})[0] == 200
     shown = json.dumps(teacher.send(f"/teacher/exchanges/{exchange.id}")[1])
-    assert "were taken out: 7, 9." in shown
+    assert "no such source" in shown
     assert "What the model saw" in shown
 
 
@@ -177,6 +177,14 @@ def test_nothing_found_is_logged(folder: Path, config: Path) -> None:
         Visitor(address).ask()
     (one,) = logged(config, 1)
     assert (one.outcome, {source.cited for source in one.sources}) == ("not found", {False})
+
+
+def test_a_refusal_of_the_model_is_logged_as_one(address: str, config: Path, server: ScriptedServer) -> None:
+    """Though it names and cites what comes closest."""
+    server.queue("The sources do not say who won. What comes closest is the chapter on leaves [1].")
+    assert Visitor(address).ask()["found"] is False
+    (one,) = logged(config, 1)
+    assert (one.outcome, one.is_answered) == ("not found", False)
 
 
 @pytest.mark.parametrize("stream", [True, False])

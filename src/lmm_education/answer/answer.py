@@ -16,6 +16,7 @@ from lmm.markdown.quotations import Quotation
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION, Exchange, Understood
+from lmm_education.answer.refusals import declines
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.answer.verification import Verification
 from lmm_education.material import SOURCE, Passage, as_json
@@ -53,9 +54,8 @@ class Answer:
     """The answer to a question.
 
     `searched` is what was looked up; `offered` are the sources that the model was shown, `cited` those that its text
-    cites, by their numbers; `removed` are numbers that it cited without having been shown such sources, and that were
-    removed from the text. `found` is false if nothing relevant was found and no model was asked; then `offered` are the
-    closest sources. `cut`: the model reached its output limit; `stopped`: agent mode reached its limit of turns;
+    cites, by their numbers. `found` is false if nothing relevant was found and no model was asked; then `offered` are
+    the closest sources. `cut`: the model reached its output limit; `stopped`: agent mode reached its limit of turns;
     `refused`: question or answer are not about the allowed content, which the text says. `verification`: the comparison
     with its sources; `general`: if it cites nothing, it may come from the model's own knowledge.
     """
@@ -65,7 +65,6 @@ class Answer:
     searched: str = ""
     offered: tuple[Passage, ...] = ()
     cited: tuple[Passage, ...] = ()
-    removed: tuple[int, ...] = ()
     types: tuple[str, ...] = ()
     model: str = ""
     usage: Usage = field(default_factory=Usage)
@@ -81,9 +80,14 @@ class Answer:
     def rests_on(self) -> Basis:
         """What the answer is based on: the course if it is cited, the model's knowledge if the teacher allows that, or
         nothing that a reader could check."""
-        if self.found and self.cited:
+        if self.answers and self.cited:
             return "course"
         return "general" if self.found and self.general else "nothing"
+
+    @property
+    def answers(self) -> bool:
+        """Whether it answers the question, and does not say that the sources do not."""
+        return self.found and not declines(self.text)
 
     def __repr__(self) -> str:
         cited = ", ".join(str(source.place) for source in self.cited) or "nothing"
@@ -95,11 +99,10 @@ class Answer:
             "question": self.question,
             "searched": self.searched,
             "answer": self.text,
-            "found": self.found,
+            "found": self.answers,
             "rests_on": self.rests_on,
             "sources": [as_json(source, SOURCE) for source in self.cited],
             "offered": [as_json(source, SOURCE) for source in self.offered],
-            "removed": list(self.removed),
             **self.verification.as_json(),
             "types": list(self.types),
             "model": self.model,
@@ -155,7 +158,7 @@ def events_of(answer: Answer) -> Iterator[TextDelta | Quotation]:
 
 def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
     """Return the notice for readers if an answer does not cite the course."""
-    if not answer.found or answer.rests_on == "course":
+    if answer.rests_on == "course" or (answer.rests_on == "nothing" and not answer.answers):
         return ()
     texts = {
         "general": "the answer cites no source: it may be general knowledge",

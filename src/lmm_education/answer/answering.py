@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import Counter
-from collections.abc import AsyncGenerator, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
 from functools import partial
@@ -33,19 +33,11 @@ from lmm_education.answer.answer import (
     feedback_request,
     system_text,
 )
+from lmm_education.answer.citations import cited_numbers
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
-from lmm_education.answer.sources import (
-    WHOLE,
-    CitationStream,
-    Cleaned,
-    Sources,
-    as_document,
-    choose_sources,
-    clean,
-    cost_of,
-)
+from lmm_education.answer.sources import WHOLE, Sources, as_document, choose_sources, cost_of
 from lmm_education.answer.verification import QuotationStream, verify, without_quotations
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
@@ -331,7 +323,7 @@ class Answering:
         for left in reversed(range(turns)):
             if agent and not left:  # tools stay declared, since some servers refuse a history of calls without them
                 request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
-            turn = _Turn(self._model, request, sources.numbers)
+            turn = _Turn(self._model, request)
             async with aclosing(turn.events()) as events:
                 async for event in events:
                     yield event
@@ -344,12 +336,12 @@ class Answering:
                 results.append(await lookup.run(call))
             said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
-        cleaned, done = turn.cleaned, turn.done
+        text, done = "".join(turn.pieces), turn.done
         yield Answer(
-            result.question, cleaned.text, searched=result.text, offered=tuple(sources),
-            cited=sources.cited(cleaned.cited), removed=cleaned.removed, types=result.types,
+            result.question, text, searched=result.text, offered=tuple(sources),
+            cited=sources.cited(cited_numbers(text, sources.numbers)), types=result.types,
             model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
-            notices=result.notices + invented(cleaned.removed) + repeated(prompt_tag(cleaned.text)),
+            notices=result.notices + repeated(prompt_tag(text)),
         )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
@@ -364,7 +356,7 @@ class Answering:
             return
         text = text if tutoring.hinted else f"{text}\n\n{NOTICE}"
         yield TextDelta(text)
-        cited = sources.cited(clean(text, sources.numbers).cited)
+        cited = sources.cited(cited_numbers(text, sources.numbers))
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
                      notices=result.notices, usage=result.usage)  # fmt: skip
 
@@ -443,30 +435,26 @@ class Answering:
 
 @dataclass(slots=True)
 class _Turn:
-    """One call of the model, whose text is cleaned of numbers that were not `offered` while it arrives."""
+    """One call of the model, and the pieces of its text."""
 
     model: ChatModel
     request: ChatRequest
-    offered: Collection[int]
-    cleaned: Cleaned = field(default_factory=lambda: Cleaned(""))
+    pieces: list[str] = field(default_factory=list)
     reply: Reply | None = None
 
     async def events(self) -> AsyncGenerator[Prompted | TextDelta | Retrying]:
         yield Prompted(self.request.messages)
-        stream = CitationStream(self.offered)
         async with aclosing(self.model.stream(self.request)) as events:
             async for event in events:
-                if isinstance(event, TextDelta) and (piece := stream.feed(event.text)):
-                    yield TextDelta(piece)
+                if isinstance(event, TextDelta):
+                    self.pieces.append(event.text)
+                    yield event
                 elif isinstance(event, Retrying):
-                    stream = CitationStream(self.offered)
+                    self.pieces.clear()
                     yield event
                 elif isinstance(event, Reply):
                     check_called(event)
                     self.reply = event
-        rest, self.cleaned = stream.finish()
-        if rest:
-            yield TextDelta(rest)
 
     @property
     def done(self) -> Reply:
@@ -494,20 +482,6 @@ async def verified(
                     yield quotation
                 event = dataclasses.replace(event, verification=verify(event.text, event.offered, said))
             yield event
-
-
-def invented(numbers: Sequence[int]) -> tuple[SearchNotice, ...]:
-    """Return the notice about cited numbers that do not exist.
-
-    >>> invented([7, 9]), invented([])
-    (('the model cited 7, 9, which it was not shown; the numbers were removed',), ())
-    >>> invented([99])
-    ('the model cited 99, which it was not shown; the number was removed',)
-    """
-    cited = ", ".join(map(str, numbers))
-    removed = "the number was removed" if len(numbers) == 1 else "the numbers were removed"
-    template = f"the model cited {{numbers}}, which it was not shown; {removed}"
-    return (SearchNotice("invented", template, numbers=cited),) if numbers else ()
 
 
 def repeated(tag: str) -> tuple[SearchNotice, ...]:

@@ -20,7 +20,7 @@ from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.port import Ask, Flow
 from lmm.models.structured import Schema, object_of, structured
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.sources import clean
+from lmm_education.answer.citations import without_citations
 
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest
@@ -105,7 +105,7 @@ def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
     """
     if not history:
         return asked
-    last, answer = history[-1], clean(history[-1].answer, ()).text
+    last, answer = history[-1], without_citations(history[-1].answer)
     shown = answer if len(answer) <= _LAST else f"{answer[:_LAST]} …"
     text = conversation_text([Exchange(last.question, shown)])
     return replace(asked, background="\n\n".join(filter(None, (asked.background, text))))

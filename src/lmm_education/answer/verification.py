@@ -22,17 +22,18 @@ from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm.messages import TextDelta
-from lmm_education.answer.sources import citations
+from lmm_education.answer.citations import citations
+from lmm_education.answer.negations import NEGATIONS
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.query import SearchNotice
 
-Problem = Literal["", "numbers", "names", "negation", "words"]
+Problem = Literal["", "source", "numbers", "names", "negation", "words"]
 
 
 class Claim(NamedTuple):
     """A sentence that cites `sources`, and its position in the answer. If it fails, `problem` says how, and `missing`
-    what was not found."""
+    what was not found. With the problem ``source``, it is a citation of a source that was not offered."""
 
     text: str
     start: int
@@ -118,6 +119,7 @@ def mark_of(failure: Failure) -> SearchNotice:
 
 _WORDS = 200  # characters of a source in a mark
 _CLAIM_TEXTS = {
+    "source": ("no_source", "no such source"),
     "numbers": ("claim_missing", "not in its source: {words}"),
     "names": ("claim_missing", "not in its source: {words}"),
     "negation": ("claim_opposite", "its source says: “{words}”"),
@@ -152,7 +154,8 @@ def _end_in(text: str, failure: Failure) -> int:
     """Return the position of a failure's mark: for a sentence, after its last citation."""
     if isinstance(failure, Quotation):
         return failure.end
-    return failure.start + max((end for _, end, _ in citations(failure.text)), default=len(failure.text))
+    cited = citations(failure.text, failure.sources)
+    return failure.start + (cited[-1].end if cited else len(failure.text))
 
 
 # -- streaming -------------------------------------------------------------------------------------
@@ -217,7 +220,12 @@ _LIST_NUMBER = re.compile(r"^[ \t>]*\d{1,9}[.)][ \t]", re.MULTILINE)
 
 def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage]) -> Iterator[Claim]:
     """Iterate over the sentences that cite, compared with the sources that they cite."""
-    by_number, cited = {passage.number: passage for passage in offered}, citations(text)
+    by_number = {passage.number: passage for passage in offered}
+    every = citations(text, by_number)
+    for start, end, _, known in every:
+        if not known:
+            yield Claim(text[start:end], start, end, (), "source")
+    cited = [(start, end, numbers) for start, end, numbers, known in every if known]
     if not cited:
         return
     quoted = [(each.start, each.end) for each in quotations]
@@ -228,7 +236,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     bare = "".join(letters)
     blocks = {start for start, _ in quoted if text[start:].lstrip(" ").startswith(">")}
     for start, end in _sentences(bare, blocks):
-        numbers = dict.fromkeys(n for at, _, numbers in cited if start <= at < end for n in numbers if n in by_number)
+        numbers = dict.fromkeys(n for at, _, numbers in cited if start <= at < end for n in numbers)
         if numbers:
             compared = _compared(bare[start:end], [by_number[number] for number in numbers], offered, bare)
             said = text[start:end].strip()
@@ -248,15 +256,6 @@ _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many content words fails if its sources contain less than this share of them."""
 _ALIKE, _SAME = 0.7, 0.8
 """The share of common content words above which a sentence repeats another, and above which it agrees or disagrees."""
-NEGATIONS = {
-    "en": r"not|no|never|cannot|neither|nor|none|nothing|nobody|without|\w+n['’]t",
-    "de": r"nicht|nichts|kein\w*|nie|niemals|niemand|ohne|weder",
-    "fr": r"ne|pas|jamais|aucune?|sans|rien|ni",
-    "es": r"no|nunca|sin|ningun[oa]?|ningún|nada|ni",
-    "it": r"non|mai|senza|nessun[oa]?|niente|né",
-    "nl": r"niet|geen|nooit|zonder|niets|niemand",
-}
-"""Negations, for the languages in which they are compared."""
 _HALF_NEGATED = re.compile(
     r"\b(?:lack|fail|miss|unlike|rather|instead|except|unable|imposs|hardly|only|but|statt|außer|sondern|nur|kaum)\w*",
     re.IGNORECASE,

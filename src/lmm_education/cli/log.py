@@ -362,7 +362,6 @@ def exchange_text(exchange: LoggedExchange) -> str:
         ("searched", exchange.searched if exchange.searched != exchange.question else ""),
         ("outcome", f"{exchange.outcome}{waited}, {exchange.total:.1f} s in all"),
         ("error", exchange.error),
-        ("taken out", exchange.removed and f"{exchange.removed}, cited but not shown"),
         *(("unverified", line) for line in exchange.unverified.splitlines()),
         ("model", f"{exchange.model}, {tokens} tokens{price}" if exchange.model else ""),
         ("reaction", _THUMBS[exchange.reaction]),

@@ -63,9 +63,9 @@ class LoggedExchange:
     the origin of the question: ``page``, ``api`` or `AUTHOR`. `searched` is what was looked up: the question, rewritten
     if it follows others. `first_word` and `total` are in seconds; `first_word` is None if there was none. `cost` is in
     US dollars, None if the price is unknown. `reaction` is 1 (good), -1 (bad) or 0. `cached`: the answer had been given
-    before to the same question. `removed` are cited numbers without a source; `unverified` are quotations and sentences
-    that its sources do not support, one per line. `prompt` is what the model was sent; `here` the file and the headings
-    of the section that the student had open.
+    before to the same question. `unverified` are quotations and sentences that its sources do not support, and
+    citations of sources that there are not, one per line. `prompt` is what the model was sent; `here` the file and the
+    headings of the section that the student had open.
     """
 
     id: str
@@ -87,7 +87,6 @@ class LoggedExchange:
     comment: str = ""
     error: str = ""
     cached: bool = False
-    removed: str = ""
     unverified: str = ""
     prompt: str = ""
     here: str = ""
@@ -143,6 +142,7 @@ EXCHANGES = Table(
         for each in fields(LoggedExchange)
     ),
     Column("cited", BigInteger, nullable=False),
+    Column("removed", Text, nullable=False, default=""),  # logs of earlier versions have it
     sqlite_with_rowid=False,
 )
 """`cited` is the number of sources that the answer cites, `cached` is 1 for a repeated answer."""
@@ -155,7 +155,7 @@ DAYS = Table(
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, from which the names of sessions are made."""
-COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name != "cited")
+COLUMNS = tuple(name for name, _ in EXCHANGES.c.items() if name not in ("cited", "removed"))
 
 
 def row_of(exchange: LoggedExchange) -> dict[str, Any]:

@@ -18,8 +18,8 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
+from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.sources import citations
 from lmm_education.answer.verification import mark_of
 from lmm_education.errors import RequestError
 from lmm_education.material import SOURCE, Passage, as_json
@@ -238,9 +238,8 @@ class CompletionAnswer:
             annotation(
                 "url_citation", start, end, title=cited[number].path, url=source_address(self.address, cited[number])
             )
-            for start, end, numbers in citations(answer.text)
+            for start, end, numbers, _ in citations(answer.text, cited)
             for number in numbers
-            if number in cited
         ] + [
             annotation("unverified", each.start, each.end, message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
@@ -264,8 +263,13 @@ class CompletionAnswer:
             for found in (answer.cited, answer.offered)
         )
         exchange: dict[str, Any] = {"exchange": self.exchange} if self.exchange else {}
-        exchange |= {} if answer.found else {"nearest": offered}
-        more = {"sources": sources, "found": answer.found, "rests_on": answer.rests_on, "notices": list(answer.notices)}
+        exchange |= {} if answer.answers else {"nearest": offered}
+        more = {
+            "sources": sources,
+            "found": answer.answers,
+            "rests_on": answer.rests_on,
+            "notices": list(answer.notices),
+        }
         return exchange | more | answer.verification.as_json()
 
     def whole(self, answer: Answer) -> dict[str, Any]:

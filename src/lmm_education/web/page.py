@@ -124,7 +124,7 @@ class PageAnswer:
         return {
             "html": self._html(text, answer.verification.failures, numbers),
             "text": text,
-            "found": answer.found,
+            "found": answer.answers,
             "quoted": {each.source: each.text for each in reversed(answer.verification.quotations) if each.source},
             "exchange": self.exchange,
             "here": self.here,

@@ -105,7 +105,7 @@ class ServedQuestion:
             self._prompted = event.messages
         elif isinstance(event, Answer):
             self.answer = event
-            self.outcome = "refused" if event.refused else "answered" if event.found else "not found"
+            self.outcome = "refused" if event.refused else "answered" if event.answers else "not found"
         if self._first_word is None and isinstance(event, TextDelta | Answer):
             self._first_word = time.monotonic() - self._begun
 
@@ -121,7 +121,7 @@ class ServedQuestion:
             outcome=self.outcome, model=answer.model, first_word=self._first_word,
             total=time.monotonic() - self._begun, input_tokens=answer.usage.input_tokens,
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
-            cached=CACHED in answer.notices, removed=", ".join(map(str, answer.removed)),
+            cached=CACHED in answer.notices,
             unverified="\n".join(map(failure_text, answer.verification.failures)),
             prompt=dialogue_text(self._prompted) if self.kept else "",
             here=" > ".join((self.here.place.file, *self.here.place.headings)) if self.here else "",

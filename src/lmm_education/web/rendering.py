@@ -36,6 +36,7 @@ from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm_education.answer.citations import citations, in_brackets
 from lmm_education.material import Lines
 from lmm_education.study.formulas import formulas
 
@@ -50,7 +51,6 @@ Picture = Callable[[str], str]
 """A function that maps the address of a picture in a text to the one at which it is served; empty if it is not."""
 _MOST_CODE = 20_000  # characters of a code block that is highlighted
 _LINKED = ("https://", "http://", "mailto:")
-_CITATION = re.compile(r"\[(\d{1,4}(?:\s*[,;–-]\s*\d{1,4})*)\](?![(\[:])")
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
@@ -61,7 +61,8 @@ def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | 
     >>> to_html("Green [1], not <b>red</b> [2].", numbers=[1])
     Markup('<p>Green <a class="cite" href="#" data-source="1">1</a>, not &lt;b&gt;red&lt;/b&gt; [2].</p>\\n')
     """
-    return Markup(_parser().render(markdown, {"numbers": frozenset(numbers), "picture": picture}))
+    text = in_brackets(markdown, numbers) if numbers else markdown
+    return Markup(_parser().render(text, {"numbers": frozenset(numbers), "picture": picture}))
 
 
 @lru_cache(maxsize=4_000)
@@ -197,15 +198,15 @@ def _parser() -> MarkdownIt:
 def _citation(state: StateInline, silent: bool) -> bool:
     if state.src[state.pos] != "[" or not state.env.get("numbers"):
         return False
-    found = _CITATION.match(state.src, state.pos, state.posMax)
+    if state.env.get("read") != state.src:
+        state.env["read"] = state.src
+        state.env["cited"] = {each.start: each for each in citations(state.src, state.env["numbers"]) if each.known}
+    found = state.env["cited"].get(state.pos)
     if found is None:
         return False
-    numbers = [int(number) for number in re.findall(r"\d+", found[1])]
-    if not state.env["numbers"].issuperset(numbers):
-        return False
     if not silent:
-        state.push("citation", "a", 0).meta = {"numbers": numbers, "text": found[1]}
-    state.pos = found.end()
+        state.push("citation", "a", 0).meta = {"text": state.src[found.start + 1 : found.end - 1]}
+    state.pos = found.end
     return True
 
 

@@ -43,7 +43,6 @@ def exchanges() -> st.SearchStrategy[LoggedExchange]:
         comment=texts(),
         error=texts(),
         cached=st.booleans(),
-        removed=st.sampled_from(["", "7, 9"]),
         unverified=st.sampled_from(["", "“a leaf”: not found in the sources"]),
     )
 

@@ -1,0 +1,57 @@
+"""An answer that says that the sources do not answer the question is none, whatever it names as closest."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmm_education.answer.answer import Answer
+from lmm_education.material import Lines, Location, Passage
+
+REFUSALS = """
+The sources do not say who won. What comes closest is the chapter on games [2].
+The course material does not cover football; the closest is the chapter on leaves [1].
+I'm sorry, but the sources don't answer this. Closest: [1].
+I couldn't find anything about this in the material. The section on leaves [2] is closest.
+None of the sources mention the price of oaks. They describe their roots [1].
+This question is beyond the scope of the course. It treats leaves [1].
+Unfortunately, that is not covered in the provided sources, and the closest section is the one on leaves [1].
+There is no information about football in the sources. See [1].
+Die Quellen beantworten diese Frage nicht. Am nächsten kommt [1].
+Dazu steht nichts in den Quellen; am nächsten kommt der Abschnitt über Blätter [1].
+Les sources ne répondent pas à cette question. La plus proche est [1].
+Las fuentes no responden a esta pregunta. La más cercana es [1].
+Le fonti non rispondono alla domanda. La più vicina è [1].
+De bronnen geven hier geen antwoord op. Het dichtst komt [1].
+The sources do not cover this. In general, football is a game, and games have rules [1].
+**The sources do not answer this question.** They cover leaves [1].
+The provided excerpts do not specify when the oak was planted; they only describe its roots [3].
+Neither source gives the year. The nearest topic is heat [1].
+Based on the sources, I cannot answer this question. The section on leaves [1] is near.
+"""
+ANSWERS = """
+Leaves are green [1].
+The course does not use pointers [1].
+A closure does not contain state [1].
+The source says that acorns do not contain tannin [1].
+Oaks do not lose leaves [1]. The sources do not say why.
+According to the course, vectors do not contain names [1].
+No: an acorn does not ripen in its first year [1].
+"""
+PLACE = Location("d", "a.md", Lines(1, 9))
+
+
+@pytest.mark.parametrize("general", [False, True])
+@pytest.mark.parametrize("text", REFUSALS.strip().splitlines())
+def test_a_refusal(text: str, general: bool) -> None:
+    """It does not rest on the course, and programs read that nothing was found."""
+    answer = Answer("Why?", text, cited=(Passage("1", PLACE, "Text."),), general=general)
+    assert answer.rests_on == ("general" if general else "nothing")
+    assert answer.as_json()["found"] is False
+
+
+@pytest.mark.parametrize("text", ANSWERS.strip().splitlines())
+def test_an_answer(text: str) -> None:
+    """Though it denies something, or says what the sources leave open."""
+    answer = Answer("Why?", text, cited=(Passage("1", PLACE, "Text."),))
+    assert answer.rests_on == "course"
+    assert answer.as_json()["found"] is True
