@@ -96,15 +96,15 @@ def test_an_answer_cites_its_source(course: Path, server: ScriptedServer) -> Non
     assert source.path == "Botany > Leaves"
 
 
-def test_numbers_that_were_not_offered_are_taken_out(
+def test_numbers_that_were_not_offered_are_marked(
     course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """They are reported, and never seen, not even while the answer streams."""
-    server.queue(Action(pieces=("It is gr", "een [", "99", "] and so on [1", "].")))
+    """At the end of a clause; the text itself stays, an interval too."""
+    server.queue(Action(pieces=("It is gr", "een [", "99", "], in [0, 1", "] and so on [1", "].")))
     ran = run_here(capsys, "ask", "Why is a leaf green?")
     assert ran.code == 0
-    assert ran.out.startswith("It is green and so on [1].\n\n[1] notes/botany.md:")
-    assert "cited 99" in ran.err
+    assert ran.out.startswith("It is green [99], in [0, 1] and so on [1].\n\n[1] notes/botany.md:")
+    assert "“[99]”: no such source" in ran.err
 
 
 def test_what_the_sources_do_not_say_is_marked_where_it_stands(

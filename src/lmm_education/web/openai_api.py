@@ -238,8 +238,9 @@ class CompletionAnswer:
             annotation(
                 "url_citation", start, end, title=cited[number].path, url=source_address(self.address, cited[number])
             )
-            for start, end, numbers, _ in citations(answer.text, cited)
+            for start, end, numbers, known in citations(answer.text, cited)
             for number in numbers
+            if known
         ] + [
             annotation("unverified", each.start, each.end, message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
