@@ -1,13 +1,13 @@
 """What a model is sent of a document: what it may see, and the context of a text. Pure.
 
-A document that fits is sent whole, the place of the text marked; of a longer one its outline, what is around the text,
-and what the question names.
+A document that fits is sent whole, the place of the text marked; of a longer one its outline with the summaries that it
+has, what is around the text, and what the question names.
 """
 
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
@@ -97,25 +97,30 @@ def header_text(node: Node) -> str:
 class DocumentView:
     """The blocks of a document, how each is sent as context, and which are `hidden` together, by their ids.
 
-    Hidden are a skipped section, and the new texts of pending edits, unless the question is in them.
+    Hidden are a skipped section, and the new texts of pending edits, unless the question is in them. `summaries` are
+    those of sections, by the ids of their headings.
     """
 
     blocks: Sequence[Block]
     pieces: Sequence[str]
     hidden: Sequence[Collection[int]]
+    summaries: Mapping[int, str]
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> DocumentView:
         """Return the view of a document."""
         view = old_view(blocks)
         new = {id(block) for block in blocks} - {id(block) for block in view}
-        return cls(blocks, [_visible(block) for block in blocks], [new, *_skipped(blocks_to_tree(view))])
+        tree = blocks_to_tree(view)
+        sections = (node for node in preorder(tree) if isinstance(node, HeadingNode) and node.heading is not None)
+        summaries = {id(node.heading): str(text) for node in sections if (text := node.own("summary"))}
+        return cls(blocks, [_visible(block) for block in blocks], [new, *_skipped(tree)], summaries)
 
     def context(self, at: int, start: int, end: int, prompt: str, limit: int) -> str:
         """Return the context of the text of the blocks from `start` to `end`, its place marked, for the block `at`.
 
-        That is the whole document if it has at most `limit` bytes, else headings, the blocks around the text, and what
-        the `prompt` names.
+        That is the whole document if it has at most `limit` bytes, else headings, with summaries if there are any,
+        the blocks around the text, and what the `prompt` names.
         """
         own = id(self.blocks[at])
         hidden = set[int]().union(*(some for some in self.hidden if own not in some))
@@ -129,6 +134,10 @@ class DocumentView:
         most = min(limit, _AROUND)
         kept = _outline(pieces, blocks, most // 3) | {start}
         named = {i for i in named_blocks(blocks, prompt) if i not in kept}
+        told = 0  # of summaries
+        for i in sorted(kept - {start}, key=lambda i: abs(i - start)):
+            if (summary := self.summaries.get(id(blocks[i]))) and (told := told + _size(summary)) <= most // 3:
+                pieces[i] = f"{pieces[i].rstrip()}\n\n{summary}\n\n"
         size = sum(_size(pieces[i]) for i in kept)
         outwards = (i for distance in range(1, len(pieces)) for i in (start - distance, start + distance))
         for i in (i for i in outwards if 0 <= i < len(pieces) and i not in kept):
@@ -139,7 +148,7 @@ class DocumentView:
         size = 0
         for i in sorted(named - kept):
             size += _size(pieces[i])
-            kept |= {i} if size <= limit - most or size <= most else set()
+            kept |= {i} if size <= max(limit - most, most) else set()
         return _joined(pieces, blocks, sorted(kept))
 
 
@@ -184,26 +193,25 @@ def _names(prompt: str) -> Iterator[tuple[str, str]]:
 
 
 def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
-    """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or a quoted heading."""
+    """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or a heading's words."""
     found = set[int]()
-    titles = {i: (b.title.casefold(), b.anchor) for i, b in enumerate(blocks) if isinstance(b, HeadingBlock)}
-    for label, words in _names(prompt):
-        wanted = (label or words).casefold()
-        defines = _definition(label)
+    headings = {i: b for i, b in enumerate(blocks) if isinstance(b, HeadingBlock)}
+    wanted = {(label or words).casefold() for label, words in _names(prompt)}
+    for i, b in headings.items():
+        as_written = len(b.title) > 3 and re.search(rf"(?<![\w-]){re.escape(b.title)}(?![\w-])", prompt)
+        if as_written or wanted & {b.title.casefold(), b.anchor}:
+            found |= {i, *_section(blocks, i)}
+    for defines in (_definition(label) for label, _ in _names(prompt) if label):
         for i, block in enumerate(blocks):
-            title = titles.get(i)  # as it is written, and as the address of a link
-            is_label = block is not None and defines is not None and defines.search(block.source) is not None
-            if title is not None and (is_label or wanted in title):
-                found |= {i, *_section(blocks, i)}
-            elif is_label:
-                found.add(i)
+            if block is not None and defines.search(block.source):
+                found |= {i, *(_section(blocks, i) if i in headings else ())}
     return found
 
 
-def _definition(label: str) -> re.Pattern[str] | None:
+def _definition(label: str) -> re.Pattern[str]:
     name = re.escape(label)
     options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
-    return re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}") if label else None
+    return re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}")
 
 
 def _section(blocks: Sequence[Block | None], at: int) -> Iterator[int]:

@@ -47,7 +47,14 @@ def test_of_a_long_document_the_outline_and_what_is_around_the_text() -> None:
     assert len(text) < 16_000
 
 
-@pytest.mark.parametrize("name", ["@fig-leaf", '"Detail 3"', "“detail 3”", "@Detail-3 or 'Detail 3'"])
+def test_summaries_are_sent_where_the_text_is_not() -> None:
+    """Those of a long document; a small one is sent whole, whatever has been annotated."""
+    summary = "---\n~summary_: All about part 3.\n---\n"
+    assert "\n# Part 3\n\nAll about part 3.\n" in sent(book("why?").replace("# Part 3\n", f"{summary}# Part 3\n"))
+    assert "All about" not in sent(f"{summary}# Part 3\n\nOne.\n\n---\n?: why?\n---\nTwo.\n")
+
+
+@pytest.mark.parametrize("name", ["@fig-leaf", '"Detail 3"', "“detail 3”", "@detail-3", "the part Detail 3"])
 def test_what_a_question_names_is_sent(name: str) -> None:
     """A figure by its label, a section by its heading."""
     text = sent(book(f"does this fit {name}?"))
