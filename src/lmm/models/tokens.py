@@ -159,6 +159,7 @@ def check_fits(text: str, window: ContextWindow, name: str, *, hint: str) -> Non
         raise TooLong(fact, hint=hint, window=window.tokens)
 
 
+ASSUMED = ContextWindow(DEFAULT, _ASSUMED)
 _Server = tuple[str, str]  # the model's name, and the server's address
 _told: dict[_Server, tuple[float, ContextWindow]] = {}
 _refused: dict[_Server, int] = {}
@@ -180,7 +181,7 @@ def surely_fits(settings: ModelSettings, text: str) -> bool:
 async def known_window(settings: ModelSettings) -> ContextWindow:
     """Return the window of a tier's model as far as it is known without asking its server."""
     known = ContextWindow(_refused.get(_server(settings)) or settings.context_window or 0, "known")
-    return known if known.tokens else _published(settings) or ContextWindow(DEFAULT, _ASSUMED)
+    return known if known.tokens else _published(settings) or ASSUMED
 
 
 @background

@@ -19,11 +19,11 @@ from lmm.messages import Failed, Notice, Reply, render
 from lmm.models.client import Client
 from lmm.models.port import Ask, Flow
 from lmm.models.tokens import (
+    ASSUMED,
     CHARACTERS_PER_TOKEN,
     ContextWindow,
     check_fits,
     count_tokens,
-    known_window,
     learn,
     surely_fits,
     window_of,
@@ -272,7 +272,7 @@ class AnswerPlanner:
         Return the thread up to the first prompt for which something cannot be loaded, and that failure.
         """
         asks, tier = list[PendingPrompt](), plan.settings.major
-        window = await (known_window if surely_fits(tier, plan.document.text) else self.window)(tier)
+        window = ASSUMED if surely_fits(tier, plan.document.text) else await self.window(tier)
         for pending in thread.asks:
             try:
                 if pending.refused is None:
