@@ -570,21 +570,13 @@ def test_the_status_line_and_another_model(server: ScriptedServer, folder: Path)
 
 
 def test_pictures(terminal: Terminal, server: ScriptedServer, folder: Path) -> None:
-    """Named, or dropped from anywhere: they are sent, and kept with the conversation."""
+    """Those that are named are sent."""
     server.queue("A leaf.")
-    (elsewhere := folder.parent / "else where").mkdir()
-    (elsewhere / "leaf.png").write_bytes(PNG)
     (folder / "here.png").write_bytes(PNG)
-    terminal.paste(f"'{elsewhere}/leaf.png'")
-    terminal.wait_for("› @.chatmd/")
-    terminal.paste(f"{folder}/here.png")
-    terminal.wait_for("@here.png")
-    terminal.type("like?\r")
+    terminal.enter("@here.png like?")
     terminal.wait_for("tokens in", ENTER_KEY)
     parts = server.requests[0].body["messages"][-1]["content"]
-    assert [part["type"] for part in parts if part["type"] != "text"] == ["image_url"] * 2
-    (kept,) = (folder / ".chatmd").glob("*.png")
-    assert kept.read_bytes() == PNG
+    assert [part["type"] for part in parts if part["type"] != "text"] == ["image_url"]
 
 
 def test_the_history_is_searched_as_one_types(terminal: Terminal, server: ScriptedServer) -> None:

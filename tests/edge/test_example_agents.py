@@ -203,3 +203,14 @@ def test_an_agent_comes_with_those_that_it_asks(folder: Path, capsys: pytest.Cap
     assert both.out.splitlines()[:2] == ["new/planner.chatmd", "new/proof-reader.chatmd"]
     assert run_here(capsys, "agents", "code-reviewer", "planner").code == 1
     assert not (folder / "code-reviewer.chatmd").exists()  # all that are named, or none
+
+
+def test_instructions_for_other_programs(
+    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Beside an AGENTS.md, `lmm agents` names the line that makes it an agent's instructions, and that line works."""
+    (folder / "AGENTS.md").write_text("Always write tests.\n")
+    assert '<system><import src="AGENTS.md"/></system>' in run_here(capsys, "agents", "proof-reader").err
+    (folder / "a.chatmd").write_text('<system><import src="AGENTS.md"/></system>\n<user>Hi</user>\n')
+    assert run_here(capsys, "run", "a.chatmd").code == 0
+    assert "Always write tests." in str(server.requests[-1].body["messages"][0])

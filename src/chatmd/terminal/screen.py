@@ -9,13 +9,11 @@ from __future__ import annotations
 import contextlib
 import os
 import re
-import shlex
 import sys
 import time
 from collections.abc import Iterable
 from pathlib import Path
 from typing import NamedTuple, Protocol
-from urllib.parse import unquote, urlsplit
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
@@ -34,11 +32,9 @@ from prompt_toolkit.styles import Style
 
 from chatmd.errors import ChatmdError
 from chatmd.runtime.rewind import mentions
-from chatmd.sidecar import PICTURES, store
 from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
-from lmm.disk.folder import Folder
-from lmm.errors import ConfigError, LmmError, nearest
+from lmm.errors import ConfigError, nearest
 from lmm.terminal import clipped
 
 # -- The commands and keys of the prompt, one row of a table each ----------------------------------------------
@@ -75,7 +71,7 @@ KEYS = (
     ("Alt-Enter, Ctrl-J", "a new line"),
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
     ("Up, Ctrl-R", "earlier messages that begin with this, or contain it; Right takes the one that is shown dimmed"),
-    ("@name, Tab", "a file or picture, which is sent along; a picture that is dropped into the line gets this name"),
+    ("@name, Tab", "a file or picture of the conversation's folder, which is sent along"),
     ("!command", "runs it in a shell; what it prints is offered to your next message"),
     ("Ctrl-C", "cancels the turn; otherwise empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
@@ -223,7 +219,7 @@ class TypedHistory(FileHistory):
             super().store_string(string)
 
 
-# -- Files and pictures sent with a message: named after ``@``, or dropped into the line --------------------------
+# -- Files and pictures sent with a message, named after ``@`` ---------------------------------------------------
 
 
 _PUNCTUATION = ".,;:!?)]}'\""
@@ -256,19 +252,6 @@ def _named_file(folder: Path, name: str) -> Path | None:
         return Path(*path.parts) if name and path.is_file() else None
     except (OSError, ValueError, RuntimeError):
         return None
-
-
-def dropped_picture(text: str, folder: Path) -> str:
-    """Return the name of a picture whose path was dropped into the line, or ``""``; one from elsewhere is copied."""
-    with contextlib.suppress(ValueError, OSError, RuntimeError, LmmError):
-        (name,) = shlex.split(text)
-        path = Path(unquote(urlsplit(name).path) if name.startswith("file:///") else name).expanduser()
-        suffix = path.suffix.lower().replace(".jpeg", ".jpg")
-        if suffix in PICTURES and path.is_absolute() and path.is_file():
-            real = path.resolve()
-            inside = real.is_relative_to(folder)
-            return real.relative_to(folder).as_posix() if inside else store(Folder(folder), real.read_bytes(), suffix)
-    return ""
 
 
 _MENU_ROWS = 6
@@ -383,8 +366,6 @@ class Screen:
 
     def pasted(self, text: str) -> str:
         """Return what appears in the prompt for a pasted text."""
-        if picture := dropped_picture(text, self.folder):
-            return f'@"{picture}" ' if " " in picture else f"@{picture} "
         lines = text.rstrip("\n").count("\n") + 1
         return self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text
 
