@@ -26,7 +26,7 @@ from edge.import_documents import (
 from edge.knit_tools import need
 from edge.support import lmm, run_here
 from fakes.pdf_writer import PdfPage, pdf_of
-from hypothesis import assume, given, settings, strategies as st
+from hypothesis import assume, example, given, settings, strategies as st
 
 from lmm.errors import FileReadError, FileWriteError
 from lmm.importing import import_file, read_html
@@ -372,6 +372,7 @@ def test_a_target_that_cannot_be_written_is_told(tmp_path: Path) -> None:
 
 @settings(max_examples=12)
 @given(documents())
+@example([{"t": "Header", "c": [1, ["", [], []], [{"t": "Str", "c": "C#"}]]}])
 def test_what_pandoc_writes_as_html_comes_back_as_it_was(blocks: list[dict[str, object]]) -> None:
     """Headings, texts and formats, lists, tables cell by cell, code, formulas: Pandoc reads the same document."""
     need("pandoc")

@@ -106,9 +106,9 @@ end
 local function heading(node)
   if #node.content == 0 then return {} end
   local last = node.content[#node.content]
-  if last.t == 'Str' and last.text:find('}$') then  -- no attributes
+  if last.t == 'Str' and last.text:find('[}#]$') then  -- neither attributes nor closing hashes: "C#"
+    node.content:insert(pandoc.RawInline('markdown', '\\' .. last.text:sub(-1)))
     last.text = last.text:sub(1, -2)
-    node.content:insert(pandoc.RawInline('markdown', '\\}'))
   end
   local kept = all_ids or linked[node.identifier] == 'used'
   return pandoc.Header(node.level, node.content, pandoc.Attr(kept and node.identifier or ''))
