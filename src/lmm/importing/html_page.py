@@ -50,7 +50,7 @@ _LITERAL = tags("pre code math script style textarea kbd samp tt")
 _LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
 _NO_LANGUAGE = tags(
     "default none text plaintext plain notranslate highlight sourceCode example smallexample verbatim screen "
-    "programlisting literallayout code hljs"
+    "programlisting literallayout code hljs chroma"
 )
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
 DOLLARS = (*TEX_MARKS, ("$", "$"))  # if a page configures its script so
@@ -111,11 +111,13 @@ def read_page(
     language, values = _get(root, "lang") or _get(root, "xml:lang"), _values(root)
     ways = _ways(root, base) if online else {}
     drawings = [node for node in body.css("svg") if _words(node) or len(node.css("*")) > 3]
+    _open_panels(body, parser)
     _clean(body, title)
     main, notes = _main(body)
     if drawings:
         notes += (f"left out: {len(drawings)} drawing{'s' * (len(drawings) > 1)} (SVG)",)
     _name_languages(main)
+    _open_code_tables(main, parser)
     _mark_formulas(main, parser, DOLLARS if dollars or "inlineMath" in text else TEX_MARKS)
     links = _relink(main, base, online=online)
     _take_images(main, images, base, online=online)
@@ -213,6 +215,11 @@ def _clean(body: LexborNode, title: str) -> None:
     for node in body.css(".katex, .mwe-math-element, mjx-container"):
         if (formula := node.css_first("math")) is not None:
             node.replace_with(formula)
+    is_set = (
+        body.css_first("script[type^='math/tex']") is not None
+    )  # MathJax 2 left the formula, and what it made of it
+    for node in body.css(":is(.MathJax, .MathJax_Preview, .MathJax_SVG, .MathJax_CHTML)") if is_set else ():
+        node.decompose()
     for node in (*body.css(_DROPPED), *(h for h in body.css("#title-block-header h1") if _words(h) == title)):
         if node.tag != "body":
             node.decompose()
@@ -227,6 +234,57 @@ def _clean(body: LexborNode, title: str) -> None:
             cell.attrs[name] = str(max(1, min(int(digits[0]), _MAX_SPAN)) if digits else 1)
 
 
+_PANELS = """:is([role=tabpanel], .tab-pane, .tabcontent, .tab-content > div, .tabbed-block, .sd-tab-content, .collapse,
+    .accordion-collapse, .accordion-body, .accordion-content)"""
+
+# Buttons that are text. (A name that is not a tag has no effect within :is.)
+_NAMES = ":is(h1, h2, h3, h4, h5, h6, dt, summary) button, [role=tablist] button, .accordion-header > button"
+
+
+def _open_panels(body: LexborNode, parser: LexborHTMLParser) -> None:
+    """Open tab panels and accordions that only a click would show, each panel under the name of its tab."""
+    controlled = {_get(node, "aria-controls") for node in body.css("[role=tab], h2 button, h3 button, h4 button")} - {
+        ""
+    }
+    panels = body.css(_PANELS)
+    panels += [node for node in body.css("[id]") if _get(node, "id") in controlled and node not in panels]
+    for panel in panels:
+        for name in ("hidden", "aria-hidden", "style"):
+            if name in panel.attributes:
+                del panel.attrs[name]
+    for tabs in body.css("[role=tablist], .tabbed-labels"):
+        names = tabs.css("[role=tab]") or tabs.css("label")
+        ids, below = {_get(name, "aria-controls") for name in names} - {""}, _next_element(tabs)
+        own = [p for p in panels if _get(p, "id") in ids] if len(ids) == len(names) else []
+        own = (
+            own
+            if len(own) == len(names)
+            else below.css(":is([role=tabpanel], .tabbed-block, .tab-pane)")
+            if below
+            else []
+        )
+        if names and len(own) == len(names):
+            for tab, panel in zip(names, own, strict=True):
+                _put_name(_words(tab), panel, parser)
+            tabs.decompose()
+    for button in body.css(_NAMES):
+        button.unwrap()
+
+
+def _next_element(node: LexborNode) -> LexborNode | None:
+    following = node.next
+    while following is not None and not following.is_element_node:
+        following = following.next
+    return following
+
+
+def _put_name(name: str, panel: LexborNode, parser: LexborHTMLParser) -> None:
+    paragraph, strong = parser.create_node("p"), parser.create_node("strong")
+    strong.insert_child(name)
+    paragraph.insert_child(strong)
+    panel.insert_before(paragraph)
+
+
 def _main(body: LexborNode) -> tuple[LexborNode, tuple[str, ...]]:
     """Return the main part of a page, if the page marks one, and a note about the rest."""
     mains = next(filter(None, map(body.css, ("main", "[role=main]", "article"))), [])
@@ -238,6 +296,11 @@ def _main(body: LexborNode) -> tuple[LexborNode, tuple[str, ...]]:
     beside = all_text - inside
     note = f"left out: {beside:,} characters outside the page's main part"
     return mains[0], (note,) if beside >= 200 else ()
+
+
+# The cells with the code in tables whose other cells hold the line numbers.
+_CODE_CELLS = """:is(table.highlighttable td.code, table.rouge-table td.code, table.highlight td.code,
+    figure.highlight td.code, table.lntable td.lntd:last-child)"""
 
 
 def _name_languages(main: LexborNode) -> None:
@@ -256,7 +319,15 @@ def _name_languages(main: LexborNode) -> None:
             before = line.prev
             if before is not None and before.is_element_node and not before.text().endswith("\n"):
                 line.insert_before("\n")
-    for cell in main.css("table.highlighttable td.code, table.rouge-table td.code, table.highlight td.code"):
+
+
+def _open_code_tables(main: LexborNode, parser: LexborHTMLParser) -> None:
+    """Replace tables of line numbers and code by the code."""
+    for table in main.css("table:has(td.blob-code)"):  # a row for each line
+        pre = parser.create_node("pre")
+        pre.insert_child("\n".join(cell.text() for cell in table.css("td.blob-code")))
+        table.replace_with(pre)
+    for cell in main.css(_CODE_CELLS):
         table = next(node for node in _around(cell) if node.tag == "table")
         table.replace_with(cell.css_first("pre") or cell)  # the line numbers are in another cell
 

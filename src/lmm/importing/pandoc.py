@@ -24,7 +24,9 @@ from urllib.parse import unquote
 from lmm.errors import ConfigError, FileReadError
 from lmm.extras import install_command
 from lmm.importing.archive import Archive, local
+from lmm.importing.beamer import open_frames
 from lmm.importing.elements import HARM
+from lmm.importing.epub_pages import entries_of, with_notes, with_titles
 from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
@@ -146,7 +148,7 @@ def read(data: bytes, context: Context) -> Imported:
         with Archive(data, kind=context.kind) as archive:
             pages, changed = tuple[str, ...](), dict[str, bytes]()
             if context.reader == "epub":
-                more["LMM_BOOK"], pages = _checked_book(archive)
+                more["LMM_BOOK"], pages, changed = _checked_book(archive)
             elif context.reader == "docx":
                 opened, left_out = open_wrappers(archive)
                 renamed, plain_styles = known_styles(archive, context.styles)
@@ -155,6 +157,7 @@ def read(data: bytes, context: Context) -> Imported:
             values = _properties(archive)
     else:
         data = _as_utf8(data)
+        data = open_frames(data.decode()).encode() if context.reader == "latex" else data
     document = convert(data, context, **more)
     if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
         hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"
@@ -239,8 +242,9 @@ def _as_utf8(data: bytes) -> bytes:
 _FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # obfuscated fonts only
 
 
-def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...]]:
-    """Check a book; return the names of its table of contents, between slashes, and its pages in reading order.
+def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, bytes]]:
+    """Check a book; return the names of its table of contents, between slashes, its pages in reading order, and those
+    with titles from the contents or with notes from other pages.
 
     Raises:
         FileReadError: it is copy-protected, or its pages exceed the limits.
@@ -257,12 +261,20 @@ def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...]]:
     addresses = (unquote(item.get("href", "")) for item in order if item is not None)
     names = (posixpath.normpath(posixpath.join(posixpath.dirname(package), address)) for address in addresses)
     pages = tuple(name for name in names if name in archive.names)
+    texts: dict[str, str] = {}
     for name in pages:
-        page = decode_html(archive.page(name))
+        texts[name] = page = decode_html(archive.page(name))
         check_nesting(page, xhtml=True)
         check_tables(page)
-    contents = (item.get("href", "") for item in items.values() if "nav" in item.get("properties", "").split())
-    return f"/{'/'.join(posixpath.basename(unquote(name)) for name in contents)}/", pages
+    addresses = (item.get("href", "") for item in items.values() if "nav" in item.get("properties", "").split())
+    lists = [posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name))) for name in addresses]
+    older = [name for name in archive.names if name.lower().endswith(".ncx")]
+    entries = [entry for name in (lists or older)[:1] if name in archive.names for entry in entries_of(archive, name)]
+    changed = with_titles(texts, entries)
+    changed |= with_notes(texts | changed)
+    contents = f"/{'/'.join(posixpath.basename(name) for name in lists)}/"
+    utf8 = {name: re.sub(r"\A<\?xml[^>]*\?>", "", page).encode() for name, page in changed.items()}
+    return contents, pages, utf8
 
 
 def _properties(archive: Archive) -> dict[str, Any]:

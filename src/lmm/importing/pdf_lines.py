@@ -28,6 +28,14 @@ _PAGE_NUMBER = re.compile(
     r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
 )
 _EDGE = 0.11  # fraction of the page's height with running heads
+Head = tuple[str, int]
+"""The text of a running head without its page number, and its height in units of `_TOLERANCE`."""
+_TOLERANCE, _NOT_LARGER, _MOST = 6.0, 1.05, 0.4  # points; relative to the text; of the pages
+_NUMBER_APART = re.compile(
+    r"\s*[|·•–—/:-]\s*(?:page|seite|p\.)?\s*\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\Z"
+    r"|\A\d{1,4}\s*[|·•–—/:-]\s*|\b(?:page|seite|folie|slide)\s+\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\b",
+    re.IGNORECASE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -139,15 +147,21 @@ def _spaced(chars: Sequence[Char]) -> Iterator[str]:
 
 
 def needs_space(before: Char, char: Char) -> bool:
-    """Return whether there is a space between two neighbours on a line; in monospaced fonts the threshold is higher."""
+    """Return whether there is a space between two neighbours on a line. The threshold is higher in monospaced fonts,
+    and for Arabic and Hebrew, whose letters do not all touch."""
     if char.spaced:
         return True
     size = max(before.style.size, char.style.size)
-    wide = 0.35 if char.style.mono and before.style.mono else _SPACE
+    wide = 0.35 if char.style.mono and before.style.mono else 0.26 if "\u0590" <= char.text <= "\u08ff" else _SPACE
     return char.x0 - before.x1 > wide * size
 
 
 # -- inline text -----------------------------------------------------------------------------------------
+
+
+# Scripts without spaces between words, and their punctuation; what follows a hyphen that stands for a part of a word.
+_UNSPACED = re.compile(r"[\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_CONJUNCTION = re.compile(r"(?:und|oder|bzw\.|sowie|bis|and|or|to|et|ou|en|of)\s")
 
 
 class Words:
@@ -162,9 +176,14 @@ class Words:
 
         >>> Words(["a well-known fact"]).join("is well-", "known for")
         'is well-known for'
-        >>> Words([]).join("a depart-", "ment")
-        'a department'
+        >>> parts = ("a depart-", "ment"), ("Haupt-", "und Nebenfächer"), ("光合", "作用")
+        >>> [Words([]).join(*each) for each in parts]
+        ['a department', 'Haupt- und Nebenfächer', '光合作用']
         """
+        if _UNSPACED.search(before[-1:]) and _UNSPACED.match(after):
+            return before + after
+        if before.endswith("-") and _CONJUNCTION.match(after):
+            return f"{before} {after}"
         head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010\xad\x02]\Z", before)
         tail = re.match(r"[^\W\d_]+", after)
         if head is None or tail is None or not after[0].islower():
@@ -279,7 +298,7 @@ class Look:
     body: float
     sizes: tuple[int, ...] = ()  # of headings, the largest first
     outline: Mapping[tuple[int, str], int] = field(default_factory=dict)
-    running: frozenset[str] = frozenset()
+    running: frozenset[Head] = frozenset()
     words: Words = NO_WORDS
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
 
@@ -297,17 +316,31 @@ def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
     headings = (segment for segment in every if _looks_like_heading(segment, body))
     sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
     ranked = tuple(sorted(sizes, reverse=True))
-    return Look(body, ranked, entries, running=_running(pages, lines), words=words, lines=lines)
+    return Look(body, ranked, entries, running=_running(pages, lines, body), words=words, lines=lines)
 
 
-def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]]) -> frozenset[str]:
-    """Return running heads and feet: lines near the edge of several pages that are equal except for numbers."""
-    seen: Counter[str] = Counter()
+def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]], body: float) -> frozenset[Head]:
+    """Return running heads and feet: lines near the edge that are not larger than the text, equal on several pages
+    except for the page number, and at a height where most pages have such a line. Titles of exercises and slides,
+    which only begin alike, are none."""
+    seen: dict[Head, set[int]] = {}
     for page in pages:
-        rows = rows_of([line for line in lines[page.number] if _at_edge(page, line)])
-        seen.update({_without_digits(text_of_row(row)) for row in rows})
+        for row in rows_of([line for line in lines[page.number] if _at_edge(page, line)]):
+            if max(segment.style.size for segment in row) <= _NOT_LARGER * body and (head := _head(row))[0]:
+                seen.setdefault(head, set()).add(page.number)
     enough = max(2, min(4, len(pages) // 3))
-    return frozenset(text for text, count in seen.items() if count >= enough)
+    heads = {head: on for head, on in seen.items() if len(on) >= enough}
+    covered: dict[int, set[int]] = {}
+    for (_, height), on in heads.items():
+        covered.setdefault(height, set()).update(on)
+    return frozenset(head for head in heads if len(covered[head[1]]) > _MOST * len(pages))
+
+
+def _head(row: Sequence[Segment]) -> Head:
+    """Return the text of a row without the page number, which stands apart, and its height on the page."""
+    texts = (segment.text.strip() for segment in row)
+    text = " ".join(text for text in texts if not _PAGE_NUMBER.fullmatch(text))
+    return _NUMBER_APART.sub("", text), round(row[0].base / _TOLERANCE)
 
 
 def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
@@ -327,10 +360,6 @@ def text_of_row(row: Sequence[Segment]) -> str:
 
 def _at_edge(page: PdfPage, segment: Segment) -> bool:
     return segment.bottom < _EDGE * page.height or segment.top > (1 - _EDGE) * page.height
-
-
-def _without_digits(text: str) -> str:
-    return re.sub(r"\d+|\b[ivxlc]+\b", "#", text.strip())
 
 
 def _letters(text: str) -> str:
@@ -380,7 +409,7 @@ def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look
     kept: list[Segment] = []
     for place, row in enumerate(rows):
         text = text_of_row(row).strip()
-        if _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _without_digits(text) in look.running):
+        if _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _head(row) in look.running):
             continue
         if place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5:
             continue

@@ -18,6 +18,7 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, text_of, to_html, words_of
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
+from lmm.importing.pdf_direction import in_reading_order
 from lmm.importing.pdf_layout import elements_of_layout
 from lmm.importing.pdf_lines import Words, code_lines, inline_nodes, look_of
 from lmm.importing.pdf_page import Bookmark, Char, PdfPage, PdfTag, read_page, wide
@@ -63,7 +64,7 @@ def read(data: bytes, context: Context) -> Imported:
     document = _open(data)
     try:
         images = _Images()
-        pages = [read_page(document, number, images.keep) for number in range(len(document))]
+        pages = [in_reading_order(read_page(document, number, images.keep)) for number in range(len(document))]
         metadata = document.get_metadata_dict()
         outline = _outline(document)
         language = wide(c.FPDFCatalog_GetLanguage, document)

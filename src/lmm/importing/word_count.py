@@ -264,7 +264,7 @@ def _book(data: bytes) -> Iterator[Part]:
 
 _TEX_MARKUP = re.compile(
     r"""(?<!\\)%.*|\$\$?[^$]*\$\$?
-    |\\(?:begin|end|label|ref|cite\w*|includegraphics|note|usepackage)\*?(?:\[[^\]]*\]|<[^>]*>)*\{[^}]*\}
+    |\\(?:begin|end|label|ref|cite\w*|includegraphics|usepackage)\*?(?:\[[^\]]*\]|<[^>]*>)*\{[^}]*\}(?:<[^>]*>|\[[^\]]*\])*
     |\\[A-Za-z]+\*?(?:\[[^\]]*\]|<[^>]*>)*|\\.|<[\d,-]*>""",
     re.VERBOSE,
 )

@@ -39,6 +39,9 @@ _NUMBERS = re.compile(r"(?<![ \t])[ \t]*+\[\d{1,4}(?:[,;–\- ]*\d{1,4})*\](?!\(
 _ELISION = re.compile(r"\[(?:…|\.\.\.|\. \. \.)\]|\((?:…|\.\.\.)\)|…|\.{3,}")
 # Labels of links, underscores of emphasis, and what stands before the words of a line.
 _MARKS = re.compile(r"\]\[[^\]\[\n]*\]|(?<!\w)_|_(?!\w)|^[ \t>]*(?:(?:[-*+]|\d{1,9}[.)]|#{1,6})[ \t]+)?", re.MULTILINE)
+# 10^6^, 10⁶ and 10^6 are the same, and are not 106; H~2~O is H₂O and H2O.
+_SUPERSCRIPT = re.compile(r"\^([^\s^]{1,50})\^|([⁰¹²³⁴-⁹⁺⁻]+)")
+_SUBSCRIPT = re.compile(r"(?<!~)~([^\s~]{1,50})~(?!~)")
 _WORD = re.compile(r"[\u3040-\u9fff]{1,2}|[^\W_\u3040-\u9fff]+")
 _SAME = str.maketrans(
     {**dict.fromkeys('“”„«»‹›‚‘’´"', "'"), **dict.fromkeys("-‐‑‒–—―−", " "), **dict.fromkeys("[]*`\\\u00ad", "")}
@@ -167,7 +170,7 @@ def _normal(text: str) -> str:
 
 def _plain(prose: str) -> str:
     """Return prose without what the comparison ignores."""
-    text = _MARKS.sub("", _NUMBERS.sub("", prose))
+    text = _SUBSCRIPT.sub(r"\1", _SUPERSCRIPT.sub(r"^\1\2", _MARKS.sub("", _NUMBERS.sub("", prose))))
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 

@@ -99,13 +99,16 @@ def prose_of(text: str) -> str:
 
 _IN_SENTENCES = {
     *("a", "abbr", "b", "cite", "code", "em", "font", "i", "kbd", "mark", "q", "s", "samp", "small", "span", "strong"),
-    *("sub", "sup", "u", "var"),
+    *("u", "var"),
 }
+_SCRIPTS = {"sup": "^", "sub": "~"}  # as Pandoc writes them: 10<sup>6</sup> is not 106
 
 
 def _as_prose(span: Span) -> str | None:
     if span.kind in ("code_block", "definition"):
         return " "
+    if span.kind == "html" and (mark := _SCRIPTS.get(span.target.removeprefix("/"))):
+        return mark
     if span.kind in ("comment", "html"):
         return "" if span.kind == "comment" or span.target.removeprefix("/") in _IN_SENTENCES else " "
     if span.kind == "raw":

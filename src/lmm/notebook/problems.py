@@ -102,7 +102,31 @@ def unread(blocks: Sequence[Block]) -> list[Finding]:
     for one in errors:
         what = asking * bool(metadata.find_prompts(one.source)) + one.reason
         found.append(Finding(one.error_line or one.line, one.error_column, what, one.hint))
-    return sorted([*found, *_rules_taken_for_metadata(blocks)], key=lambda p: (p.line, p.column))
+    found += [*_rules_taken_for_metadata(blocks), *_slides_taken_for_metadata(blocks), *_underlined(blocks)]
+    return sorted(found, key=lambda p: (p.line, p.column))
+
+
+_SLIDE = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
+_UNDERLINED = re.compile(r"(?:^|\n)[ ]{0,3}\S[^\n]*\n[ ]{0,3}(?:={3,}|-{3,})[ \t]*(?:\n|\Z)")
+
+
+def _slides_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
+    """Iterate over slides between two rules whose lines are all ``key: value``: a heading is a comment there."""
+    for block in blocks:
+        if isinstance(block, MetadataBlock) and _SLIDE.match(block.body) and block.values():
+            count = len(block.body.strip("\n").split("\n"))
+            what = f"{count} line{'s' * (count > 1)} between --- {'are' if count > 1 else 'is'} metadata, not text"
+            yield _warning(block.line, what, "put a blank line below the first ---")
+
+
+def _underlined(blocks: Sequence[Block]) -> Iterator[Finding]:
+    """Iterate over at most one warning: all headings of a document are underlined."""
+    if any(isinstance(block, HeadingBlock) for block in blocks):
+        return
+    found = [block for block in blocks if isinstance(block, TextBlock) and _UNDERLINED.match(block.content)]
+    if len(found) > 1:
+        what = f"{len(found)} underlined headings are text here, and the document has no other"
+        yield _warning(found[0].line, what, "write # or ## before them: pandoc -t markdown --markdown-headings=atx")
 
 
 def _is_within(lines: Sequence[int], block: Block) -> bool:

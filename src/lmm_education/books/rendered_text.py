@@ -16,11 +16,11 @@ from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm.markdown.blocks import fenced
 from lmm.markdown.spans import included_pictures
 from lmm_education.books.chapters import NO_BOOK, BookChapter
-from lmm_education.books.code_cells import CodeCell, code_apart, read_cell
+from lmm_education.books.code_cells import CodeCell, read_cell
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # A text without any of these is unchanged; inline code alone needs no processing.
-_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^!!!|^\?\?\?|^\(ref:|\)=[ \t]*$|\[\]\(|\]:", re.MULTILINE)
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^\(ref:|\)=[ \t]*$|\[\]\(|\]:", re.MULTILINE)
 # Marks that are not spans: labels before captions and named texts (bookdown), targets (MyST), captions of tables
 # (Quarto), and lines of a div or comment whose other end is in another text.
 _MARK = re.compile(
@@ -53,8 +53,6 @@ def _read(text: str, chapter: BookChapter) -> str:
     refers = bool(chapter.addresses) and "[" in text
     if not (refers or _SPECIAL.search(text)):
         return text
-    if "!!!" in text or "???" in text:
-        text = _admonitions(text, chapter)
     return _Reader(text, chapter).between(0, len(text))
 
 
@@ -452,29 +450,9 @@ def _without_tags(text: str, name: str) -> str:
 
 # -- divs ------------------------------------------------------------------------------------------
 
-_ADMONITION = re.compile(r"(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)(?:[^\"\n]*)(?:\"(?P<title>[^\"\n]*)\")?[ \t]*\Z")
 _CALLOUTS = {"note": "nte", "tip": "tip", "warning": "wrn", "important": "imp", "caution": "cau"}
 _THEOREMS = {**THEOREMS, "solution": "sol", "remark": "rem"}
 _PRINTED = ("pdf", "latex", "docx", "epub", "typst", "odt")
-
-
-def _admonitions(text: str, chapter: BookChapter) -> str:
-    """Convert MkDocs admonitions, with the indented text below them, to block quotes."""
-    lines, kind, title, inner = list[str](), "", "", list[str]()
-    for is_code, piece in code_apart(text):
-        for line in [piece.removesuffix("\n")] if is_code and not kind else piece.removesuffix("\n").split("\n"):
-            if kind and (not line.strip() or line.startswith(("    ", "\t"))):
-                inner.append(re.sub(r"^(?: {4}|\t)", "", line))
-                continue
-            if kind:
-                lines += ["", _quoted(_word(chapter, kind), title, _read("\n".join(inner).strip("\n"), chapter)), ""]
-            found = None if is_code else _ADMONITION.match(line)
-            kind, title, inner = (found["kind"], found["title"] or "", []) if found else ("", "", [])
-            if not found:
-                lines.append(line)
-    if kind:
-        lines += ["", _quoted(_word(chapter, kind), title, _read("\n".join(inner).strip("\n"), chapter)), ""]
-    return "\n".join(lines)
 
 
 def _div(span: Span, reader: _Reader) -> str:

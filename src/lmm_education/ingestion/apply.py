@@ -582,7 +582,7 @@ def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: Prep
 
 def _warnings(document: DocumentFile, text: str, types: Collection[str]) -> list[str]:
     """Return warnings about metadata that was not understood, each with its place."""
-    if "---" not in text:
+    if "---" not in text and "\n===" not in text:
         return []
     blocks, path = parsed(text), document.source.path
     found = [f"{path}:{one.line}: {one.message} ({one.hint})" for one in unread(blocks)]

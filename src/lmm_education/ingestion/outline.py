@@ -24,6 +24,7 @@ from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
 from lmm_education.books.code_cells import environments
+from lmm_education.books.dialects import as_shown
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.near_types import as_meant
 from lmm_education.ingestion.packing import key_of
@@ -344,7 +345,7 @@ def read_outline(
     >>> [(type(item).__name__, item.own) for item in outline.items]
     [('Heading', {}), ('TextItem', {'type': 'exercise'})]
     """
-    tree = blocks_to_tree(old_view(parsed(as_meant(text, lasting)[0])), title=title)
+    tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), lasting)[0])), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
     typed = stretches(tree, lasting)

@@ -53,6 +53,23 @@ def test_chapters_in_reading_order_with_their_images() -> None:
     assert document.images == (ImportedImage(b"GIF89a"),)
 
 
+def test_titles_that_stand_only_in_the_contents_are_headings() -> None:
+    """The paragraph that says the same is the heading; else the title comes before the text."""
+    pages = {"OPS__text__a.xhtml": "<html><body><p class='t'>One</p><p>Text.</p></body></html>"}
+    pages["OPS__text__b c.xhtml"] = "<html><body><p>More text.</p></body></html>"
+    nav = "<html><body><nav><ol><li><a href='text/a.xhtml'>One</a><ol><li><a href='text/b%20c.xhtml'>Two</a></li></ol>"
+    document = book(**pages, **{"OPS__nav.xhtml": f"{nav}</li></ol></nav></body></html>"})
+    assert document.body == "# One\n\nText.\n\n## Two\n\nMore text.\n"
+
+
+def test_notes_in_a_file_of_their_own_are_notes() -> None:
+    """Where the link says that it leads to a note, or the note leads back."""
+    page = "<html><body><h1>One</h1><p>Text.<sup><a href='b%20c.xhtml#n' id='r'>1</a></sup></p></body></html>"
+    notes = "<html><body><p id='n'><a href='a.xhtml#r'>1.</a> A note.</p></body></html>"
+    document = book(**{"OPS__text__a.xhtml": page.replace("'", '"'), "OPS__text__b c.xhtml": notes.replace("'", '"')})
+    assert document.body == "# One\n\nText.[^1]\n\n[^1]: A note.\n"
+
+
 def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:
     """What the publisher protects stays so."""
     method = '<encryption xmlns="e"><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'

@@ -98,3 +98,32 @@ def test_a_table_of_a_million_cells_is_refused() -> None:
 def test_what_is_long_is_read(page: str, text: str) -> None:
     """In linear time: each took the square of it once."""
     assert text in read(page.encode(), HERE).body
+
+
+TABS = """<ul role=tablist><li><button role=tab aria-controls=a>Linux</button>
+<li><button role=tab aria-controls=b>Mac</button></ul>
+<div role=tabpanel id=a>Use apt.</div><div role=tabpanel id=b hidden>Use brew.</div>"""
+HEXO = """<figure class="highlight python"><table><tr><td class=gutter><pre>1<br>2</pre></td>
+<td class=code><pre>a = 1<br>b = 2
+</pre></td></tr></table></figure>"""
+GITHUB = """<table class=highlight><tr><td class=blob-num data-line-number=1><td class="blob-code js-file-line">a = 1
+<tr><td class=blob-num data-line-number=2><td class="blob-code js-file-line">b = 2</table>"""
+
+
+@pytest.mark.parametrize(
+    ("page", "text"),
+    [
+        (TABS, "**Linux**\n\nUse apt.\n\n**Mac**\n\nUse brew.\n"),
+        ("<h3><button aria-expanded=false>Why?</button></h3><div class=collapse hidden>So.</div>", "### Why?\n\nSo.\n"),
+        (HEXO, "```\na = 1\nb = 2\n```\n"),
+        ("<p><span class=MathJax>x2</span><script type='math/tex'>x^2</script> once.", "$x^2$ once.\n"),
+    ],
+)
+def test_what_a_click_shows_and_what_a_script_set_is_read_once(page: str, text: str) -> None:
+    """Tab panels, accordions, code beside its line numbers, formulas of MathJax 2."""
+    assert read(page.encode(), HERE).body == text
+
+
+def test_code_with_a_row_for_each_line_is_code() -> None:
+    """As on GitHub."""
+    assert [line for line in read(GITHUB.encode(), HERE).body.split("\n") if line] == ["```", "a = 1", "b = 2", "```"]

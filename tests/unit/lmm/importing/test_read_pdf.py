@@ -10,6 +10,8 @@ from fakes.pdf_writer import HEIGHT, WIDTH, PdfPage, pdf_of
 
 from lmm.errors import FileReadError
 from lmm.importing.imported import Context
+from lmm.importing.pdf_direction import in_reading_order
+from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style
 from lmm.importing.read_pdf import png, read
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
@@ -186,15 +188,28 @@ def test_running_heads_and_page_numbers_are_left_out_and_paragraphs_go_on_over_p
     pages = []
     for number in range(4):
         page = PdfPage()
-        page.text(72, 40, f"Of Leaves, chapter {number + 1}")
-        page.text(300, 810, str(number + 1))
+        page.text(72, 40, "Of Leaves, chapter 1")
+        page.text(300, 40, str(number + 1))
+        page.text(300, 810, f"Leaves | {number + 1}")
         page.lines(72, 100, [*PROSE[:2], "made of it shows, and goes on over the end of the page it stands on, where"])
         pages.append(page)
     pages[1].parts[2:] = []
     pages[1].lines(72, 100, ["the next one takes it up."])
     text = body(*pages)
     assert "chapter" not in text
+    assert "|" not in text
     assert "stands on, where the next one takes it up." in text
+
+
+def test_titles_at_the_top_of_pages_that_begin_alike_are_headings() -> None:
+    """Exercises on a page each, frames of a lecture: a running head is not larger than the text."""
+    pages = []
+    for number in range(4):
+        page = PdfPage()
+        page.text(72, 40, f"Exercise {number + 1}", size=18)
+        page.lines(72, 100, PROSE)
+        pages.append(page)
+    assert [line for line in body(*pages).split("\n") if "Exercise" in line] == [f"# Exercise {n}" for n in range(1, 5)]
 
 
 def test_a_hyphen_at_a_line_s_end_goes_unless_the_word_has_one() -> None:
@@ -287,3 +302,20 @@ def test_png_has_the_pixels() -> None:
     data = png(b"\x01\x02\x03\x09\x04\x05\x06\x09", 1, 2, 4, "BGR")
     at = data.index(b"IDAT") + 4
     assert zlib.decompress(data[at:-16]) == b"\0\x03\x02\x01\0\x06\x05\x04"
+
+
+# -- right to left ---------------------------------------------------------------------------------
+
+
+@pytest.mark.parametrize("order", [1, -1])
+def test_arabic_is_read_by_the_places_of_its_letters(order: int) -> None:
+    """Whatever their order in the file is; numbers and Latin words in it stay as they are."""
+    visible = "ABC 12 \u0644\u0627\u0624\u0633"  # from left to right, as it is printed
+    chars = [
+        Char(text, 100 + 8 * at, 108 + 8 * at, 40, 52, 50, Style(12.0))
+        for at, text in enumerate(visible)
+        if text != " "
+    ]
+    page = PageRead(1, 300, 400, tuple(chars[::order]))
+    in_order = sorted(in_reading_order(page).chars, key=lambda char: char.x0)
+    assert "".join(char.text for char in in_order) == "\u0633\u0624\u0627\u0644ABC12"

@@ -8,7 +8,7 @@ from strategies import documents, written_documents
 
 from lmm.errors import Finding
 from lmm.markdown import parse_markdown_text
-from lmm.notebook.problems import find_problems, header_gaps
+from lmm.notebook.problems import find_problems, header_gaps, unread
 
 # The line and column of each problem are marked in the text by "«".
 CASES = {
@@ -153,3 +153,18 @@ def test_problems_have_a_place_in_the_document(text: str) -> None:
         assert problem.column >= 1
         assert problem.message
         assert problem.hint
+
+
+def test_slides_between_rules_that_read_as_metadata_are_reported() -> None:
+    """A heading is a comment there."""
+    text = "# One\n\nText.\n\n---\n# Two\n\nProphase: they become visible\n\n---\n# Three\n\nText.\n"
+    (found,) = unread(parse_markdown_text(text))
+    assert (found.line, found.message) == (5, "3 lines between --- are metadata, not text")
+
+
+def test_a_document_whose_headings_are_all_underlined_is_reported() -> None:
+    """They are text, so that it has no sections."""
+    text = "One\n===\n\nText.\n\nTwo\n---\n\nText.\n"
+    (found,) = unread(parse_markdown_text(text))
+    assert (found.line, found.message) == (1, "2 underlined headings are text here, and the document has no other")
+    assert not unread(parse_markdown_text(f"# Zero\n\n{text}"))

@@ -10,6 +10,7 @@ from hypothesis import given, strategies as st
 
 from lmm_education.books.chapters import BookChapter, Books, read_bibliography
 from lmm_education.books.code_cells import values_in
+from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import rendered_text
 
 BIB = """@string{x = "y"}
@@ -241,6 +242,7 @@ See {ref}`start`, {doc}`two`, [](two.md), [](#start), [](./two.md#gone), [](gone
     ```
     code
     ```
+
 After.
 """
 MYST_READ = """# Start
@@ -256,7 +258,6 @@ See Start, Two, [Two](two.md), [Start](#start), [Two](./two.md#gone), [](gone).
 ```
 
 > **Warning: Look**
->
 > Twice.
 >
 > ```
@@ -290,7 +291,7 @@ def test_a_chapter_reads_as_in_its_book(kind: str, tmp_path: Path) -> None:
     for name, content in {kind: project, file: text, "refs.bib": BIB, "two.md": "# Two\n"}.items():
         (tmp_path / name).write_text(content, encoding="utf-8")
     body = text.partition("\n---\n")[2] if text.startswith("---") else text
-    assert rendered_text(body, Books().chapter(tmp_path / file)) == expected
+    assert rendered_text(as_shown(body), Books().chapter(tmp_path / file)) == expected
 
 
 FROZEN = """

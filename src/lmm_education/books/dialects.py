@@ -1,0 +1,264 @@
+"""Markdown of other programs as its readers see it, before a document is cut into sections and chunks.
+
+Obsidian's links and comments, Hugo's and Jekyll's tags, MkDocs' tabs and admonitions, Docusaurus' imports, superscripts
+and other HTML within sentences, embedded pictures. Every line stays where it is, so that places in the text are those
+in the author's file, which is not changed.
+"""
+
+from __future__ import annotations
+
+import html
+import re
+from collections.abc import Callable, Iterable, Iterator
+from itertools import groupby
+
+from lmm.markdown import spans
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
+from lmm.markdown.parse_markdown import parse_markdown_text
+
+# A text without any of these is as its readers see it.
+_SPECIAL = re.compile(
+    r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export |--8<--)|data:|\[!|:::"
+    r"|[ \t]\^\w|\+\+\w|:\w+-[\w-]+:",
+    re.MULTILINE,
+)
+_DATA = re.compile(
+    r"data:(?P<type>[\w.+-]+/[\w.+-]+)(?:;[\w=-]+)*(?:;base64,[A-Za-z0-9+/=%]{40,}|,[^\s\"')>]{40,})", re.IGNORECASE
+)
+Match = re.Match[str]
+Show = Callable[[Match], str]
+_MASKED = re.compile("\ue000(\\d+)\ue001")
+_PROTECTED = ("code", "code_block", "math")
+_NAMED_TAGS = "title|name|label|summary|tabName|header"
+
+
+def as_shown(text: str) -> str:
+    """Return a document with the markup of other programs as readers see it; it has the same lines.
+
+    >>> as_shown("It holds 10<sup>6</sup> of [[Cells|the cells]] &amp; %% why? %% `x<sup>2</sup>`.")
+    'It holds 10^6^ of the cells &  `x<sup>2</sup>`.'
+    >>> as_shown('=== "Linux"\\n\\n    Use apt.\\n')
+    '**Linux**\\n\\nUse apt.\\n'
+    """
+    if not _SPECIAL.search(text):
+        return text
+    parts, is_first = list[str](), True
+    for is_metadata, blocks in groupby(parse_markdown_text(text), _is_metadata):
+        source = "".join(block.source for block in blocks)
+        parts.append(source if is_metadata else _shown(source, after_header=is_first and bool(parts)))
+        is_first = is_first and is_metadata
+    return "".join(parts)
+
+
+def _is_metadata(block: Block) -> bool:
+    return isinstance(block, HeaderBlock | MetadataBlock)
+
+
+def _shown(text: str, *, after_header: bool) -> str:
+    if after_header:
+        text = re.sub(r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$", _lines, text, count=1, flags=re.DOTALL | re.MULTILINE)
+    text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(text.split("\n"))))
+    masked = list[str]()
+
+    def restored(part: str) -> str:
+        while _MASKED.search(part):
+            part = _MASKED.sub(lambda match: masked[int(match[1])], part)
+        return part
+
+    at, pieces = 0, list[str]()
+    for span in spans(text):
+        if span.kind in _PROTECTED and span.start >= at:
+            masked.append(text[span.start : span.end])
+            pieces += [text[at : span.start], f"\ue000{len(masked) - 1}\ue001"]
+            at = span.end
+    text = _without_elements("".join([*pieces, text[at:]]), restored)
+    for pattern, show in _RULES:
+        text = _replaced(text, pattern, show, restored)
+    return restored(text)
+
+
+def _replaced(text: str, pattern: re.Pattern[str], show: Show, restored: Callable[[str], str]) -> str:
+    return pattern.sub(lambda match: _with_lines(show(match), restored(match[0]), restored), text)
+
+
+def _with_lines(shown: str, written: str, restored: Callable[[str], str]) -> str:
+    """Return what is shown instead of `written`, with as many lines."""
+    return shown + "\n" * (written.count("\n") - restored(shown).count("\n"))
+
+
+_ELEMENT = re.compile(
+    r"<(?:(?P<tag>style|script|svg)\b[^<>]*(?<!/)>|(?P<hidden>[a-z]\w*)\b[^<>]*?\s(?:hidden(?=[\s=>])|"
+    r"style=[\"'][^\"'<>]*display:\s*none)[^<>]*(?<!/)>)",
+    re.IGNORECASE,
+)
+
+
+def _without_elements(text: str, restored: Callable[[str], str]) -> str:
+    """Return a text without styles, scripts, drawings and hidden elements, with as many lines."""
+    lower, at, kept, unclosed = text.lower(), 0, list[str](), set[str]()
+    for opening in _ELEMENT.finditer(text):
+        name = (opening["tag"] or opening["hidden"]).lower()
+        if opening.start() < at or name in unclosed or name in ("input", "img", "br", "hr"):
+            continue
+        if (end := lower.find(f"</{name}>", opening.end())) < 0:
+            unclosed.add(name)
+            continue
+        end += len(name) + 3
+        kept += [text[at : opening.start()], "\n" * restored(text[opening.start() : end]).count("\n")]
+        at = end
+    return "".join([*kept, text[at:]])
+
+
+def _lines(match: re.Match[str]) -> str:
+    return "\n" * match[0].count("\n")
+
+
+# -- indented blocks -------------------------------------------------------------------------------
+
+_FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
+_OPENER = re.compile(
+    r"(?P<indent>[ \t]*)(?:(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)[^\"\n]*(?:\"(?P<title>[^\"\n]*)\")?"
+    r"|===!?\+?[ \t]+\"(?P<tab>[^\"\n]+)\")[ \t]*\r?\Z"
+)
+
+
+def _opened(lines: Iterable[str]) -> Iterator[str]:
+    """Iterate over lines with MkDocs' admonitions as quotes and its tabs under their names, without indentation."""
+    outer: str | None = None  # the indentation of the opening line, in a block
+    waiting, fence, quote = 0, "", ""
+    for line in lines:
+        if outer is not None:
+            if not line.strip():
+                waiting += 1
+                continue
+            inner = re.match(rf"{outer}(?:    |\t)", line)
+            yield from [outer + quote.rstrip() if inner else ""] * waiting
+            waiting = 0
+            if inner:
+                yield outer + quote + line[inner.end() :]
+                continue
+            outer = None
+        mark = _FENCE.match(line)
+        if mark and (not fence or mark[1].startswith(fence)):
+            fence = "" if fence else mark[1]
+        if opener := None if fence else _OPENER.match(line):
+            outer, quote = opener["indent"], "" if opener["tab"] else "> "
+            named = f": {opener['title']}" if opener["title"] else ""
+            line = f"{outer}{quote}**{opener['tab'] or opener['kind'].capitalize() + named}**"
+        yield line
+    yield from [""] * waiting
+
+
+# -- marks within lines ----------------------------------------------------------------------------
+
+
+def _script(mark: str) -> Callable[[Match], str]:
+    """Return a function that shows an element as Pandoc's superscript or subscript."""
+
+    def show(match: Match) -> str:
+        inner = re.sub(r"<[^<>]*>", "", match["inner"]).strip().strip(mark)
+        return mark + "\\ ".join(inner.split()) + mark if inner else ""
+
+    return show
+
+
+def _character(match: Match) -> str:
+    """Return the character of an entity, escaped if it means something in markdown."""
+    shown = html.unescape(match[0])
+    if shown == match[0] or shown in "\u00ad\u200b":
+        return match[0] if shown == match[0] else ""
+    return f"\\{shown}" if shown in "<>*_`$|~^[]\\#" else shown
+
+
+def _comment(match: Match) -> str:
+    """Return nothing instead of a comment; ``5 %% 3`` is an operator."""
+    return match[0] if re.search(r"(?:\b\w|\d|\))[ ]?\Z", match["before"]) else match["before"]
+
+
+def _wiki_link(match: Match) -> str:
+    target, _, name = match["target"].replace("\\|", "|").partition("|")
+    if match["embeds"] and re.search(r"\.(?:png|jpe?g|gif|svg|webp|bmp|avif)\Z", target.strip(), re.IGNORECASE):
+        return f"![{'' if re.fullmatch(r'[0-9x]*', name) else name}](<{target.strip()}>)"
+    return name.strip() or " > ".join(filter(None, (part.strip(" ^") for part in target.split("#"))))
+
+
+def _alert(match: Match) -> str:
+    title = match["title"].strip()
+    return f"{match['quote']}**{match['kind'].capitalize()}{f': {title}' if title else ''}**"
+
+
+def _titled_div(match: Match) -> str:
+    title = (match["titled"] or match["words"] or "").replace('"', "'").strip()
+    return f'{match["fence"]} {{.{match["kind"]} title="{title}"}}'
+
+
+def _shortcode(match: Match) -> str:
+    """Return a picture for Hugo's figure, the title of a shortcode with content, and other shortcodes as written."""
+    values = dict(re.findall(r"(\w+)=[\"']([^\"']*)[\"']", match["rest"]))
+    if match["name"] == "figure" and values.get("src"):
+        return f"![{values.get('caption') or values.get('title') or values.get('alt', '')}](<{values['src']}>)"
+    if match["name"] in ("ref", "relref"):
+        return match["rest"].strip(" \"'")
+    closing = re.search(r"\{\{[<%]\s*/\s*" + re.escape(match["name"]) + r"\b", match.string)
+    if not closing and not match["open"].endswith("%"):
+        return match[0]
+    title = next((values[key] for key in _NAMED_TAGS.split("|") if key in values), "")
+    return f"**{title}**" if title else ""
+
+
+def _component(match: Match) -> str:
+    """Return the label of a custom component such as a tab, on a line of its own."""
+    return f"**{match['label']}**"
+
+
+def _rule(pattern: str, show: Callable[[Match], str] | str = "", flags: int = 0) -> _Rule:
+    return re.compile(pattern, re.MULTILINE | flags), show if callable(show) else lambda match: match.expand(show)
+
+
+_Rule = tuple[re.Pattern[str], Callable[[Match], str]]
+_I, _S = re.IGNORECASE, re.DOTALL
+_RULES: tuple[_Rule, ...] = (
+    _rule(r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}", "", _S),
+    _rule(r"^(?P<before>[^%\n]*?)%%(?!%).*?%%(?!%)", _comment, _S),
+    _rule(
+        r"^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
+        r"|\{/\*[^{}]{0,2000}?\*/\}",
+        "",
+        _S,
+    ),
+    _rule(r"^--8<--[^\n]*$"),
+    _rule(r"(?P<open>\{\{[<%])\s*(?P<name>[\w-]+)(?P<rest>[^{}]*?)[>%]\}\}", _shortcode),
+    _rule(r"\{\{[<%]\s*/[^{}]*[>%]\}\}"),
+    _rule(r"\{%-?\s*\w[^{}]*?-?%\}"),
+    _rule(r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}|(?<![ \t])[ \t]*\{:(?=[\s.#\w])[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}"),
+    _rule(r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
+    _rule(r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),
+    _rule(r"^(?P<quote>[ \t]*(?:>[ ]?)+)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)", _alert),
+    _rule(
+        r"^(?P<fence>[ \t]*:{3,})[ \t]*(?P<kind>[a-z]+)"
+        r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))[ \t]*$",
+        _titled_div,
+    ),
+    _rule(r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
+    _rule(r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
+    _rule(r":(?:material|fontawesome|octicons|simple)-[\w-]+:[ ]?"),
+    _rule(rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", _component),
+    _rule(r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
+    _rule(r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),
+    _rule(r"<(?P<tag>del|s|strike)>\s*(?P<inner>.{0,2000}?)\s*</(?P=tag)\s*>", r"~~\g<inner>~~", _I | _S),
+    _rule(r"</?(?:ins|u|mark|ruby|rb|rtc)(?:\s[^<>]*)?>", "", _I),
+    _rule(r"<rp>.{0,20}?</rp>", "", _I | _S),
+    _rule(r"<rt[^<>]*>\s*(?P<inner>.{0,2000}?)\s*</rt\s*>", r"(\g<inner>)", _I | _S),
+    _rule(
+        r"<input\b(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|radio))[^<>]*?\svalue=[\"'](?P<inner>[^\"'>]*)[\"'][^<>]*>",
+        r"\g<inner>",
+        _I,
+    ),
+    _rule(r"!?\[(?P<inner>[^\[\]\n]*)\]\(<?data:[^()\s]*>?(?:[ ]\"[^\"\n]*\")?\)", r"\g<inner>"),
+    _rule(
+        r"<img\b(?=[^<>]*\ssrc=[\"']?data:)(?:[^<>]*?\salt=[\"'](?P<inner>[^\"'>]*)[\"'])?[^<>]*>",
+        lambda m: m["inner"] or "",
+        _I,
+    ),
+    _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});", _character),
+)

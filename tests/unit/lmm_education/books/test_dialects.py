@@ -1,0 +1,73 @@
+"""Markdown of other programs is stored as its readers see it."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+from hypothesis import given, strategies as st
+
+from lmm.markdown.quotations import verify_quotations
+from lmm_education import Course
+from lmm_education.books.dialects import as_shown
+
+SHOWN = {
+    "10<sup>6</sup> and H<sub>2</sub>O": "10^6^ and H~2~O",
+    "5<sup>a b</sup>": "5^a\\ b^",
+    "<del>100</del><ins>250</ins> <s>2</s> <mark>x</mark>": "~~100~~250 ~~2~~ x",
+    "<ruby>東京<rp>(</rp><rt>とうきょう</rt><rp>)</rp></ruby>": "東京(とうきょう)",
+    "&frac12; &amp; &lt;b&gt; &nbsp;a&shy;b": "½ & \\<b\\> \xa0ab",
+    "a <span hidden>42</span> b <p style='display: none'>c</p>": "a  b ",
+    "<style>\n.a {}\n\n.b {}\n</style>\nText": "\n\n\n\n\nText",
+    "<svg><text>x</text></svg> y": " y",
+    f"![a leaf](data:image/png;base64,{'A' * 99})": "a leaf",
+    f"```html\n<img src='data:image/png;base64,{'A' * 99}'>\n```": "```html\n<img src='data:image/png;base64,…'>\n```",
+    "%% a\n\nb %%\nText %% c %% d": "\n\n\nText  d",
+    "5 %% 3 is 2, 7 %% 3 is 1": "5 %% 3 is 2, 7 %% 3 is 1",
+    "[[Roots|the roots]], [[Stem#Bark]], ![[leaf.png|300]], x[[1]], `[[a]]`": (
+        "the roots, Stem > Bark, ![](<leaf.png>), x[[1]], `[[a]]`"
+    ),
+    "==very== important ^block1": "very important",
+    "> [!warning]- Careful\n> Toxic.": "> **Warning: Careful**\n> Toxic.",
+    "# A\n{: .no_toc}\n{% include x.html %}\nB": "# A\n\n\nB",
+    "---\ntitle: A\n---\n\n+++\nb = 1\n+++\n\nText": "---\ntitle: A\n---\n\n\n\n\n\nText",
+    'import A from "@theme/A";\n\n<TabItem label="Linux">': "\n\n**Linux**",
+    "We import\nfrom France.": "We import\nfrom France.",
+    ":::tip[My title]\nUse.\n:::": '::: {.tip title="My title"}\nUse.\n:::',
+    '=== "Linux"\n\n    Use apt.\n\nText': "**Linux**\n\nUse apt.\n\nText",
+    '!!! note "A"\n    B.\n\n    C.\n\nText': "> **Note: A**\n> B.\n>\n> C.\n\nText",
+    "$a<sup>b</sup> == c == d$ `&amp;`": "$a<sup>b</sup> == c == d$ `&amp;`",
+    '{{< video "a.mp4" >}} {{< figure src="a.png" title="A" >}}': '{{< video "a.mp4" >}} ![A](<a.png>)',
+}
+
+
+@pytest.mark.parametrize("text", SHOWN)
+def test_markup_reads_as_it_is_shown(text: str) -> None:
+    """Every line stays where it is."""
+    shown = as_shown(text)
+    assert shown == SHOWN[text]
+    assert shown.count("\n") == text.count("\n")
+
+
+@given(st.text("ab1 \n<>/&;%=[]{}:!?+^|\"'`$-supdel", max_size=80))
+def test_any_text_keeps_its_lines(text: str) -> None:
+    """Whatever stands in it."""
+    assert as_shown(text).count("\n") == text.count("\n")
+
+
+def test_a_power_is_no_other_number(tmp_path: Path) -> None:
+    """In what is stored, and where a quotation is looked up."""
+    (tmp_path / "a.md").write_text("# Cells\n\nA millilitre holds 10<sup>6</sup> of these cells. %% SECRET %%\n")
+    with Course.open(tmp_path) as course:
+        course.ingest()
+        (hit,) = course.search("millilitre").hits
+    assert "10^6^ of these cells" in hit.text
+    assert "SECRET" not in hit.text
+    for text in (
+        hit.text,
+        "A millilitre holds 10<sup>6</sup> of these cells.",
+        "A millilitre holds 10⁶ of these cells.",
+    ):
+        for number, found in (("10^6", "exact"), ("10⁶", "exact"), ("10<sup>6</sup>", "exact"), ("106", "near")):
+            (quotation,) = verify_quotations(f'"A millilitre holds {number} of these cells"', {1: text})
+            assert quotation.found == found, (text, number)
