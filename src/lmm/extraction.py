@@ -166,7 +166,7 @@ class Job:
 
 def plan_records(sources: Sequence[RecordSource], schema: Schema, select: str | None = None) -> list[Job]:
     """Return the sections to be read, in the order of the documents (see `choose`), without asking a model."""
-    chosen = choose([source.tree for source in sources], select)
+    chosen, schema = choose([source.tree for source in sources], select), schema.optional
     return [
         Job(source, section, _ask(source, section, schema))
         for source, sections in zip(sources, chosen, strict=True)
@@ -185,8 +185,11 @@ def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
 
 
 async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any]]:
-    """Read all sections concurrently, as far as the models' limits allow; `results` are in the documents' order."""
-    done = -1
+    """Read all sections concurrently, as far as the models' limits allow; `results` are in the documents' order.
+
+    A section that contains no such data gives no record.
+    """
+    done, schema = -1, schema.optional
 
     def count_one() -> None:
         nonlocal done

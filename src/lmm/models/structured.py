@@ -26,6 +26,7 @@ from lmm.user_code import importable_from, load_python
 
 RECORDS = "records"  # the key that wraps data other than objects: servers only accept schemas of objects
 _AT_THE_TOP = ("$schema", "$defs", "definitions")
+_OTHER_REFERENCE = re.compile(r'"\$ref": "#(?!/\$defs/|/definitions/)')  # it would lead elsewhere from inside
 _MOST_ERRORS = 10
 # Where an object or array may begin; ' and words occur when models write Python or JavaScript instead of JSON.
 _OPENING = re.compile(r"""\{\s*(?:["'}]|\w+\s*:)|\[\s*["'\[{\]\-\dtfn]""")
@@ -42,7 +43,7 @@ class Schema:
 
     `sent` is the JSON schema that the model gets, always of an object; `wrapped` is whether the requested data is
     in it under ``records``; `many`, whether that is a list of records; `fields` are the names in a record;
-    `validate` turns JSON into the value, or raises `Mismatch`.
+    `validate` turns JSON into the value, or raises `Mismatch`. If it `may_lack`, null is no record.
     """
 
     sent: Mapping[str, Any]
@@ -50,6 +51,23 @@ class Schema:
     many: bool
     fields: tuple[str, ...]
     validate: Callable[[Any], Any]
+    may_lack: bool = False
+
+    @property
+    def optional(self) -> Schema:
+        """This schema for a text that may contain no such data; a list may be empty anyway.
+
+        >>> schema = make_schema({"type": "object", "required": ["name"]}).optional
+        >>> schema.records({"records": None}), schema.records({"records": {"name": "Oak"}}), schema.records({"name": 1})
+        ([], [{'name': 'Oak'}], [{'name': 1}])
+        """
+        if self.many or self.may_lack or _OTHER_REFERENCE.search(self.text):
+            return self
+        above = {key: self.sent[key] for key in _AT_THE_TOP if key in self.sent}
+        inside = {key: value for key, value in self.sent.items() if key not in _AT_THE_TOP}
+        inside = self.sent["properties"][RECORDS] if self.wrapped else inside
+        sent = object_schema([RECORDS], **{RECORDS: {"anyOf": [inside, {"type": "null"}]}}) | above
+        return replace(self, sent=sent, wrapped=True, may_lack=True)
 
     @property
     def text(self) -> str:
@@ -64,6 +82,8 @@ class Schema:
         """
         if self.wrapped and isinstance(value, dict) and value.keys() == {RECORDS}:
             value = value[RECORDS]
+            if value is None and self.may_lack:
+                return []
         valid = self.validate(value)
         return list(getattr(valid, "root", valid)) if self.many else [valid]
 

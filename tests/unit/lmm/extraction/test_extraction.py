@@ -86,7 +86,7 @@ def test_what_is_sent() -> None:
     assert render(message).startswith(
         '<text from="Trees > Oak">\n## Oak\n\nAn oak grows to 30 m.\n</text>\n\nExtract data from the text'
     )
-    assert make_schema(Plant).text in message.text
+    assert make_schema(Plant).optional.text in message.text
     assert "{schema}" not in message.text
 
 
@@ -109,6 +109,11 @@ def test_the_header_sets_system_message_and_prompts_come_from_the_project(
     assert (system.role, system.text) == ("system", "You know plants.")
     assert prompt.text.startswith("Fill in: {\n")
     assert model.seen[1].messages[-1].text == "Wrong: there is no JSON in it"
+
+
+def test_a_section_may_contain_no_record() -> None:
+    """The model can say so, and nothing is made up."""
+    assert extract(TEXT, Plant, model=ScriptedModel(['{"records": null}', f'{{"records": {BOX}}}'])) == RECORDS[1:]
 
 
 def test_an_invalid_reply_is_sent_back_with_the_error() -> None:
