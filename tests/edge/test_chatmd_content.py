@@ -120,6 +120,20 @@ def test_replay_needs_neither_network_nor_agents(
     assert len(web.paths) == 1
 
 
+def test_an_inline_agent_from_a_url_says_that_it_gets_no_tools(
+    files: Path, server: ScriptedServer, web: WebServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Its answer is sent, and the tools that it goes without are named."""
+    web.answers["/sub"] = page('<tool name="read_file"/>\n<system>Sum up.</system>', content_type="text/plain")
+    (files / "a.chatmd").write_text(f'<user>Well? <agent src="{web.url}/sub">This.</agent></user>\n')
+    server.queue("Summary.", "Yes.")
+    done = run_here(capsys, "run", "--yes", "a.chatmd")
+    assert (done.code, done.out.strip()) == (0, "Yes."), done.err
+    assert "an agent from a URL gets no tools" in done.err
+    assert "goes without read_file" in done.err
+    assert "tools" not in server.requests[0].body
+
+
 def test_render_prints_what_a_run_sends(
     files: Path, server: ScriptedServer, web: WebServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
