@@ -1,7 +1,7 @@
 """Books: their chapters and the order of these, read from the project file of a book.
 
 Supported are Quarto's ``_quarto.yml`` (books and websites), bookdown's ``_bookdown.yml``, ``SUMMARY.md`` of mdBook and
-GitBook, Jupyter Book's ``_toc.yml``, MyST's ``myst.yml`` and MkDocs' ``mkdocs.yml``.
+GitBook, and MkDocs' ``mkdocs.yml``.
 """
 
 from __future__ import annotations
@@ -185,22 +185,6 @@ def _summary(text: str, folder: Path) -> Book:
     return Book(folder, "", _counted(files))  # a draft, which has no file yet, is numbered, too
 
 
-def _jupyter_book(text: str, folder: Path) -> Book:
-    values = _values(text)
-    parts = [values, *(part for part in values.get("parts") or [] if isinstance(part, dict))]
-    options = [part["options"] for part in parts if isinstance(part.get("options"), dict)]
-    numbered = any(part.get("numbered") for part in (*parts, *options))
-    chapters = [file for key in ("parts", "chapters", "sections") for file in _named(values.get(key))]
-    return Book(folder, "", [*_named(values.get("root")), *(_counted(chapters) if numbered else chapters)])
-
-
-def _myst(text: str, folder: Path) -> Book:
-    project = _values(text).get("project")
-    return Book(
-        folder, "", _named(project.get("toc")) if isinstance(project, dict) else [], settings={"project": project}
-    )
-
-
 def _mkdocs(text: str, folder: Path) -> Book:
     values = _values(re.sub(r"!!?[\w/:.]+", "", text))
     docs = str(values.get("docs_dir") or "docs")
@@ -224,9 +208,9 @@ def _counted(files: Iterable[BookFile]) -> list[BookFile]:
 
 
 # These keys contain chapters, in this order; others contain titles, icons, settings.
-_KEYS = ("part", "file", "href", "contents", "chapters", "sections", "children", "left")
+_KEYS = ("part", "file", "href", "contents", "chapters", "left")
 _TITLES = ("text", "title")
-_PARTS = ("part", "caption", "section", "title")
+_PARTS = ("part", "section", "title")
 
 
 def _named(value: Any, *, titled: bool = False, title: str = "", depth: int = 0) -> list[BookFile]:
@@ -266,8 +250,6 @@ _READERS: dict[str, Callable[[str, Path], Book]] = {
     "_quarto.yml": _quarto,
     "_quarto.yaml": _quarto,
     "_bookdown.yml": _bookdown,
-    "_toc.yml": _jupyter_book,
-    "myst.yml": _myst,
     "mkdocs.yml": _mkdocs,
     "SUMMARY.md": _summary,
 }

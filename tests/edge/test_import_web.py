@@ -1,12 +1,10 @@
-"""`lmm import URL` and `--site`, from real servers on this machine: they are reached because the tests say so."""
+"""`lmm import URL`, from real servers on this machine: they are reached because the tests say so."""
 
 from __future__ import annotations
 
-import signal
 import socket
-import threading
 from collections.abc import Iterator
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -15,14 +13,11 @@ from edge.support import run_here
 from fakes import web_server
 from fakes.web_server import WebServer, page, redirect
 
-from lmm.book_project import book_of
 from lmm.errors import FetchFailed, FileReadError, FileWriteError, LmmError
-from lmm.importing import import_file, web as importing
-from lmm.importing.web import WEB, import_site, import_url
-from lmm.loop import Stopped
+from lmm.importing import import_file
+from lmm.importing.web import WEB, import_url
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
-from lmm_education.ingestion.source_files import find_sources
 
 # The only way to an address that is not public: who calls the function says it. No option and no setting does.
 HERE = replace(WEB, private=True)
@@ -145,177 +140,10 @@ def test_no_command_reaches_this_machine(web: WebServer, folder: Path, capsys: p
     """By whatever name, option or setting: the rule is lifted in tests only, by who calls the function."""
     (folder / "config.toml").write_text("[chatmd]\nprivate_network = true\n")
     for host in ("127.0.0.1", "localhost", "0x7f.1", socket.gethostname()):
-        for options in ([], ["--site"]):
-            ran = run_here(capsys, "import", *options, f"http://{host}:{web.port}/")
-            assert ran.code == 1
-            assert "is not a public address" in ran.err or "there is no host" in ran.err
+        ran = run_here(capsys, "import", f"http://{host}:{web.port}/")
+        assert ran.code == 1
+        assert "is not a public address" in ran.err or "there is no host" in ran.err
     assert not web.requests
-
-
-# -- a site ----------------------------------------------------------------------------------------------
-
-
-def test_a_site_becomes_a_folder(web: WebServer, folder: Path) -> None:
-    """In the order of its navigation, with links that lead from file to file; a course takes it as a book."""
-    web.answers |= {
-        "/book": redirect("/book/"),
-        "/book/": html(f'<p>See <a href="part/three.html#x">three</a> and <a href="/else">else</a>.</p>{NAV}'),
-        "/book/one": html(
-            f'{NAV}<a href="/book/index.html">Home</a>, <a href="old.html">moved</a> <img src="../dot.png" alt=d>'
-        ),
-        "/book/two.html": html(f'{NAV}<h1>Two</h1><p><a href="two.html?print=1">print</a></p>'),
-        "/book/old.html": redirect("part/three.html"),
-        "/book/part/three.html": html('<h2 id=x>X</h2><h2 id=y>Y</h2><a href="../../book/two.html#t">two</a>'),
-        "/dot.png": page(DOT, "image/png"),
-        "/book/a.pdf": page(b"%PDF-"),
-    }
-    asked: list[tuple[str, int, int]] = []
-    reports, notes = import_site(f"{web.url}/book", rules=HERE, tell=lambda *told: asked.append(told))
-    assert notes == []
-    assert [str(report.output) for report in reports] == [
-        "book/index.md", "book/two.md", "book/one.md", "book/part/three.md"
-    ]  # fmt: skip
-    assert body(Path("book/index.md")) == f"See [three](part/three.md#x) and [else]({web.url}/else).\n"
-    assert body(Path("book/one.md")) == "[Home](index.md), [moved](part/three.md) ![d](one_files/image-1.png)\n"
-    assert body(Path("book/part/three.md")) == "## X {#x}\n\n## Y\n\n[two](../two.md#t)\n"
-    assert Path("book/one_files/image-1.png").read_bytes() == DOT
-    assert (asked[0], asked[-1][1:]) == ((f"{web.url}/book", 1, 1), (5, 5))
-    assert not [path for path in web.paths if "print" in path or "else" in path]
-    book = book_of(Path("book/index.md").absolute())
-    assert book is not None
-    assert [source.file for source in find_sources(["book"], Path.cwd()).documents] == [
-        "book/index.md", "book/two.md", "book/one.md", "book/part/three.md"
-    ]  # fmt: skip
-    with pytest.raises(FileWriteError, match="this folder is not empty"):
-        import_site(f"{web.url}/book/", "book", rules=HERE)
-
-
-def test_pages_that_name_the_next_one_are_read_in_that_order(web: WebServer, folder: Path) -> None:
-    """Also where only some of them may be read; a page of all pages, to be printed, is none."""
-    web.answers |= {
-        "/": html('<a href=print>P</a><a href=c>C</a><a href=a rel=next>A</a><p>0</p>'),
-        "/a": html('<p>A</p>', '<link rel="next" href="b">'),
-        "/b": html('<p>B</p><a rel="prefetch next" href="/c">c</a>'),
-        "/c": html("<p>C</p>"),
-        "/print": html("<p>0 A B C</p>", '<meta name=robots content="noindex">'),
-    }  # fmt: skip
-    reports, notes = import_site(web.url, "all", rules=HERE)
-    assert [report.output.name for report in reports] == ["index.md", "a.md", "b.md", "c.md"]
-    reports, notes = import_site(web.url, "some", pages=3, rules=HERE)
-    assert [report.output.name for report in reports] == ["index.md", "a.md", "b.md"]
-    assert notes == ["left out: 2 more pages (--pages 5)"]
-
-
-def test_robots_are_respected(web: WebServer, folder: Path) -> None:
-    """Of pages and pictures; where their file cannot be had, nothing is read; nofollow leads nowhere."""
-    rules = "User-agent: other\nDisallow: /\n\nUser-agent: *\nDisallow: /*.png$\nDisallow: /no"
-    links = "".join(f'<a href="/{name}">{name}</a>' for name in ("no", "yes", "last"))
-    web.answers |= {
-        "/robots.txt": page(rules, "text/plain"),
-        "/": html(f"{links}<img src=dot.png alt=d>"),
-        "/yes": html('<p>Yes.</p><a href="/hidden">h</a>', "<meta name=Robots content='NOFOLLOW'>"),
-        "/last": html("<p>Last.</p>"),
-        "/dot.png": page(DOT, "image/png"),
-    }
-    reports, notes = import_site(web.url, "out", rules=HERE)
-    assert [report.output.name for report in reports] == ["index.md", "yes.md", "last.md"]
-    assert notes == [f"left out: {web.url}/no: its robots.txt does not allow programs to read this"]
-    assert set(web.paths) == {"/robots.txt", "/", "/yes", "/last"}
-    web.answers["/robots.txt"] = page("User-agent: LMMarkdown\nDisallow: /", "text/plain")
-    with pytest.raises(FetchFailed, match="does not allow programs to read this"):
-        import_site(web.url, "none", rules=HERE)
-    web.answers["/robots.txt"] = lambda send: send(web_server.head("500 Oops", content_length=0))
-    with pytest.raises(FetchFailed, match=r"robots.txt cannot be read: the server answered with status 500"):
-        import_site(web.url, "none", rules=HERE)
-
-
-def test_a_site_without_an_end(web: WebServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
-    """Bounded are pages and bytes; names of files are harmless, and different; pages that fail are told of."""
-    names = ["/%2e%2e%2fup", "/.ssh/id_rsa.html", "/A.html", "/a.html", "/con", "/b%20(1)%00", "/summary", "/gone"]
-    links = "".join(f'<a href="{name}">x</a>' for name in names)
-    web.answers |= {name: html(f"<p>{name[1]}</p>") for name in names[:-1]}
-    web.answers |= {"/": html(f"<p>x</p>{links}"), "/gone": redirect("http://other.invalid/")}
-    reports, notes = import_site(web.url, "out", rules=HERE)
-    found = sorted(path.relative_to("out").as_posix() for path in Path("out").rglob("*.md"))
-    assert found == [
-        "A.md",
-        "SUMMARY.md",
-        "_con.md",
-        "a-2.md",
-        "b-1.md",
-        "index.md",
-        "ssh/id_rsa.md",
-        "summary-2.md",
-        "up.md",
-    ]
-    assert sorted(path.name for path in folder.iterdir()) == ["out"]
-    assert len(notes) == 1
-    assert "there is no host 'other.invalid'" in notes[0]
-    monkeypatch.setattr(importing, "MOST_BYTES", 0)
-    many = "".join(f'<a href="/p{number}">p</a>' for number in range(1000))
-    web.answers |= {f"/p{number}": html(f"<p>{number}</p>") for number in range(1000)} | {"/": html(many)}
-    web.requests.clear()
-    reports, notes = import_site(web.url, "many", pages=3, rules=HERE)
-    assert (len(reports), len(web.requests)) == (3, 4)
-    assert notes[0].startswith("left out: ")
-
-
-@dataclass
-class AtOnce:
-    """Answers, and how many of them at once: each waits a moment for `wanted` of them."""
-
-    wanted: int
-    most: int = 0
-    _now: int = 0
-    _changed: threading.Condition = field(default_factory=threading.Condition)
-
-    def __call__(self, answer: web_server.Answer) -> web_server.Answer:
-        def waiting(send: web_server.Send) -> None:
-            with self._changed:
-                self._now += 1
-                self.most = max(self.most, self._now)
-                self._changed.notify_all()
-                self._changed.wait_for(lambda: self.most >= self.wanted, 30)
-            answer(send)
-            with self._changed:
-                self._now -= 1
-
-        return waiting
-
-
-@pytest.mark.parametrize(("robots", "wanted"), [("", importing.AT_ONCE), ("User-agent: *\nCrawl-delay: 0.001", 1)])
-def test_pages_are_asked_for_at_once(web: WebServer, folder: Path, robots: str, wanted: int) -> None:
-    """Four, where the server wants no pause between them; a picture on all of them comes once, and to all."""
-    names = [f"/p{number}" for number in range(4)]
-    at_once = AtOnce(wanted)
-    links = "".join(f'<a href="{name}">x</a>' for name in names)
-    web.answers |= {name: at_once(html(f"<p>{name}</p><img src=dot.png alt=d>")) for name in names}
-    web.answers |= {"/": html(links), "/dot.png": page(DOT, "image/png"), "/robots.txt": page(robots, "text/plain")}
-    reports, _ = import_site(web.url, "out", rules=HERE)
-    assert [report.output.stem for report in reports] == ["index", "p0", "p1", "p2", "p3"]
-    assert [len(report.images) for report in reports] == [0, 1, 1, 1, 1]
-    assert (at_once.most, web.paths.count("/dot.png")) == (wanted, 1)
-
-
-def test_a_site_that_is_broken_off_keeps_what_had_come(web: WebServer, folder: Path) -> None:
-    """Its links lead to what is there, and to the web for what is not."""
-
-    def interrupt(send: web_server.Send) -> None:
-        signal.raise_signal(signal.SIGINT)
-        web_server.slow(send)
-
-    web.answers |= {
-        "/": html('<a rel=next href=a>A</a>'),
-        "/a": html('<p>A, see <a href="/">the first</a>.</p><a rel=next href=b>B</a>'),
-        "/b": interrupt,
-    }  # fmt: skip
-    with pytest.raises(Stopped) as stopped:
-        import_site(web.url, "out", rules=HERE)
-    reports, notes = stopped.value.report
-    assert notes == ["left out: 1 more page (interrupted)"]
-    assert [report.output.name for report in reports] == ["index.md", "a.md"]
-    assert body(Path("out/a.md")) == f"A, see [the first](index.md).\n\n[B]({web.url}/b)\n"
-    assert Path("out/SUMMARY.md").read_text() == "# Summary\n\n- [T](index.md)\n- [T](a.md)\n"
 
 
 def test_images_lie_beside_the_markdown_in_a_relative_folder(folder: Path) -> None:

@@ -11,7 +11,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
-from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
+from lmm.terminal import DONE, FAILED, USAGE
 
 if TYPE_CHECKING:
     from lmm.importing import ImportReport
@@ -28,8 +28,6 @@ _MARKDOWN = (".md", ".markdown")
     type=click.Path(readable=False),  # as it was typed, with its slash
     help="The markdown file; a folder if it ends in /, exists, or is for several files. [default: beside each FILE]",
 )
-@options.flag("--site", help="Import all pages below that URL's folder, into a folder of the same name, or OUTPUT.")
-@click.option("--pages", metavar="N", type=click.IntRange(min=1), default=200, help="The most pages of a site.")
 @options.flag("--force", help="Replace existing files.")
 @click.option(
     "--timeout",
@@ -45,19 +43,15 @@ _MARKDOWN = (".md", ".markdown")
     multiple=True,
     help="Map a paragraph style of Word to heading 1 to 6, code or quote; may be repeated.",
 )
-def import_(
-    *, files: tuple[str, ...], output: str | None, site: bool, pages: int, styles: tuple[str, ...], **how: Any
-) -> int:
+def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ...], **how: Any) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
     MediaWiki, DocBook. Pandoc writes the markdown.
 
     Check the result before you ingest it. No code is run, and only the URLs that you name are fetched
-    and the pictures beside them; with --site, pages on the same host, as its robots.txt allows.
+    and the pictures beside them.
     """
-    if site:
-        return _import_site(files, output, pages, **how)
     if output is not None and len(files) > 1:
         if output.lower().endswith(_MARKDOWN) and not Path(output).is_dir():
             raise ConfigError("for several files, the output must be a folder", where=output, hint="end its name in /")
@@ -77,27 +71,6 @@ def import_(
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
             code = max(code, failed)
-    return code
-
-
-def _import_site(urls: Sequence[str], output: str | None, pages: int, **how: Any) -> int:
-    from lmm.importing.web import import_site
-    from lmm.loop import Stopped
-
-    if len(urls) != 1 or "://" not in urls[0]:
-        raise ConfigError("--site accepts one URL only", hint="lmm import --site https://HOST/FOLDER/ -o FOLDER")
-
-    def tell(url: str, number: int, known: int) -> None:
-        terminal.say(f"reading {number} of {known}: {url}", err=True)
-
-    code = DONE
-    try:
-        reports, notes = import_site(urls[0], output, pages=pages, tell=tell, **how)
-    except Stopped as stopped:
-        (reports, notes), code = stopped.report, INTERRUPTED
-    terminal.say("".join(map(_summary, reports)), end="")
-    terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
-    terminal.say(f"{terminal.count(len(reports), 'page')}; their order is in SUMMARY.md")
     return code
 
 

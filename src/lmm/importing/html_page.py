@@ -42,7 +42,6 @@ _MAX_OPEN = 2_000
 _MAX_DEPTH = 150  # deeper trees are attacks, or text in which nothing was ever closed
 _MAX_SPAN = 200
 _MAX_CELLS = 1_000_000
-_MAX_LINKS = 20_000
 _AUTHOR = ("citation_author", "author", "dcterms.creator", "dc.creator", "article:author")
 _DATE = ("citation_publication_date", "dcterms.date", "dc.date", "date", "article:published_time", "datepublished")
 _DAY = re.compile(r"\d{4}(?:[-/]\d\d(?:[-/]\d\d)?)?(?!\d)")
@@ -109,7 +108,6 @@ def read_page(
     base = _base(root, prefix) if "://" in prefix else ""
     title = next((_words(node) for node in root.css("title")), "")
     language, values = _get(root, "lang") or _get(root, "xml:lang"), _values(root)
-    ways = _ways(root, base) if online else {}
     drawings = [node for node in body.css("svg") if _words(node) or len(node.css("*")) > 3]
     _open_panels(body, parser)
     _clean(body, title)
@@ -126,7 +124,7 @@ def read_page(
     check_tables(html)
     if not _words(main) and main.css_first("img, math, script") is None:
         return None
-    return Imported(html, title, language, notes=notes, values=values, links=links, **ways)
+    return Imported(html, title, language, notes=notes, values=values, links=links)
 
 
 def _get(node: LexborNode, name: str) -> str:
@@ -191,20 +189,6 @@ def _values(root: LexborNode) -> dict[str, Any]:
     dates = (match[0] for name in _DATE for text in named.get(name, []) if (match := _DAY.match(text)))
     values = {"author": authors if len(authors) > 1 else "".join(authors), "date": next(dates, "")}
     return {key: value for key, value in values.items() if value}
-
-
-def _ways(root: LexborNode, base: str) -> dict[str, Any]:
-    """Return where a page leads, as far as it allows robots to follow: `follows`, `next` and `listed` of `Imported`."""
-    metas = (_get(meta, "content") for meta in root.css("meta") if _get(meta, "name").lower() == "robots")
-    robots = frozenset(re.findall(r"\w+", " ".join(metas).lower()))
-    if robots & {"nofollow", "none"}:
-        return {"listed": not robots & {"noindex", "none"}}
-    links = (link for part in (*root.css("nav, [role=navigation]"), root) for link in part.css("a[href], link[href]"))
-    found = islice(((link, _joined(base, _get(link, "href"))) for link in links), _MAX_LINKS)
-    there = [(link, address) for link, address in found if address.startswith(("http:", "https:"))]
-    next_ = next((address for link, address in there if "next" in _get(link, "rel").lower().split()), "")
-    follows = [next_, *(address for link, address in there if link.tag == "a")]
-    return {"follows": tuple(filter(None, dict.fromkeys(follows))), "next": next_, "listed": "noindex" not in robots}
 
 
 # -- content of a page -------------------------------------------------------------------------------------

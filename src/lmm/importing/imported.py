@@ -39,8 +39,7 @@ class Imported:
     """A document that was read: its markdown, its title and language if it names them, its images.
 
     `notes` say what was left out; `values` go into its header: authors, date, abstract. For a fetched page, `links` are
-    the addresses in its text, `follows` those that robots may follow, those in the navigation first, `next` is the
-    following page. If `listed` is false, the page asks not to be indexed, such as a print version of all others.
+    the addresses in its text.
     """
 
     body: str
@@ -50,9 +49,6 @@ class Imported:
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     links: tuple[str, ...] = ()
-    follows: tuple[str, ...] = ()
-    next: str = ""
-    listed: bool = True
 
 
 @dataclass(frozen=True, slots=True)

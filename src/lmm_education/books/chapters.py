@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import json
 import os
-import posixpath
 import re
 import unicodedata
 from collections.abc import Iterator, Mapping, Sequence
@@ -319,9 +318,6 @@ class Books:
             numbers = each[position]
         else:
             numbers, labels = _by_place(file, text), _labels_of(path, text, header)
-        if book.file in _OF_MYST:
-            titles, targets = _named_places(book, tuple(states))
-            labels = {**_paths_from(file.path, titles), **targets}
         settings = [header, _first_header(book.folder, book.files[0].path, states[0]), book.settings]
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
@@ -387,42 +383,6 @@ def _numbered(book: Book, states: tuple[_State, ...]) -> tuple[list[FileNumbers]
     sections = _switch(book.settings, "number-sections")
     numbering = Numbering(chapters=is_quarto, sections=sections is not False, words=_words(book.settings))
     return [numbering.add(file, iter_blocks(text_in(book.folder, file.path))) for file in book.files], numbering.labels
-
-
-# -- MyST ------------------------------------------------------------------------------------------
-
-_OF_MYST = ("_toc.yml", "myst.yml")
-_TARGET = re.compile(r"^\(([^()\s][^()\n]*)\)=[ \t]*$", re.MULTILINE)
-
-
-@lru_cache(maxsize=8)
-def _named_places(book: Book, states: tuple[_State, ...]) -> tuple[Mapping[str, str], Mapping[str, str]]:
-    """Return the titles of the files of a book, by path, and the titles below targets, by target."""
-    found = [(file.path, _headings(book, file)) for file in book.files]
-    titles = {path: headings[0][0] for path, headings in found if headings}
-    return titles, {target: title for _, headings in found for title, targets in headings for target in targets}
-
-
-def _headings(book: Book, file: BookFile) -> list[tuple[str, list[str]]]:
-    """Return the titles in a file, with the targets above each."""
-    found: list[tuple[str, list[str]]] = []
-    above: list[str] = []
-    for block in iter_blocks(text_in(book.folder, file.path)):
-        if isinstance(block, HeadingBlock):
-            found.append((block.title, above))
-        above = _TARGET.findall(block.content) if isinstance(block, TextBlock) else []
-    return found
-
-
-def _paths_from(file: str, titles: Mapping[str, str]) -> dict[str, str]:
-    """Return titles by the paths that a file may use for others: relative or absolute, with or without suffix.
-
-    >>> sorted(_paths_from("a/b.md", {"c.md": "C"}))
-    ['../c', '../c.md', '/c', '/c.md']
-    """
-    folder = posixpath.dirname(file) or "."
-    paths = {way: title for path, title in titles.items() for way in (posixpath.relpath(path, folder), f"/{path}")}
-    return {each: title for path, title in paths.items() for each in (path, posixpath.splitext(path)[0])}
 
 
 def _by_place(file: BookFile, text: str) -> FileNumbers:

@@ -291,10 +291,7 @@ def _padded(kept: Sequence[Block], parts: Sequence[str]) -> Iterator[str]:
 # In code that knitr runs: pictures, and documents that are knitted into this one.
 _SHOWING = ("img", "a", "source", "video", "audio", "iframe")
 _IN_HEADER = ("bibliography", "csl", "css", "logo", "cover-image", "favicon", "theme", "filters")
-_OF_PROJECTS = (
-    *("_quarto.yml", "_metadata.yml", "_bookdown.yml", "_output.yml"),
-    *("_toc.yml", "_config.yml", "myst.yml", "mkdocs.yml"),
-)
+_OF_PROJECTS = ("_quarto.yml", "_metadata.yml", "_bookdown.yml", "_output.yml", "_config.yml", "mkdocs.yml")
 
 
 @dataclass(frozen=True, slots=True)

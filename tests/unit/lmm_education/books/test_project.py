@@ -41,26 +41,6 @@ book:
 
 - [Web](https://x.org/c.md)
 """,
-    "_toc.yml": """\
-format: jb-book
-root: index
-parts:
-- caption: P
-  numbered: true
-  chapters:
-  - file: b/two
-    sections: [{file: one, title: First}, {url: "https://x.org"}]
-- chapters: [{file: app}]
-""",
-    "myst.yml": """\
-version: 1
-project:
-  toc:
-  - file: index.qmd
-  - title: P
-    children: [{file: b/two.qmd}, {file: one.qmd}]
-  - file: app.qmd
-""",
     "mkdocs.yml": """\
 site_name: X
 docs_dir: .
@@ -84,11 +64,9 @@ NAMES = {  # as each kind numbers and calls its chapters
     "_quarto.yml": ["", "1", "2 First", "A The app"],
     "_bookdown.yml": ["", "1", "2", "A The app"],
     "SUMMARY.md": [" Preface", "1 Two", "1.1 One [1]", " App"],
-    "_toc.yml": ["", "1", "1.1 First", "2"],
-    "myst.yml": ["", "", "", ""],
     "mkdocs.yml": [" Home", " Two", "", ""],
 }
-PARTS = {"_quarto.yml": "Two parts", "SUMMARY.md": "Two parts", "_toc.yml": "P", "myst.yml": "P", "mkdocs.yml": "More"}
+PARTS = {"_quarto.yml": "Two parts", "SUMMARY.md": "Two parts", "mkdocs.yml": "More"}
 
 
 @pytest.mark.parametrize("kind", KINDS)

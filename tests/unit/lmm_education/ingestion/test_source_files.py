@@ -58,7 +58,7 @@ def test_a_named_file_is_ingested_even_if_a_folder_would_pass_it_over(course: Pa
 def test_a_notebook_that_is_a_chapter_is_told_of(course: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Where its book is looked through, not where a chapter is named; nor any more when it was imported, in a server
     that goes on too."""
-    (course / "notes/_toc.yml").write_text("root: c\nchapters: [{file: two}]\n")
+    (course / "notes/_quarto.yml").write_text("book: {chapters: [c.qmd, two]}\n")
     (course / "notes/two.ipynb").write_text("{}")
     told = (Path("notes/two.ipynb"), "a chapter, but not a markdown file (lmm import converts it)")
     assert told in find_sources(["notes"], course).skipped
