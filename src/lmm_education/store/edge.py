@@ -1,6 +1,6 @@
 """The embedded store: Qdrant Edge in this process, in a folder of generations.
 
-A reader has a *view*: a generation that is held, with its shards open. Before every query, it checks the pointer
+A reader has a *view*: a generation, with its shards open. Before every query, it checks the pointer
 file for a newer generation. A writer copies what it changes into a new generation, which no reader sees before the
 pointer moves.
 """
@@ -16,7 +16,7 @@ import tempfile
 import threading
 import weakref
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from contextlib import contextmanager, nullcontext
+from contextlib import contextmanager
 from importlib.metadata import version
 from itertools import islice
 from pathlib import Path
@@ -30,7 +30,6 @@ from lmm_education.payloads import WORDS, words_of
 from lmm_education.store.generations import (
     Generation,
     Generations,
-    Lease,
     check_files,
     check_space,
     copy_folder,
@@ -382,7 +381,7 @@ class EdgeView(EdgeReader):
         if generation:
             check_files(generation.path, generation.checksum)
             self._manifest = read_manifest(generation.path)
-            weakref.finalize(self, _close, self._shards, generation.lease).atexit = False
+            weakref.finalize(self, _close, self._shards).atexit = False
 
     @property
     def stamp(self) -> str:
@@ -438,12 +437,11 @@ class EdgeView(EdgeReader):
         return self._private / path.name
 
 
-def _close(shards: dict[CollectionName, Shard], lease: Lease) -> None:
-    """Close shards that were only read, then release their generation."""
+def _close(shards: dict[CollectionName, Shard]) -> None:
+    """Close shards of which nothing has to be kept."""
     for shard in shards.values():
         with contextlib.suppress(StoreError):
             shard.close()
-    lease.release()
 
 
 def read_manifest(path: Path) -> Manifest:
@@ -540,10 +538,10 @@ class EdgeWriter(EdgeReader):
         return True
 
     def end(self) -> None:
-        """Release the generations it holds, and remove what was not published."""
+        """Remove what was not published."""
         self._base, begun = None, self._begun
         if begun is not None:
-            _close(self._shards, begun.lease)
+            _close(self._shards)
             remove_generation(begun.path)
 
 
@@ -589,7 +587,7 @@ class EdgeStore(WaitReporter, EdgeReader):
         stamp = self._view.generation.stamp if self._view and self._view.generation else None
         if self._view is None or stamp != self._generations.stamp():
             self._view = None
-            self._view = EdgeView(self.location, self._generations.hold_current())
+            self._view = EdgeView(self.location, self._generations.open_current())
         return self._view
 
     @contextmanager
@@ -601,14 +599,16 @@ class EdgeStore(WaitReporter, EdgeReader):
             StoreBusy: another process writes and does not come to an end.
             StoreError: it cannot be written; the disk is full.
         """
+        if self._closed:
+            raise StoreError("the store was closed", where=self.location)
         with self._generations.writer_lock(self._timeout, self._report):
             # A store that is rebuilt may be damaged: it is not opened.
-            with nullcontext() if anew else self.view() as view:
-                if view and view.generation:
-                    check_same(manifest, view.manifest(), self.location)
-                    self._generations.sweep()
-                writer = EdgeWriter(self._generations, view, as_stored(manifest))
-                del view
+            view = None if anew else EdgeView(self.location, self._generations.current())
+            if view and view.generation:
+                check_same(manifest, view.manifest(), self.location)
+                self._generations.sweep()
+            writer = EdgeWriter(self._generations, view, as_stored(manifest))
+            del view
             try:
                 with file_errors(self._generations.folder):
                     yield writer

@@ -8,23 +8,23 @@
       writing.lock         held by the one process that writes
       generations/
         000012-3f2a9c1e/
-          in-use           readers hold a shared lock on it, however they end; names the generation
+          in-use           names the generation; its time is when a reader last opened it, or when it was replaced
           documents.json   which documents are stored
           files.json       size and checksum of every other file (`write_listing`)
           …                whatever the store keeps
 
 A reader keeps the generation that it opened, and learns from the pointer file that there is a newer one.
-A writer creates a new folder and moves the pointer at the end; before that, nothing has changed. Generations
-that the pointer does not name and that nobody holds are removed by the next writer: old states, and the unfinished
-work of a writer that was killed. Only what is provably a generation of this store is removed (see `is_ours`), because
-the folder may have come from a stranger: links are refused everywhere, and the rest is left alone.
+A writer creates a new folder and moves the pointer at the end; before that, nothing has changed. The next writer
+removes what the pointer does not name: at once what no reader has opened (the unfinished work of a writer that was
+killed, too), others an hour after they were replaced; of these, the newest two stay. Only what is provably a generation
+of this store is removed (see `is_ours`), because the folder may have come from a stranger: links are refused
+everywhere, and the rest is left alone.
 
-Checksums detect damage before the engine reads it, which would accept it or crash. The pointer file has that of the
-listing, and its own. Opening a generation checks the sizes, and reads the files with less than `LARGE` of
-data: for a store of 1 MB of text all of it, in 5 ms. ``lmm store check``, and copying a generation into a new
-one, read all of it (100,000 chunks, 358 MB: 400 ms): otherwise damage would get a checksum of its own. CRC-32 reads
-4.5 GB a second here, BLAKE2b and SHA-1 1.2 and 1.9; it suffices because it only has to detect accidents. Pages of zeros
-do not count, whether they are holes or not: a copy that filled them is the same store.
+Opening a generation looks at the names and sizes of its files, because the engine would take the rest for all there
+was, or crash. ``lmm store check``, and copying a generation into a new one, read all of it: otherwise damage would get
+a checksum of its own. CRC-32 reads 4.5 GB a second here, BLAKE2b and SHA-1 1.2 and 1.9; it suffices because it only has
+to detect accidents. Pages of zeros do not count, whether they are holes or not: a copy that filled them is the same
+store.
 """
 
 from __future__ import annotations
@@ -37,7 +37,6 @@ import re
 import shutil
 import time
 import uuid
-import weakref
 import zlib
 from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
@@ -53,18 +52,13 @@ from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
 from lmm_education.store.layout import check_format
 from lmm_education.store.port import FORMAT
 
-try:
-    import fcntl
-except ImportError:  # Windows, which does not rename a folder while somebody has a file in it open
-    fcntl = None  # type: ignore[assignment,unused-ignore]
-
 POINTER, LOCK, FOLDER, RECORDS = "current", "writing.lock", "generations", "documents.json"
 LISTING, IN_USE = "files.json", "in-use"
 """The files of a generation that are not listed."""
-LARGE = 1 << 20  # bytes of data
+HOUR, MOST_REPLACED = 3600, 2  # seconds that a replaced generation stays for its readers; the most that stay
 _NAME = re.compile(r"\d{6,}-[0-9a-f]{8}")
 _MARK = "a generation of a store of lmm: "
-_TRIES, _PAUSE = 500, 0.01  # how often, and after how many seconds, opening is tried again while writers go on
+_TRIES = 100  # how often opening is tried again while writers go on
 # The engine writes these anew when it opens a shard that another version of it made.
 _OF_THE_ENGINE = ("segment.json", "edge_config.json", "version.info")
 # The engine replaces a small file through such a folder, also when it only closes what it has read.
@@ -253,13 +247,13 @@ def file_errors(folder: Path) -> Iterator[None]:
 
 
 def checksum(path: Path) -> int:
-    """Return the CRC-32 of a file's pages that are not all zeros, with their positions; of JSON, which the engine
+    """Return the CRC-32 of a file's pages that are not all zeros, with their positions; of the JSON that the engine
     rewrites with its keys in any order when it opens a shard, that of its values.
 
     Raises:
         OSError: it cannot be read.
     """
-    if path.suffix == ".json":
+    if path.name in _OF_THE_ENGINE and path.suffix == ".json":
         try:
             return checksum_of(json.loads(path.read_bytes()))
         except ValueError:
@@ -296,7 +290,7 @@ def check_files(folder: Path, expected: int, *, whole: bool = False) -> None:
     """Raise if files of a generation are damaged, missing, or not its own: the engine would accept the rest as
     complete, or crash.
 
-    `expected` is the checksum of the listing. With `whole`, the content of large files is read too.
+    `expected` is the checksum of the listing. With `whole`, their content is read, too.
 
     Raises:
         StoreDamaged: there is such a file.
@@ -324,8 +318,7 @@ def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing
         found = path.lstat()
         if not passing and found.st_size != size:
             return f"its size is wrong: {found.st_size:,} bytes, {size:,} were written"
-        is_large = found.st_size >= LARGE and getattr(found, "st_blocks", LARGE) * 512 >= LARGE
-        if not passing and (whole or not is_large) and checksum(path) != expected:
+        if whole and not passing and checksum(path) != expected:
             return "its content is not what was written"
     except FileNotFoundError:
         return "the file is missing"
@@ -339,25 +332,10 @@ def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing
 Stamp = tuple[int, int, int]
 
 
-class Lease:
-    """A hold on a generation: it is not removed before this is released or deleted, or its process has ended.
-
-    Raises:
-        OSError: the generation does not exist, or it is being removed (BlockingIOError).
-    """
-
-    def __init__(self, path: Path, *, alone: bool = False) -> None:
-        descriptor = os.open(path / IN_USE, os.O_RDONLY)
-        self.release = weakref.finalize(self, os.close, descriptor)
-        if fcntl is not None:
-            fcntl.flock(descriptor, (fcntl.LOCK_EX if alone else fcntl.LOCK_SH) | fcntl.LOCK_NB)
-
-
 class Generation(NamedTuple):
-    """A complete state on the disk, and a hold on it. `checksum` is that of its listing, `stamp` the pointer's."""
+    """A complete state on the disk. `checksum` is that of its listing, `stamp` the pointer's."""
 
     path: Path
-    lease: Lease
     checksum: int = 0
     stamp: Stamp | None = None
 
@@ -423,31 +401,38 @@ class Generations:
         refuse_link(path / IN_USE)
         return path, values["files"]
 
-    def hold_current(self) -> Generation | None:
-        """Return the current generation, held; None where nothing was ever stored.
+    def open_current(self) -> Generation | None:
+        """Return the current generation, which then stays for an hour after it is replaced (a few seconds, if many
+        follow); None where nothing was ever stored.
 
         Raises:
             StoreDamaged: it does not exist.
             StoreError: it cannot be read.
         """
         for _ in range(_TRIES):
-            stamp, current = self.stamp(), self._current()
-            if current is None or stamp is None:
-                return None
-            path, checksum = current
-            try:
-                lease = Lease(path)
-            except FileNotFoundError:
-                if self.stamp() == stamp:
-                    raise StoreDamaged("the current generation is missing", where=str(path)) from None
-            except BlockingIOError:
-                time.sleep(_PAUSE)  # it is being removed, so the pointer has moved on
-            except OSError as error:
-                raise StoreError(f"cannot be read: {error.strerror}", where=str(path)) from error
-            else:
-                if self.stamp() == stamp:
-                    return Generation(path, lease, checksum, stamp)
+            stamp, found = self.stamp(), self.current()
+            if found is not None:
+                with contextlib.suppress(OSError):  # on a read-only disk, nobody writes
+                    _mark(found.path)
+            if self.stamp() == stamp:  # else a writer may have removed it before it was marked
+                return found
         raise StoreBusy("it is being replaced faster than it can be opened", where=str(self.folder))
+
+    def current(self) -> Generation | None:
+        """Return the current generation; None where nothing was ever stored. A writer, which alone removes any, need
+        not do more.
+
+        Raises:
+            StoreDamaged: it does not exist.
+            StoreError: it cannot be read.
+        """
+        stamp, named = self.stamp(), self._current()
+        if named is None or stamp is None:
+            return None
+        path, checksum = named
+        if not path.is_dir() and self.stamp() == stamp:
+            raise StoreDamaged("the current generation is missing", where=str(path))
+        return Generation(path, checksum, stamp)
 
     @contextlib.contextmanager
     def writer_lock(self, timeout: float, on_wait: Callable[[str], None] = lambda sentence: None) -> Iterator[None]:
@@ -484,13 +469,14 @@ class Generations:
             lock.release()
 
     def begin(self) -> Generation:
-        """Create an empty folder for a new generation, held. The caller holds the writer's lock."""
+        """Create an empty folder for a new generation. The caller holds the writer's lock."""
         before = (path.name.partition("-")[0] for path in self.folders() if _NAME.match(path.name))
         name = f"{max(map(int, before), default=0) + 1:06d}-{uuid.uuid4().hex[:8]}"
         path = self.folder / FOLDER / name
         path.mkdir(parents=True)
         (path / IN_USE).write_text(f"{_MARK}{name}\n", encoding="ascii")
-        return Generation(path, Lease(path))
+        os.utime(path / IN_USE, (0, 0))
+        return Generation(path)
 
     def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]]) -> None:
         """Flush a complete generation to disk and make the pointer name it. `records` are those of its documents.
@@ -505,6 +491,9 @@ class Generations:
         listing = write_listing(generation.path)
         sync_folder(generation.path)
         sync(generation.path.parent)
+        with contextlib.suppress(StoreError, OSError):
+            if (before := self._current()) is not None and _opened(before[0]):
+                _mark(before[0])
         pointer = {"format": FORMAT, "generation": generation.path.name, "files": listing}
         try:
             replace(self._pointer, json.dumps(pointer | {"checksum": checksum_of(pointer)}) + "\n")
@@ -514,10 +503,15 @@ class Generations:
             replace(self.folder / RECORDS, kept)
 
     def sweep(self) -> None:
-        """Remove unused generations that are provably ours. The caller holds the writer's lock."""
-        current = self._current()
-        for path in self.folders():
-            if current is None or path != current[0]:
+        """Remove replaced generations that are provably ours: those that no reader has opened, or that were replaced
+        an hour ago, and all but the newest two. The caller holds the writer's lock."""
+        current, stay = self._current(), 0
+        for path in reversed(self.folders()):
+            if current is not None and path == current[0]:
+                continue
+            if stay < MOST_REPLACED and time.time() - _opened(path) < HOUR and is_ours(path):
+                stay += 1
+            else:
                 remove_generation(path)
 
     def records(self) -> list[dict[str, Any]] | None:
@@ -556,20 +550,27 @@ def is_ours(path: Path) -> bool:
 
 
 def remove_generation(path: Path) -> None:
-    """Remove a generation, if it is provably ours and nobody holds it. A reader that arrives now sees that the pointer
-    names another. Its mark is removed last, so that a half-removed one can be recognized."""
+    """Remove a generation, if it is provably ours. Its mark is removed last, so that a half-removed one can be
+    recognized."""
     with contextlib.suppress(OSError):  # what cannot be removed now, the next writer removes
         if _NAME.fullmatch(path.name) and not any(path.iterdir()):
             path.rmdir()  # its writer was killed before it marked it
         elif is_ours(path):
-            lease = Lease(path, alone=True)
-            if fcntl is None:
-                lease.release()
-                path.rename(path.with_name(f"{path.name}.try")).rename(path)
             for each in sorted(path.iterdir(), key=lambda each: each.name == IN_USE):
                 shutil.rmtree(each) if each.is_dir() else each.unlink()
-            lease.release()
             path.rmdir()
+
+
+def _mark(path: Path) -> None:
+    """Set the time when a generation was last opened, or when it was replaced."""
+    os.utime(path / IN_USE)
+
+
+def _opened(path: Path) -> float:
+    """Return when a reader last opened a generation, or it was replaced; 0 if no reader ever did."""
+    with contextlib.suppress(OSError):
+        return (path / IN_USE).lstat().st_mtime
+    return 0.0
 
 
 def _json_object(text: bytes) -> dict[str, Any]:
