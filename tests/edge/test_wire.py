@@ -8,7 +8,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import lmm
+from edge.support import run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from fakes.strict_servers import ANSWER, STRICT, THOUGHT, strict_server
 
@@ -106,19 +106,21 @@ def test_a_transcript_that_other_models_wrote(strict: ScriptedServer, name: str)
     assert len(strict.refusals) <= LEARNS.get(name, 0)  # type: ignore[attr-defined]
 
 
-def test_a_call_that_is_only_text(server: ScriptedServer, folder: Path) -> None:
+def test_a_call_that_is_only_text(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The server did not turn it into a call: the run ends with that, exit 1, and the text is in the transcript."""
     stray = '<tool_call>{"name": "read_file", "arguments": {"path": "a.txt"}}</tool_call>'
     server.queue(stray)
     (folder / "a.chatmd").write_text('<tool name="read_file"/><user>Read a.txt</user>')
-    ran = lmm("run", "a.chatmd")
+    ran = run_here(capsys, "run", "a.chatmd")
     assert (ran.code, len(server.requests)) == (1, 1)
     assert "calls 'read_file' in its text: the server did not turn this into a call" in ran.err
     assert stray in (folder / "a.chatmd").read_text()
-    assert lmm("check", "a.chatmd").code == 0
+    assert run_here(capsys, "check", "a.chatmd").code == 0
 
 
-def test_what_a_model_does_not_take_is_left_out(server: ScriptedServer, folder: Path) -> None:
+def test_what_a_model_does_not_take_is_left_out(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And said, once; the run goes on."""
 
     def answer(request: Recorded) -> Action | str:
@@ -127,28 +129,32 @@ def test_what_a_model_does_not_take_is_left_out(server: ScriptedServer, folder: 
 
     server.answer = answer
     (folder / "a.chatmd").write_text('<config temperature="0.2" reasoning_effort="low"/><user>Hi</user>')
-    ran = lmm("run", "a.chatmd")
+    ran = run_here(capsys, "run", "a.chatmd")
     assert (ran.code, len(server.requests)) == (0, 3)
     for name in ("temperature", "reasoning_effort"):
         assert (ran.out + ran.err).count(f"does not take {name}, which is left out") == 1
 
 
-def test_what_a_model_does_not_take_is_known_before(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+def test_what_a_model_does_not_take_is_known_before(
+    folder: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Where it is published: `check` and `render` warn."""
     monkeypatch.setenv("OPENAI_API_KEY", "sk-1234567890")
     (folder / "a.chatmd").write_text('<config model="gpt-5" temperature="0.2"/><user>Hi</user>')
-    checked, rendered = lmm("check", "a.chatmd"), lmm("render", "a.chatmd")
+    checked, rendered = run_here(capsys, "check", "a.chatmd"), run_here(capsys, "render", "a.chatmd")
     assert (checked.code, rendered.code) == (0, 0)
     assert "OpenAI/gpt-5 does not take temperature" in checked.out + checked.err
     assert "OpenAI/gpt-5 does not take temperature" in rendered.out + rendered.err
 
 
-def test_a_limit_by_the_name_that_a_server_takes(server: ScriptedServer, folder: Path) -> None:
+def test_a_limit_by_the_name_that_a_server_takes(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Learned from its refusal, through a compatible server as well."""
     said = "Unsupported parameter: 'max_tokens' is not supported with this model. Use 'max_completion_tokens' instead."
     server.answer = lambda request: fail(400, said) if "max_tokens" in request.body else ANSWER
     (folder / "a.chatmd").write_text('<config max_tokens="77"/><user>Hi</user>')
-    assert lmm("run", "a.chatmd").code == 0
+    assert run_here(capsys, "run", "a.chatmd").code == 0
     assert [request.body.get("max_completion_tokens") for request in server.requests] == [None, 77]
 
 
