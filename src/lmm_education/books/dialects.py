@@ -40,7 +40,7 @@ def as_shown(text: str) -> str:
     >>> as_shown('=== "Linux"\\n\\n    Use apt.\\n')
     '**Linux**\\n\\nUse apt.\\n'
     """
-    if not _SPECIAL.search(text):
+    if not _SPECIAL.search(text) or _MASKED.search(text):
         return text
     parts, is_first = list[str](), True
     for is_metadata, blocks in groupby(parse_markdown_text(text), _is_metadata):

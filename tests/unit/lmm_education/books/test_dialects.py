@@ -23,6 +23,7 @@ SHOWN = {
     f"![a leaf](data:image/png;base64,{'A' * 99})": "a leaf",
     f"```html\n<img src='data:image/png;base64,{'A' * 99}'>\n```": "```html\n<img src='data:image/png;base64,…'>\n```",
     "%% a\n\nb %%\nText %% c %% d": "\n\n\nText  d",
+    "\ue0007\ue001 &amp;": "\ue0007\ue001 &amp;",
     "5 %% 3 is 2, 7 %% 3 is 1": "5 %% 3 is 2, 7 %% 3 is 1",
     "[[Roots|the roots]], [[Stem#Bark]], ![[leaf.png|300]], x[[1]], `[[a]]`": (
         "the roots, Stem > Bark, ![](<leaf.png>), x[[1]], `[[a]]`"
