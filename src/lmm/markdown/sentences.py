@@ -19,8 +19,9 @@ _END = re.compile(
 # Ends with a full stop and goes on: abbreviations, initials of a name or a country.
 _GOES_ON = re.compile(
     r"(?:\b(?:e\.g|i\.e|cf|vs?|Figs?|Eq|Tab|Sec|ch|pp?|vol|ca|approx|M(?:rs?|s)|Dr|Prof|St|Jr|Sr|Gen|Col|Lt|Rev|Hon"
-    r"|z\.B|d\.h|u\.a|vgl|bzw|Abb|Nr)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
+    r"|z\. ?B|d\. ?h|u\. ?a|vgl|bzw|Abb|Nr|Mrd|Mio|Tsd|sog)|\b(?:[A-ZÀ-Þ][\w’'-]+ |(?:[A-Z]\. ?)+)[A-ZÀ-Þ])\.\Z"
 )
+_HALF = re.compile(r"\bz\. (?=B\.)")  # of "z. B."
 _LONGEST_NAME = 40
 
 
@@ -33,7 +34,8 @@ def sentence_ends(text: str, start: int = 0) -> Iterator[tuple[int, int]]:
     """
     for match in _END.finditer(text, start):
         at = match.start()
-        if match["closers"] is None or not _GOES_ON.search(text, max(start, at - _LONGEST_NAME), at):
+        goes_on = _GOES_ON.search(text, max(start, at - _LONGEST_NAME), at) or _HALF.match(text, max(at - 2, 0))
+        if match["closers"] is None or not goes_on:
             yield at + len(match["closers"] or ""), match.end()
             start = match.end()
 
@@ -45,6 +47,8 @@ def sentences_of(paragraph: str) -> Iterator[str]:
     ['Leaves (e.g. Those of oaks) are green.', 'They fall.']
     >>> list(sentences_of("In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it. It has vitamin C."))
     ['In Brown v. Board, 347 U.S. 483, Mr. Earl B. Warren wrote it.', 'It has vitamin C.']
+    >>> list(sentences_of("Bäume, z. B. Eichen, sind 3 Mrd. Euro wert, d. h. viel. Sie fallen."))
+    ['Bäume, z. B. Eichen, sind 3 Mrd. Euro wert, d. h. viel.', 'Sie fallen.']
     """
     first, *words = paragraph.split() or [""]
     is_mark = words and (first in ("-", "*", "+") or (first[:-1].isdecimal() and first[-1] in ".)"))

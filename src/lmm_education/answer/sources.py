@@ -52,9 +52,11 @@ class Sources:
         return {source.number for source in self}
 
     def offer(self, source: Passage) -> Passage:
-        """Offer a source in its current form, with its earlier number if it was offered before, else the next."""
+        """Offer a source in its current form, with its earlier number if it was offered before, else the next. What an
+        answer says of it is compared with the longest of its forms."""
         shown = replace(source, number=self.number_of(source.id) or self.next_number)
-        self.add(shown)
+        if len(shown.text) > len(self.add(shown).text):
+            self._by_id[source.id] = shown
         return shown
 
     @property

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 import pytest
 
+from lmm_education.answer.sources import Sources
 from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
 
@@ -55,6 +58,16 @@ SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 4
 )
 def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) -> None:
     assert {claim.problem for claim in verify(text, SHOWN).claims} | {""} == {problem, ""}
+
+
+def test_a_passage_that_was_shown_in_two_forms_counts_in_its_longest() -> None:
+    """As an excerpt and whole, in this order and the other, with one number."""
+    whole = replace(passage(1, OAK), number=0)
+    excerpt = replace(whole, text="Oaks are trees …")
+    for forms in ((excerpt, whole), (whole, excerpt)):
+        sources = Sources()
+        assert [sources.offer(form).number for form in forms] == [1, 1]
+        assert not verify("It says “the oak has four kinds of roots” [1].", tuple(sources)).failures
 
 
 def test_what_the_asker_said_may_be_quoted() -> None:
