@@ -1,17 +1,13 @@
-"""Reload config.toml while its course is served: changed texts and limits take effect at once in every process, whether
-they were edited in the file or on the teacher's page."""
+"""Reload config.toml while its course is served: changed texts and limits take effect at once in every process."""
 
 from __future__ import annotations
 
 import logging
 import time
-from collections.abc import Mapping
 from dataclasses import replace
-from typing import Any
 
-from lmm.config_files import with_values
 from lmm.config_tables import Config
-from lmm.disk import files, trust
+from lmm.disk import files
 from lmm.errors import ConfigError, LmmError
 from lmm_education.config import ServeSettings, course_settings
 
@@ -43,26 +39,6 @@ class SettingsFile:
         except LmmError as error:
             logger.warning("texts and limits stay as they are: %s", error)
             return None
-
-    def write(self, values: Mapping[str, Any]) -> ServeSettings:
-        """Write keys of [serve] into the file, leave the rest of it unchanged, and return its new settings. A file that
-        the user approved stays approved: none of these keys affects anything outside its folder.
-
-        Raises:
-            ConfigError: there is no file, a key cannot be changed here, or the server would not start with the result.
-            DocumentError: the file cannot be read or written, or somebody else changed it at the same time.
-        """
-        if self.path is None or not set(values) <= set(LIVE):
-            raise ConfigError("there is no file to write that to", where=self.config.name)
-        held = files.read_bytes(self.path)
-        before = replace(self.config, text=_text(held, self.config.name))
-        after = replace(before, text=with_values(before.text, {"serve": values}, self.config.name))
-        settings = _read(after)
-        agreed = trust.is_approved(self.path, before.text)
-        files.replace(self.path, after.text, expected=held)
-        if agreed:
-            trust.approve(self.path, after.text)
-        return settings
 
     def _stamp(self) -> tuple[int, ...]:
         try:

@@ -47,7 +47,7 @@ from lmm_education.exchange_log.figures import (
 )
 from lmm_education.exchange_log.log_file import LogWriter, read_log
 from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, question_rows, questions_marked_wrong
-from lmm_education.web import page, teacher_course
+from lmm_education.web import page
 from lmm_education.web.http import NO_STORE, read_json, render, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
 from lmm_education.web.rendering import to_html
@@ -330,8 +330,7 @@ async def show(request: Request) -> Response:
                         t=service.texts, named=False, address="teacher/login", then="teacher")  # fmt: skip
     async with _reporting:
         values = await asyncio.to_thread(_shown_values, service, chosen_days(request), say)
-    values |= await asyncio.to_thread(teacher_course.shown, service)
-    return _page(service, say, theme=theme_of(request), **values)
+    return _page(service, say, theme=theme_of(request), logged_in=True, **values)
 
 
 async def section(request: Request) -> Response:
@@ -387,7 +386,7 @@ def _sections(catalogue: Catalogue) -> list[LoggedSource]:
 
 
 def _page(service: Service, say: Wording, status: int = 200, **shown: Any) -> Response:
-    values = {"message": "", "failures": [], "report": None, "logins": {}, "fields": [], "no_file": ""} | shown
+    values = {"message": "", "failures": [], "report": None, "logged_in": False} | shown
     language, course = say.language, service.title
     return template("teacher.html", status, language=language, course=course, say=say, ranges=RANGES, **values)
 

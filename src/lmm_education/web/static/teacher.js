@@ -1,4 +1,4 @@
-// The teacher's page: the range of days, sections in a dialog, logins, settings, documents, logging out.
+// The teacher's page: the range of days, sections in a dialog, documents, logging out.
 import { $, make, post, showSection, texts } from "./dom.js";
 
 $("#range")?.addEventListener("submit", (event) => {
@@ -36,46 +36,6 @@ async function change(address, values, status) {
     return {};
   }
 }
-
-for (const part of document.querySelectorAll("[data-logins]")) {
-  const { logins } = part.dataset, status = $("[role=status]", part), field = $("input", part);
-  const send = async (address, values) => {
-    const said = await change(address, values, status);
-    if (said.html) $(".held", part).innerHTML = said.html;
-    if (said.secret) status.append(" ", make("code", {}, said.secret));
-    field.focus();
-    return said;
-  };
-  $("form", part).addEventListener("submit", async (event) => {
-    event.preventDefault();
-    const said = await send(`logins/${logins}`, { name: field.value });
-    if (said.secret) field.value = "";
-  });
-  $(".held", part).addEventListener("click", ({ target }) => {
-    const { name, again, remove, sure } = target.dataset;
-    if (name === undefined) return;
-    if (!sure) { // the first press asks for confirmation
-      target.dataset.sure = "yes";
-      target.textContent = texts.sure;
-      target.ariaLabel = `${texts.sure} ${name}`;
-    } else if (again !== undefined) send(`logins/${logins}`, { name, again: true });
-    else if (remove !== undefined) send(`logins/${logins}/remove`, { name });
-  });
-}
-
-$("#settings")?.addEventListener("submit", async (event) => {
-  event.preventDefault();
-  const form = event.target, fields = [...form.querySelectorAll("[name]")];
-  const values = Object.fromEntries(fields.filter((field) => field.value !== field.defaultValue)
-    .map((field) => [field.name, field.value])); // changed fields only: others' changes stay
-  const { told, errors = {} } = await change("settings", values, $("[role=status]", form));
-  for (const field of fields) {
-    if (told && field.name in values) field.defaultValue = values[field.name];
-    $(`#not-${field.name}`).textContent = errors[field.name] ?? "";
-    field.setAttribute("aria-invalid", field.name in errors);
-  }
-  form.querySelector("[aria-invalid=true]")?.focus();
-});
 
 const documents = $("#documents");
 if (documents) {
