@@ -21,7 +21,7 @@ from typing import Any
 
 from chatmd.call_texts import call_line
 from chatmd.chat import Chat
-from chatmd.content.mentions import Mention, read_blocks, read_mentions
+from chatmd.content.mentions import EditorMention, read_blocks, read_mentions
 from chatmd.context import RunOptions
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
@@ -188,7 +188,7 @@ class AcpAgent:
         if (turn := self._turns.get(str(params["sessionId"]))) is not None:
             turn.cancel()
 
-    async def _turn(self, session: str, text: str, mentions: Sequence[Mention]) -> None:
+    async def _turn(self, session: str, text: str, mentions: Sequence[EditorMention]) -> None:
         """Append a prompt to a session's file, and run it; consent is asked for as for the original file."""
         path, here = self._path(session), asyncio.get_running_loop()
 

@@ -23,7 +23,7 @@ _LINES = re.compile(r"L(\d+)(?:[:-]L?(\d+))?")
 
 
 @dataclass(frozen=True, slots=True)
-class Mention:
+class EditorMention:
     """A file or address that a message mentions; of a file perhaps only the `lines` from one number to another."""
 
     src: str
@@ -31,16 +31,16 @@ class Mention:
     lines: tuple[int, int] | None = None
 
 
-def read_blocks(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mention]]:
+def read_blocks(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[EditorMention]]:
     """Return the text of a message in blocks of the Agent Client Protocol, and what it mentions.
 
     A mention is a word of the text, where it stood; parts that are not sent are said there.
 
     >>> link = {"type": "resource_link", "uri": "file:///notes/a%20b.md#L3:5", "name": "a b.md"}
     >>> read_blocks([{"type": "text", "text": "Is "}, link, {"type": "text", "text": " right?"}])
-    ('Is @a b.md:3-5 right?', [Mention(src='/notes/a b.md', local=True, lines=(3, 5))])
+    ('Is @a b.md:3-5 right?', [EditorMention(src='/notes/a b.md', local=True, lines=(3, 5))])
     """
-    text, mentions = "", list[Mention]()
+    text, mentions = "", list[EditorMention]()
     for block in blocks:
         kind = block["type"]
         if kind == "text":
@@ -58,16 +58,16 @@ def read_blocks(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[Mention]
     return text, mentions
 
 
-def _mention(uri: str) -> Mention:
+def _mention(uri: str) -> EditorMention:
     parts = urlsplit(uri)
     if parts.scheme != "file":
-        return Mention(uri, local=False)
+        return EditorMention(uri, local=False)
     found = _LINES.fullmatch(parts.fragment)
     lines = (int(found[1]), int(found[2] or found[1])) if found else None
-    return Mention(url2pathname(parts.path), lines=lines)
+    return EditorMention(url2pathname(parts.path), lines=lines)
 
 
-def read_mentions(mentions: Sequence[Mention], run: Run) -> tuple[str, list[str]]:
+def read_mentions(mentions: Sequence[EditorMention], run: Run) -> tuple[str, list[str]]:
     """Read what is mentioned before it is written into a conversation, which could not go on with what cannot be read.
 
     Return the lines that are sent as text, and the files and addresses that are to be sent as documents.

@@ -25,7 +25,7 @@ _SHARE = 0.02  # words of a text format that may be markup
 
 
 @dataclass(frozen=True, slots=True)
-class Part:
+class SourceText:
     """A part of a file: what it is (``text box``, ``slide 3``), and its text."""
 
     place: str
@@ -47,7 +47,7 @@ def count_words(data: bytes, suffix: str, markdown: str) -> WordCount:
     >>> count_words(b"<p>One two</p><aside>three</aside>", ".html", "One")
     WordCount(words=2, not_read=1, notes=('not read: 1 word in the page: two',))
     """
-    read = _PARTS.get(suffix)
+    read = _READERS.get(suffix)
     parts = [(part, Counter(words_of(part.text))) for part in read(data)] if read is not None else []
     total = sum((words for _, words in parts), Counter[str]())
     missing = total - Counter(words_of(markdown.translate(_MARKS)))
@@ -80,7 +80,7 @@ def _note(place: str, words: list[str]) -> str:
 # -- Office packages -------------------------------------------------------------------------------------
 
 
-def _word(data: bytes) -> Iterator[Part]:
+def _word(data: bytes) -> Iterator[SourceText]:
     """Iterate over the paragraphs of a Word file, without what is hidden or deleted."""
     with Archive(data, kind="Word") as archive:
         for name in sorted(archive.names):
@@ -102,7 +102,7 @@ def _is_unseen(node: Element) -> bool:
     return is_hidden or local(node.tag) in ("Fallback", "moveFrom", "oMath", "del", "instrText")
 
 
-def _slides(data: bytes) -> Iterator[Part]:
+def _slides(data: bytes) -> Iterator[SourceText]:
     """Iterate over the paragraphs of visible slides and their notes."""
     with Archive(data, kind="PowerPoint") as archive:
         numbers = {
@@ -133,7 +133,7 @@ def _is_on_all_slides(node: Element) -> bool:
     return bool({"dt", "ftr", "hdr", "sldNum"} & {*kinds}) or is_number or local(node.tag) in ("Fallback", "oMath")
 
 
-def _sheets(data: bytes) -> Iterator[Part]:
+def _sheets(data: bytes) -> Iterator[SourceText]:
     """Iterate over the texts in visible sheets; numbers are not compared, since they are written as shown."""
     with Archive(data, kind="Excel") as archive:
         book = archive.xml("xl/workbook.xml")
@@ -147,7 +147,7 @@ def _sheets(data: bytes) -> Iterator[Part]:
             name = "xl/" + relations.get(id, "").lstrip("/").removeprefix("xl/")
             if sheet.get("state", "visible") == "visible" and name in archive.names:
                 for text in _cells(archive.xml(name), strings):
-                    yield Part(f"the sheet {sheet.get('name', '')}", text)
+                    yield SourceText(f"the sheet {sheet.get('name', '')}", text)
 
 
 def _cells(sheet: Element, strings: list[str]) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _column(letters: str) -> int:
     return number
 
 
-def _open_document(data: bytes) -> Iterator[Part]:
+def _open_document(data: bytes) -> Iterator[SourceText]:
     with Archive(data, kind="OpenDocument") as archive:
         unseen = ("tracked-changes", "annotation", "math")
         places = {"text-box": "a text box", "table": "a table", "note": "a footnote"}
@@ -184,10 +184,10 @@ def _paragraphs(
     texts: tuple[str, ...],
     places: dict[str, str],
     is_unseen: Callable[[Element], bool] = lambda node: False,
-) -> Iterator[Part]:
+) -> Iterator[SourceText]:
     """Iterate over the paragraphs below an element, each with its place; `texts` are the elements with text, by default
     all of them."""
-    found: list[Part] = []
+    found: list[SourceText] = []
 
     def walk(node: Element, place: str, into: list[str]) -> None:
         name = local(node.tag)
@@ -203,7 +203,7 @@ def _paragraphs(
             if not texts:
                 into.append(child.tail or "")
         if (name in paragraphs or name in places) and into:
-            found.append(Part(place, "".join(into)))
+            found.append(SourceText(place, "".join(into)))
 
     walk(root, place, [])
     return iter(found)
@@ -245,18 +245,18 @@ class _PageText(HTMLParser):
             self.texts.append(data)
 
 
-def _page(data: bytes) -> Iterator[Part]:
+def _page(data: bytes) -> Iterator[SourceText]:
     page = _PageText()
     page.feed(decode_html(data))
     page.close()
-    yield from (Part("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
+    yield from (SourceText("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
 
 
-def _book(data: bytes) -> Iterator[Part]:
+def _book(data: bytes) -> Iterator[SourceText]:
     with Archive(data, kind="EPUB") as archive:
         for name in sorted(archive.names):
             if name.endswith((".xhtml", ".html", ".htm")) and b'epub:type="toc"' not in archive.read(name):
-                yield from (Part(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
+                yield from (SourceText(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
 
 
 # -- texts with markup -----------------------------------------------------------------------------------
@@ -270,20 +270,20 @@ _TEX_MARKUP = re.compile(
 )
 
 
-def _tex(data: bytes) -> Iterator[Part]:
+def _tex(data: bytes) -> Iterator[SourceText]:
     text = data.decode("utf-8", "replace")
     text = text.partition(r"\begin{document}")[2] or text
-    yield from (Part("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
+    yield from (SourceText("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
 
 
-def _markup(data: bytes) -> Iterator[Part]:
+def _markup(data: bytes) -> Iterator[SourceText]:
     """Iterate over the lines of Org and reStructuredText that are no directives, fields or targets."""
     for line in data.decode("utf-8", "replace").splitlines():
         if not re.match(r"\s*(?:\.\. |:[\w -]+:|#\+|\*{3,}$|[-=~^\"#*+.]{3,}$)", line):
-            yield Part("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
+            yield SourceText("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
 
 
-_PARTS: dict[str, Callable[[bytes], Iterator[Part]]] = {
+_READERS: dict[str, Callable[[bytes], Iterator[SourceText]]] = {
     ".docx": _word,
     ".pptx": _slides,
     ".xlsx": _sheets,
