@@ -24,6 +24,7 @@ AGENT = """<config/>
 
 </user>
 """
+NEW: dict[str, Any] = {"cwd": "/", "mcpServers": []}
 WRITE = ("c1", "write_file", json.dumps({"path": "new.md", "content": "n\n"}))
 
 
@@ -152,10 +153,13 @@ def test_what_is_no_message_and_what_is_not_known(agent: Path, folder: Path) -> 
         return json.dumps({"jsonrpc": "2.0", "id": number, "method": method, "params": params})
 
     said, long = [{"type": "text", "text": "Hi"}], "x" * 300
-    lines = ["{", "7", request(1, "nothing"), request(2, "session/prompt"), request(3, "session/load", sessionId="x"),
+    lines = ["{", "7", request(1, "nothing"), request(2, "session/prompt"),
+             request(3, "session/load", sessionId="x", **NEW),
              request(4, "session/prompt", sessionId="../x", prompt=said),
-             request(5, "session/prompt", sessionId=long, prompt=said), request(6, "session/load", sessionId=long),
-             request(7, "session/load", sessionId="../x"), request(8, "session/prompt", sessionId="other", prompt=said),
+             request(5, "session/prompt", sessionId=long, prompt=said),
+             request(6, "session/load", sessionId=long, **NEW),
+             request(7, "session/load", sessionId="../x", **NEW),
+             request(8, "session/prompt", sessionId="other", prompt=said),
              json.dumps({"id": 9, "method": ["session/new"]}), json.dumps({"id": [], "result": {}}),
              json.dumps({"method": "nothing"})]  # fmt: skip
     (folder / "helper.other.chatmd").write_text(AGENT)  # not loaded by this client
@@ -179,7 +183,9 @@ def prompted(agent: Path, prompt: Sequence[dict[str, str]]) -> list[dict[str, An
     with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
-        process.stdin.write(b'{"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {}}\n')
+        process.stdin.write(
+            b'{"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": {"cwd": "/", "mcpServers": []}}\n'
+        )
         process.stdin.flush()
         session = json.loads(process.stdout.readline())["result"]["sessionId"]
         params = {"sessionId": session, "prompt": prompt}

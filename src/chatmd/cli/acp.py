@@ -7,17 +7,26 @@ from __future__ import annotations
 
 import asyncio
 import json
-import logging
 import re
 import secrets
 import threading
 import time
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncIterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import partial
 from importlib.metadata import version
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
+
+import acp
+from acp.schema import (
+    AgentCapabilities,
+    Implementation,
+    PermissionOption,
+    PromptCapabilities,
+    StopReason,
+    ToolCallUpdate,
+)
 
 from chatmd.call_texts import call_line
 from chatmd.chat import Chat
@@ -33,9 +42,7 @@ from lmm.errors import FileReadError, LmmError, Place
 from lmm.messages import Event, Notice, ReasoningDelta, Retrying, TextDelta, ToolCall, ToolProgress, ToolResult
 from lmm.stdin_lines import lines_of_stdin
 
-logger = logging.getLogger("lmm.acp")
 _Json = dict[str, Any]
-Method = Callable[[_Json], Awaitable[_Json | None]]
 _POWERS = {"write": "edit", "read": "read", "network": "fetch"}
 _YES, _NO = (
     {"optionId": key, "name": key, "kind": kind} for key, kind in (("yes", "allow_once"), ("no", "reject_once"))
@@ -44,80 +51,71 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 
 
 @dataclass(slots=True)
-class JsonRpcPeer:
-    """Our end of JSON-RPC, on standard input and output; `methods` answer requests, each in a task of its own."""
+class StdioTransport:
+    """Messages as lines of standard input and output, for the protocol's library.
 
-    methods: Mapping[str, Method]
+    What is no message is answered here. When the input ends, our own questions end without an answer, and requests
+    that are still in progress have a second.
+    """
+
+    lines: AsyncIterator[str]
     _writing: threading.Lock = field(default_factory=threading.Lock)
-    _asked: dict[int, asyncio.Future[_Json]] = field(default_factory=dict)
-    _ended: bool = False
+    _asked: set[int] = field(default_factory=set)
+    _answering: set[Any] = field(default_factory=set)
 
-    async def serve(self) -> None:
-        """Read lines until the input ends; cancel the requests that are still in progress a second later."""
-        tasks: set[asyncio.Task[None]] = set()
-        async with lines_of_stdin() as lines:
-            async for line in lines:
-                tasks.add(task := asyncio.create_task(self._take(line)))
-                task.add_done_callback(tasks.discard)
-        self._ended = True
-        for answer in self._asked.values():
-            if not answer.done():  # and it cannot come any more
-                answer.set_result({})
-        if tasks:
-            await asyncio.wait(tasks, timeout=1)
-        for task in tuple(tasks):
-            task.cancel()
-            await loop.ended(task)
+    async def send(self, message: _Json) -> None:
+        """Write a message of the library."""
+        if "method" in message:
+            self._asked |= {message["id"]} if "id" in message else set()
+        else:
+            self._answering.discard(message["id"])
+        self.write(message)
 
-    async def ask(self, method: str, params: _Json) -> _Json:
-        """Return what the other end answers; nothing, if that is an error or the other end has gone."""
-        if self._ended:
-            return {}
-        number = len(self._asked)
-        self._asked[number] = asyncio.get_running_loop().create_future()
-        self.send(id=number, method=method, params=params)
-        return await self._asked[number]
-
-    def send(self, **message: Any) -> None:
-        """Send a message, from any thread."""
+    def write(self, message: _Json) -> None:
+        """Write a message at once, from any thread."""
         with self._writing:
             terminal.say_json({"jsonrpc": "2.0", **message})
 
-    async def _take(self, line: str) -> None:
+    async def receive(self) -> _Json | None:
+        """Return the next message; nothing at the end."""
+        async for line in self.lines:
+            if (message := self._read(line)) is not None:
+                return message
+        if self._asked:
+            return {"id": self._asked.pop(), "error": {"code": -32603, "message": "the editor has gone"}}
+        ends = time.monotonic() + 1
+        while self._answering and time.monotonic() < ends:
+            await asyncio.sleep(0.02)
+            if self._asked:
+                return await self.receive()
+        return None
+
+    async def close(self) -> None:
+        """Leave standard output open."""
+
+    def _read(self, line: str) -> _Json | None:
         try:
             message = json.loads(line)
         except (ValueError, RecursionError):
-            self.send(id=None, error={"code": -32700, "message": "this is not a JSON message"})
-            return
-        if not isinstance(message, dict):
-            self.send(id=None, error={"code": -32600, "message": "this is not a request"})
-            return
-        method, number = message.get("method"), message.get("id")
-        if method is None:
-            asked = self._asked.get(number) if isinstance(number, int) else None
-            if asked is not None and not asked.done():
-                asked.set_result(message.get("result") or {})
-            return
-        answer = await self._answer(method, message.get("params") or {})
-        if "id" in message:
-            self.send(id=number, **answer)
-
-    async def _answer(self, method: object, params: _Json) -> _Json:
-        if not isinstance(method, str):
-            return {"error": {"code": -32600, "message": "a method is named by a string"}}
-        if method not in self.methods:
-            return {"error": {"code": -32601, "message": f"there is no method '{method}' here"}}
-        try:
-            return {"result": await self.methods[method](params)}
-        except (KeyError, TypeError, AttributeError, ValueError) as error:
-            return {"error": {"code": -32602, "message": f"{type(error).__name__}: {error}"}}
-        except UnknownSession as error:
-            return {"error": {"code": -32002, "message": str(error), "data": {"sessionId": error.where}}}
-        except LmmError as error:
-            return {"error": {"code": -32603, "message": str(error)}}
-        except Exception as error:  # a request that fails must not stay without an answer
-            logger.exception("%s failed", method)
-            return {"error": {"code": -32603, "message": f"{type(error).__name__}: {error}"}}
+            self.write({"id": None, "error": {"code": -32700, "message": "this is not a JSON message"}})
+            return None
+        number, method = (message.get("id"), message.get("method", "")) if isinstance(message, dict) else (None, None)
+        if method == "":
+            if not isinstance(number, int):  # we asked nothing of this number
+                return None
+            self._asked.discard(number)
+        elif not isinstance(method, str) or not isinstance(number, str | int | None):
+            number = number if isinstance(number, str | int) else None
+            self.write({"id": number, "error": {"code": -32600, "message": "this is not a request"}})
+            return None
+        elif "id" in message:
+            self._answering.add(number)
+        elif (
+            method != acp.AGENT_METHODS["session_cancel"]
+        ):  # the library would log a notification that it does not know
+            return None
+        found: _Json = message
+        return found
 
 
 class UnknownSession(ChatmdError):
@@ -127,65 +125,96 @@ class UnknownSession(ChatmdError):
         super().__init__("there is no such session", where=session, hint="begin one, or load it first")
 
 
+def _request_error(error: Exception) -> acp.RequestError:
+    if isinstance(error, UnknownSession):
+        return acp.RequestError(-32002, str(error), {"sessionId": error.where})
+    return acp.RequestError(-32602 if isinstance(error, ValueError) else -32603, str(error))
+
+
 class AcpAgent:
     """The agent in `file`; `asks` asks before each call."""
 
     def __init__(self, file: Path, options: RunOptions, *, asks: bool = False) -> None:
         self.file, self.options, self.asks = file, options, asks
-        methods = {"initialize": self._initialize, "session/new": self._new, "session/load": self._load,
-                   "session/prompt": self._prompt, "session/cancel": self._cancel}  # fmt: skip
-        self.connection = JsonRpcPeer(methods)
         self._sessions: set[str] = set()
         self._turns: dict[str, asyncio.Task[None]] = {}
         self._always: set[str] = set()
 
-    async def _initialize(self, params: _Json) -> _Json:
-        can = {"loadSession": True, "promptCapabilities": {"embeddedContext": True}}
-        name = {"name": "lmm", "title": self.file.stem, "version": version("lmmarkdown")}
-        return {"protocolVersion": 1, "agentCapabilities": can, "agentInfo": name, "authMethods": []}
+    async def serve(self) -> None:
+        """Answer the client at standard input and output until the input ends."""
+        async with lines_of_stdin() as lines:
+            self._transport = StdioTransport(lines)
+            self._client = acp.AgentSideConnection(cast(acp.Agent, self), self._transport, listening=False)
+            try:
+                await self._client.listen()
+            finally:
+                await self._client.close()
 
-    async def _new(self, params: _Json) -> _Json:
+    async def initialize(self, protocol_version: int, **_: Any) -> acp.InitializeResponse:
+        """Say what this agent can do."""
+        return acp.InitializeResponse(
+            protocol_version=acp.PROTOCOL_VERSION,
+            agent_capabilities=AgentCapabilities(
+                load_session=True, prompt_capabilities=PromptCapabilities(embedded_context=True)
+            ),
+            agent_info=Implementation(name="lmm", title=self.file.stem, version=version("lmmarkdown")),
+        )
+
+    async def new_session(self, mcp_servers: Sequence[Any] | None = None, **_: Any) -> acp.NewSessionResponse:
+        """Begin a session."""
         session = f"{time.strftime('%Y%m%d-%H%M%S')}-{secrets.token_hex(3)}"
         self._sessions.add(session)
-        for server in params.get("mcpServers") or ():
+        for server in mcp_servers or ():
             hint = "declare it in the file: <tool mcp_server=…/>"
-            self._tell(session, Notice(f"the editor's MCP server {server.get('name')} is not used ({hint})"))
-        return {"sessionId": session}
+            self._tell(session, Notice(f"the editor's MCP server {server.name} is not used ({hint})"))
+        return acp.NewSessionResponse(session_id=session)
 
-    async def _load(self, params: _Json) -> None:
-        session = str(params["sessionId"])
-        if not re.fullmatch(r"[\w-]+", session):  # it must not lead to other files
-            raise UnknownSession(session)
+    async def load_session(self, session_id: str, **_: Any) -> acp.LoadSessionResponse:
+        """Show an earlier session, and go on with it."""
         try:
-            items = Chat.open(self._path(session)).agent.items
-        except FileReadError as error:
-            raise UnknownSession(session) from error
-        self._sessions.add(session)
+            if not re.fullmatch(r"[\w-]+", session_id):  # it must not lead to other files
+                raise UnknownSession(session_id)
+            items = Chat.open(self._path(session_id)).agent.items
+        except FileReadError:
+            raise _request_error(UnknownSession(session_id)) from None
+        except LmmError as error:
+            raise _request_error(error) from error
+        self._sessions.add(session_id)
         for update in map(_past, items):
-            self._update(session, update)
+            self._update(session_id, update)
+        return acp.LoadSessionResponse()
 
-    async def _prompt(self, params: _Json) -> _Json:
-        session, blocks = str(params["sessionId"]), params["prompt"]
-        if session not in self._sessions:
-            raise UnknownSession(session)
-        text, mentions = read_blocks(blocks)
-        if session in self._turns:
-            raise ChatmdError("the message before is still being answered", where=session, hint="cancel that")
+    async def prompt(self, session_id: str, prompt: Sequence[Any], **_: Any) -> acp.PromptResponse:
+        """Answer a message."""
+        try:
+            if session_id not in self._sessions:
+                raise UnknownSession(session_id)
+            text, mentions = read_blocks([block.model_dump(by_alias=True, exclude_none=True) for block in prompt])
+            if session_id in self._turns:
+                hint = "cancel that"
+                raise ChatmdError("the message before is still being answered", where=session_id, hint=hint)
+            return acp.PromptResponse(stop_reason=await self._answer(session_id, text, mentions))
+        except (LmmError, ValueError, OSError) as error:
+            raise _request_error(error) from error
+
+    async def _answer(self, session: str, text: str, mentions: Sequence[EditorMention]) -> StopReason:
         turn = self._turns[session] = asyncio.create_task(self._turn(session, text, mentions))
         try:
             await asyncio.wait((turn,))
-            if not turn.cancelled():
-                turn.result()
-            return {"stopReason": "cancelled" if turn.cancelled() else "end_turn"}
+            if turn.cancelled():
+                return "cancelled"
+            turn.result()
+            return "end_turn"
         except LimitReached as error:
             self._tell(session, TextDelta(str(error)))
-            return {"stopReason": "max_turn_requests"}
+            return "max_turn_requests"
         finally:
             del self._turns[session]
             turn.cancel()
 
-    async def _cancel(self, params: _Json) -> None:
-        if (turn := self._turns.get(str(params["sessionId"]))) is not None:
+    async def cancel(self, session_id: str, **_: Any) -> None:
+        """Break off the answer in progress."""
+        if (turn := self._turns.get(session_id)) is not None:
             turn.cancel()
 
     async def _turn(self, session: str, text: str, mentions: Sequence[EditorMention]) -> None:
@@ -216,10 +245,13 @@ class AcpAgent:
 
     async def _choice(self, session: str, about: tuple[str, str], text: str, options: Sequence[_Json]) -> str:
         """Ask the user, and return the id of the chosen option; empty if none."""
-        call = {"toolCallId": about[0], "title": about[1], "content": _content(text)}
-        params = {"sessionId": session, "toolCall": call, "options": options}
-        said = await self.connection.ask("session/request_permission", params)
-        return str((said.get("outcome") or {}).get("optionId", ""))
+        call = ToolCallUpdate.model_validate({"toolCallId": about[0], "title": about[1], "content": _content(text)})
+        choices = [PermissionOption.model_validate(option) for option in options]
+        try:
+            said = await self._client.request_permission(session, call, choices)
+        except (acp.RequestError, ConnectionError):
+            return ""
+        return str(getattr(said.outcome, "option_id", ""))
 
     def _path(self, session: str) -> Path:
         return self.file.with_name(f"{self.file.stem}.{session}.chatmd")
@@ -230,7 +262,8 @@ class AcpAgent:
 
     def _update(self, session: str, update: _Json | None) -> None:
         if update is not None:
-            self.connection.send(method="session/update", params={"sessionId": session, "update": update})
+            # at once: events come from several threads, in their order
+            self._transport.write({"method": "session/update", "params": {"sessionId": session, "update": update}})
 
 
 # -- Values of the protocol --------------------------------------------------------------------------------------
@@ -286,5 +319,5 @@ def serve(file: Path, options: RunOptions, *, asks: bool) -> int:
     """Serve the one client at standard input and output until it closes its end; return the exit code."""
     Chat.open(file)  # raises at once if it cannot be read
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    loop.run(AcpAgent(file, options, asks=asks).connection.serve())
+    loop.run(AcpAgent(file, options, asks=asks).serve())
     return terminal.DONE

@@ -19,6 +19,7 @@ from chatmd.runtime import events
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, FileReadError, LmmError, Place
+from lmm.extras import check_installed
 from lmm.messages import (
     Event,
     Failed,
@@ -125,6 +126,7 @@ def run(
         _check_screen()
     file = file or _chosen(interactive)
     if acp:
+        check_installed("acp", "lmm run --acp needs", "acp")
         from chatmd.cli.acp import serve
 
         return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
