@@ -25,7 +25,7 @@ _SHARE = 0.02  # words of a text format that may be markup
 
 
 @dataclass(frozen=True, slots=True)
-class SourceText:
+class PlacedText:
     """A part of a file: what it is (``text box``, ``slide 3``), and its text."""
 
     place: str
@@ -80,7 +80,7 @@ def _note(place: str, words: list[str]) -> str:
 # -- Office packages -------------------------------------------------------------------------------------
 
 
-def _word(data: bytes) -> Iterator[SourceText]:
+def _word(data: bytes) -> Iterator[PlacedText]:
     """Iterate over the paragraphs of a Word file, without what is hidden or deleted."""
     with Archive(data, kind="Word") as archive:
         for name in sorted(archive.names):
@@ -102,7 +102,7 @@ def _is_unseen(node: Element) -> bool:
     return is_hidden or local(node.tag) in ("Fallback", "moveFrom", "oMath", "del", "instrText")
 
 
-def _slides(data: bytes) -> Iterator[SourceText]:
+def _slides(data: bytes) -> Iterator[PlacedText]:
     """Iterate over the paragraphs of visible slides and their notes."""
     with Archive(data, kind="PowerPoint") as archive:
         numbers = {
@@ -133,7 +133,7 @@ def _is_on_all_slides(node: Element) -> bool:
     return bool({"dt", "ftr", "hdr", "sldNum"} & {*kinds}) or is_number or local(node.tag) in ("Fallback", "oMath")
 
 
-def _sheets(data: bytes) -> Iterator[SourceText]:
+def _sheets(data: bytes) -> Iterator[PlacedText]:
     """Iterate over the texts in visible sheets; numbers are not compared, since they are written as shown."""
     with Archive(data, kind="Excel") as archive:
         book = archive.xml("xl/workbook.xml")
@@ -147,7 +147,7 @@ def _sheets(data: bytes) -> Iterator[SourceText]:
             name = "xl/" + relations.get(id, "").lstrip("/").removeprefix("xl/")
             if sheet.get("state", "visible") == "visible" and name in archive.names:
                 for text in _cells(archive.xml(name), strings):
-                    yield SourceText(f"the sheet {sheet.get('name', '')}", text)
+                    yield PlacedText(f"the sheet {sheet.get('name', '')}", text)
 
 
 def _cells(sheet: Element, strings: list[str]) -> Iterator[str]:
@@ -169,7 +169,7 @@ def _column(letters: str) -> int:
     return number
 
 
-def _open_document(data: bytes) -> Iterator[SourceText]:
+def _open_document(data: bytes) -> Iterator[PlacedText]:
     with Archive(data, kind="OpenDocument") as archive:
         unseen = ("tracked-changes", "annotation", "math")
         places = {"text-box": "a text box", "table": "a table", "note": "a footnote"}
@@ -184,10 +184,10 @@ def _paragraphs(
     texts: tuple[str, ...],
     places: dict[str, str],
     is_unseen: Callable[[Element], bool] = lambda node: False,
-) -> Iterator[SourceText]:
+) -> Iterator[PlacedText]:
     """Iterate over the paragraphs below an element, each with its place; `texts` are the elements with text, by default
     all of them."""
-    found: list[SourceText] = []
+    found: list[PlacedText] = []
 
     def walk(node: Element, place: str, into: list[str]) -> None:
         name = local(node.tag)
@@ -203,7 +203,7 @@ def _paragraphs(
             if not texts:
                 into.append(child.tail or "")
         if (name in paragraphs or name in places) and into:
-            found.append(SourceText(place, "".join(into)))
+            found.append(PlacedText(place, "".join(into)))
 
     walk(root, place, [])
     return iter(found)
@@ -245,18 +245,18 @@ class _PageText(HTMLParser):
             self.texts.append(data)
 
 
-def _page(data: bytes) -> Iterator[SourceText]:
+def _page(data: bytes) -> Iterator[PlacedText]:
     page = _PageText()
     page.feed(decode_html(data))
     page.close()
-    yield from (SourceText("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
+    yield from (PlacedText("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
 
 
-def _book(data: bytes) -> Iterator[SourceText]:
+def _book(data: bytes) -> Iterator[PlacedText]:
     with Archive(data, kind="EPUB") as archive:
         for name in sorted(archive.names):
             if name.endswith((".xhtml", ".html", ".htm")) and b'epub:type="toc"' not in archive.read(name):
-                yield from (SourceText(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
+                yield from (PlacedText(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
 
 
 # -- texts with markup -----------------------------------------------------------------------------------
@@ -270,20 +270,20 @@ _TEX_MARKUP = re.compile(
 )
 
 
-def _tex(data: bytes) -> Iterator[SourceText]:
+def _tex(data: bytes) -> Iterator[PlacedText]:
     text = data.decode("utf-8", "replace")
     text = text.partition(r"\begin{document}")[2] or text
-    yield from (SourceText("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
+    yield from (PlacedText("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
 
 
-def _markup(data: bytes) -> Iterator[SourceText]:
+def _markup(data: bytes) -> Iterator[PlacedText]:
     """Iterate over the lines of Org and reStructuredText that are no directives, fields or targets."""
     for line in data.decode("utf-8", "replace").splitlines():
         if not re.match(r"\s*(?:\.\. |:[\w -]+:|#\+|\*{3,}$|[-=~^\"#*+.]{3,}$)", line):
-            yield SourceText("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
+            yield PlacedText("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
 
 
-_READERS: dict[str, Callable[[bytes], Iterator[SourceText]]] = {
+_READERS: dict[str, Callable[[bytes], Iterator[PlacedText]]] = {
     ".docx": _word,
     ".pptx": _slides,
     ".xlsx": _sheets,
