@@ -164,7 +164,7 @@ def _cells(sheet: Element, strings: list[str]) -> Iterator[str]:
 
 def _column(letters: str) -> int:
     number = 0
-    for letter in letters.upper():
+    for letter in letters[:4].upper():  # the last column is XFD
         number = number * 26 + ord(letter) - 64
     return number
 

@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from difflib import get_close_matches
 
-from lmm.errors import TooLong
+from lmm.errors import MetadataError, TooLong
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.inline import Span
@@ -78,15 +78,19 @@ def _shown(span: Span) -> str | None:
 
 
 def header_text(node: Node) -> str:
-    """Return what the author has written into the header of a document, without prompts and what models wrote."""
+    """Return what the author has written into the header of a document, without prompts and what models wrote; empty if
+    these cannot be taken out, because other keys refer to them."""
     block = node.root.metadata_block
     if block is None:
         return ""
     body = block.body
-    while prompts := block.with_body(body).prompts:
-        body = metadata.remove_prompt(body, prompts[0])
-    for key in (key for key in block.values() if key.startswith("~")):
-        body = metadata.remove_key(body, key)
+    try:
+        while prompts := block.with_body(body).prompts:
+            body = metadata.remove_prompt(body, prompts[0])
+        for key in (key for key in block.values() if key.startswith("~")):
+            body = metadata.remove_key(body, key)
+    except MetadataError:
+        return ""
     return body.strip("\r\n")
 
 

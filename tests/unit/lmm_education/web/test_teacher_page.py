@@ -57,8 +57,7 @@ def shown_page(report: TeacherReport, language: str = "en") -> str:
     """The whole page."""
     say = Wording(language)
     return render("teacher.html", language=language, course="Botany", say=say, ranges=RANGES, message="", failures=[],
-                  logins={}, fields=[], no_file="",
-                  report=report)  # fmt: skip
+                  logged_in=True, report=report)  # fmt: skip
 
 
 def asked(id: str, question: str, **values: object) -> LoggedExchange:
