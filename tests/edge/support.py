@@ -16,6 +16,7 @@ from fakes.forked import python
 from lmm.cli.main import main
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.chat_log import unquote_chunks
 from lmm_education.store.generations import copy_file
 
 PATIENCE = 60.0
@@ -77,7 +78,7 @@ def exchanges(text: str) -> list[tuple[str, str]]:
     """Every logged prompt with its reply, in the order of the document, as the program reads them."""
     blocks = [block for block in parse_markdown_text(text) if isinstance(block, MetadataBlock)]
     logs = [item for block in blocks for item in block.values().get("~chat_", [])]
-    return [(str(item.get("query", item.get("message"))), item["~reply"]) for item in logs]
+    return [(str(item.get("query", item.get("message"))), unquote_chunks(item["~reply"])) for item in logs]
 
 
 def exchanges_of(path: Path) -> list[tuple[str, str]]:

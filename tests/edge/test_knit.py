@@ -24,7 +24,7 @@ from lmm import Document
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.chat_log import LOG, ChatExchange, place_reply, read_log, with_quoted_chunks
+from lmm.notebook.chat_log import LOG, ChatExchange, place_reply, read_log
 from lmm.testing import ScriptedModel
 
 pytestmark = pytest.mark.knit
@@ -77,7 +77,7 @@ def rotations(name: str) -> list[str]:
 def test_every_reply_comes_back_from_a_document(name: str) -> None:
     """Clearing removes all of it: the documents that are compared below are the right ones."""
     texts_ = rotations(name)
-    assert {with_quoted_chunks(reply.text) for reply in REPLIES} <= {reply for text in texts_ for reply in logged(text)}
+    assert {reply.text for reply in REPLIES} <= {reply for text in texts_ for reply in logged(text)}
     assert len({talking.cleared(text) for text in texts_}) == 1
     assert TOKEN not in talking.cleared(texts_[0])
 
@@ -455,9 +455,7 @@ def test_knitr_makes_the_same_of_an_answered_document(name: str, knits: Knits) -
     assert not any(job.ran for job in knits.answers[name])
     # knitr adds a blank line between text and a chunk's output, but not after metadata.
     assert {squeezed(talking.cleared(output)) for output in outputs} == {squeezed(expected)}
-    assert {with_quoted_chunks(reply.text) for reply in REPLIES} <= {
-        reply for output in outputs for reply in logged(output)
-    }
+    assert {reply.text for reply in REPLIES} <= {reply for output in outputs for reply in logged(output)}
     for to in ("json", "html"):
         clean, *found = pandoc_all([expected, *outputs], to)
         assert clean.status == 0, clean.errors

@@ -17,6 +17,7 @@ PIECES = st.sampled_from(
 
 @given(st.lists(PIECES | st.text(max_size=3), max_size=15))
 @example(["‘a leaf is blue’", "s", " and more’ x"])
+@example(["“a leaf is ", "‘a leaf is blue’", "’s", "green” "])
 @example(["> it is not green\n", "> ", "x ", "\n", "\n", "x "])
 def test_streaming_is_verifying(pieces: list[str]) -> None:
     stream, text = QuotationStream([LEAF], ""), "".join(pieces)
@@ -30,7 +31,8 @@ def test_streaming_is_verifying(pieces: list[str]) -> None:
             failed.append((event.start, event.end))
         else:
             at += len(event.text)
-    assert failed == sorted(set(failed))
+    ends = [end for _, end in failed]
+    assert ends == sorted(set(ends))  # one that is inside of another ends before it
 
 
 @given(st.lists(PIECES, max_size=15))

@@ -36,7 +36,6 @@ from lmm.notebook.chat_log import (
     logged,
     place_reply,
     read_log,
-    with_quoted_chunks,
 )
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply
@@ -298,8 +297,6 @@ class AnswerPlanner:
                 break
             if pending.condensed and not reply.text.endswith(NOTICE):
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
-            if not pending.is_edit:
-                reply = replace(reply, text=with_quoted_chunks(reply.text))
             if "@" in reply.text:
                 keys = unknown_references(reply.text, self.known_references(), beside=pending.subject.text)
                 pending = replace(pending, doubt=citation_warning(keys))

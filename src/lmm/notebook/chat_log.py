@@ -21,7 +21,7 @@ LOG = "~chat_"
 OLD_LOG = "~chat"
 LOG_KEYS = (LOG, OLD_LOG)
 WARNING = "~~warning"
-_CHUNK = re.compile(r"^((?:[^\S\n]|>)*+`{3,}+[^\S\n]*)\{(\w[^{}\n]*)\}", re.MULTILINE)
+_CHUNK = re.compile(r"^((?:[^\S\n]|>)*+`{3,}+[^\S\n]*+)(\{++)(\w[^{}\n]*+)(\}++)", re.MULTILINE)
 ABOUT = "~~text"
 
 
@@ -41,7 +41,7 @@ class ChatExchange:
 
     def as_metadata(self) -> dict[str, str]:
         """Return the exchange as it is written to metadata."""
-        written = {self.word: self.prompt, "~reply": self.reply}
+        written = {self.word: self.prompt, "~reply": quote_chunks(self.reply)}
         more = {"~~model": self.model, ABOUT: self.about, WARNING: self.warning}
         return written | {key: value for key, value in more.items() if value}
 
@@ -67,7 +67,7 @@ def _exchanges(log: Any) -> list[ChatExchange]:
         prompt, reply = metadata.lookup(item, word), metadata.lookup(item, "reply")
         if prompt is not None and reply is not None:
             more = [str(item.get(key, "")) for key in ("~~model", WARNING, ABOUT)]
-            found.append(ChatExchange(word, str(prompt), str(reply), *more))
+            found.append(ChatExchange(word, str(prompt), unquote_chunks(str(reply)), *more))
     return found
 
 
@@ -101,13 +101,29 @@ def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) ->
     return without_prompt(append_exchange(block, exchange, before=prompt.start), prompt)
 
 
-def with_quoted_chunks(text: str) -> str:
-    """Write the chunks of a reply as knitr and Quarto show them without running them, with doubled braces.
+def quote_chunks(text: str) -> str:
+    """Return a reply as it is stored: with one more pair of braces around the header of each chunk, as knitr and Quarto
+    show chunks without running them. `unquote_chunks` takes it off again.
 
-    >>> with_quoted_chunks("```{r fit, echo=FALSE}\\nplot(1)\\n```")
+    >>> quote_chunks("```{r fit, echo=FALSE}\\nplot(1)\\n```")
     '```{{r fit, echo=FALSE}}\\nplot(1)\\n```'
     """
-    return _CHUNK.sub(r"\1{{\2}}", text)
+    return _CHUNK.sub(r"\1{\2\3\4}", text)
+
+
+def unquote_chunks(text: str) -> str:
+    """Return a stored reply as the model gave it.
+
+    >>> unquote_chunks("```{{r}}\\n1\\n```\\n```{r}\\n2\\n```")
+    '```{r}\\n1\\n```\\n```{r}\\n2\\n```'
+    """
+
+    def without_a_pair(match: re.Match[str]) -> str:
+        fence, opening, header, closing = match.groups()
+        quoted = len(opening) > 1 and len(closing) > 1
+        return f"{fence}{opening[1:]}{header}{closing[1:]}" if quoted else match[0]
+
+    return _CHUNK.sub(without_a_pair, text)
 
 
 def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int | None = None) -> MetadataBlock:
