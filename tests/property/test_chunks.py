@@ -147,6 +147,8 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 
 
 @given(ANY_DOCUMENT, SETTINGS)
+@example("% 0\n# 1", Preparation())
+@example("% 0\n---\n# 1", Preparation())
 def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
     """The file of pooled texts gives the same chunks, with everything in them; each knows that nobody edited it."""
     document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)

@@ -103,7 +103,9 @@ def _header(steps: Steps, name: str) -> dict[str, Any]:
     mark: dict[str, Any] = {"step": name, "file": steps.file}
     values = without_conversation(root.values)
     if "title" not in root.own:
-        mark["title"] = steps.outline.title
+        title, headings = steps.outline.title, [item.title for item in steps.pooled if isinstance(item, Heading)]
+        is_given = title not in (*headings, PurePosixPath(steps.file).stem)  # by a header in another notation
+        mark["source_title" if is_given else "title"] = title
     if SUMMARY in root.own:
         mark["lines"] = _range_text(Lines(root.metadata_line, root.line))
     changed = _changed(msgspec.to_builtins(Preparation()), msgspec.to_builtins(steps.settings))
@@ -253,7 +255,7 @@ def read_steps(text: str, *, count: Count | None = None, withholding: Withholdin
     lines = _range(mark.get("lines"), Lines(1, 1))
     root = replace(outline.root, metadata_line=lines.first, line=lines.last)
     items = tuple(_joined(_placed(outline, root)))
-    outline = replace(outline, root=root)
+    outline = replace(outline, root=root, title=str(mark.get("source_title", outline.title)))
     steps = Steps(str(header["docid"]), mark["file"], settings, outline, items, withholding=withholding)
     return cut_into_passages(steps, limits_of(settings, count, where=mark["file"]))
 
