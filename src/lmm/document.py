@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from lmm import config_files
+from lmm.bibliography import known_references
 from lmm.book_project import book_of
 from lmm.config import ANNOTATIONS, Settings, check_annotations
 from lmm.config_tables import Config
@@ -49,7 +50,6 @@ from lmm.notebook.problems import find_problems, header_gaps, with_fixes, withou
 from lmm.notebook.references import (
     citation_warning,
     find_unknown_references,
-    known_references,
     unknown_references,
 )
 from lmm.notebook.staleness import State, without_generated

@@ -25,7 +25,7 @@ _NOTE_LINK = re.compile(
 _NOTE_TYPE = re.compile(r"epub:type=\"[^\"]*(?:footnote|endnote|rearnote|noteref)")
 
 
-class Entry(NamedTuple):
+class ContentsEntry(NamedTuple):
     """An entry of the table of contents: the name of a page, the id of an element in it, a title, its depth from 1."""
 
     page: str
@@ -34,11 +34,11 @@ class Entry(NamedTuple):
     depth: int
 
 
-def entries_of(archive: Archive, name: str) -> Iterator[Entry]:
+def entries_of(archive: Archive, name: str) -> Iterator[ContentsEntry]:
     """Iterate over the entries of a table of contents, in EPUB 3's HTML or EPUB 2's NCX."""
     folder = posixpath.dirname(name)
 
-    def below(node: Element, depth: int) -> Iterator[Entry]:
+    def below(node: Element, depth: int) -> Iterator[ContentsEntry]:
         for child in node:
             tag = local(child.tag)
             if tag == "navPoint":
@@ -53,16 +53,16 @@ def entries_of(archive: Archive, name: str) -> Iterator[Entry]:
         yield from below(archive.xml(name), 0)
 
 
-def _entry(folder: str, address: str, title: str, depth: int) -> Entry:
+def _entry(folder: str, address: str, title: str, depth: int) -> ContentsEntry:
     path, _, id = unquote(address).partition("#")
-    return Entry(posixpath.normpath(posixpath.join(folder, path)), id, " ".join(title.split()), max(depth, 1))
+    return ContentsEntry(posixpath.normpath(posixpath.join(folder, path)), id, " ".join(title.split()), max(depth, 1))
 
 
-def with_titles(pages: Mapping[str, str], entries: Iterable[Entry]) -> dict[str, str]:
+def with_titles(pages: Mapping[str, str], entries: Iterable[ContentsEntry]) -> dict[str, str]:
     """Return the pages without any heading to which the contents lead, with their titles as headings.
 
     >>> page = "<body><p class='t'>Day <b>one</b></p><p>Text.</p></body>"
-    >>> with_titles({"a": page}, [Entry("a", "", "Day one", 1)])["a"]
+    >>> with_titles({"a": page}, [ContentsEntry("a", "", "Day one", 1)])["a"]
     '<body><h1>Day <b>one</b></h1><p>Text.</p></body>'
     """
     changed: dict[str, str] = {}

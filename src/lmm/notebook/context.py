@@ -138,9 +138,9 @@ class DocumentView:
         most = min(limit, _AROUND)
         kept = _outline(pieces, blocks, most // 3) | {start}
         named = {i for i in named_blocks(blocks, prompt) if i not in kept}
-        told = 0  # of summaries
+        added = 0  # by summaries
         for i in sorted(kept - {start}, key=lambda i: abs(i - start)):
-            if (summary := self.summaries.get(id(blocks[i]))) and (told := told + _size(summary)) <= most // 3:
+            if (summary := self.summaries.get(id(blocks[i]))) and (added := added + _size(summary)) <= most // 3:
                 pieces[i] = f"{pieces[i].rstrip()}\n\n{summary}\n\n"
         size = sum(_size(pieces[i]) for i in kept)
         outwards = (i for distance in range(1, len(pieces)) for i in (start - distance, start + distance))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections import Counter
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
@@ -493,11 +493,11 @@ def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list
     """Return the sections of the course, or of those documents that the question names, if all of them fit into a
     budget of tokens; else of the document that holds most of what was found, if it leaves room for what others hold;
     else nothing."""
-    votes = Counter[str]()
+    votes = defaultdict[str, float](float)
     for section in result.sections:
-        votes[section.place.document] += section.score  # type: ignore[assignment]
+        votes[section.place.document] += section.score
     stored = [each for each in view.catalogue.documents if not result.documents or each.id in result.documents]
-    best = [each for each in stored if 2 * votes[each.id] > votes.total()]
+    best = [each for each in stored if 2 * votes[each.id] > sum(votes.values())]
     for documents in (stored, best):
         others = len(documents) < len(stored) and len(votes) > 1
         room = int(budget * WHOLE) if others else budget
