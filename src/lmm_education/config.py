@@ -333,7 +333,7 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
     own = own if isinstance(own, Mapping) else {}
     if any(name in own for name in keys_of(CourseSettings)):
         raise ConfigError(
-            "a document cannot choose the encoding : all documents of a store have the same",
+            "a document cannot choose the encoding: all documents of a store have the same",
             where=where,
             hint="set it under [RAG] in config.toml",
         )

@@ -18,6 +18,10 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.errors import Finding
 
+# Keys that mean nothing to a course, and marks of what its readers may not see; without others it is not asked.
+_PLAIN = frozenset({"title", "docid", "author", "date"})
+_MARKS = ("{{", "{%", "8<-", "`r ", "`{", "\nimport ", "\nexport ")
+
 
 @options.command()
 @options.files
@@ -90,9 +94,10 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
     done = f"corrected {terminal.count(fixed, 'problem')}" if fixed else ""
     problems = document.problems(gaps=check)
     header = header_of(document.blocks)
-    if header is not None and {"output", "model"} & header.values().keys():
+    if header is not None and (not _PLAIN.issuperset(header.values()) or any(mark in document.text for mark in _MARKS)):
         course = import_module("lmm_education.study.scan_findings")
-        problems += tuple(course.findings(path, document.text, header))
+        more = course.findings(path, document.text, header)
+        problems += tuple(one for one in more if not any(known.message in one.message for known in problems))
     return problems, done or ("completed the header" if completed else "")
 
 

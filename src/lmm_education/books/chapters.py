@@ -19,6 +19,7 @@ from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import header_values, iter_blocks, parse_markdown_text
 from lmm_education.books.code_cells import CellOutputs, cell_outputs, environments, read_cell
+from lmm_education.books.dialects import as_shown
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 
 Citations = Mapping[str, tuple[str, str]]
@@ -150,27 +151,33 @@ def _plain(text: str) -> str:
 # -- inclusions ------------------------------------------------------------------------------------
 
 _MOST_INCLUDED = 1_000_000  # bytes of a file
-_INCLUSION = re.compile(r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}")
+INCLUSION = re.compile(
+    r"\{\{#(?:rustdoc_)?include (?P<path>[^{}\s:]+)(?::(?P<lines>[^{}\s]+))?[ \t]*\}\}"
+    r"|(?<![;\w`-])-+8<-+[ \t]+(?P<quote>['\"])(?P<snippet>[^'\"\n:]+)(?::(?P<part>[^'\"\n]+))?(?P=quote)"
+)
+"""What mdBook and MkDocs replace by a file, or by some of its lines."""
 _DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
 _OF_READERS = frozenset({"type", "solution"})  # keys that may hide a text from students
+_PROJECTS = ("book.toml", "mkdocs.yml")
 _DEEPEST = 4  # nested inclusions
-_ANCHOR = re.compile(r"\bANCHOR(?:_END)?:\s*([\w-]+)")
+_ANCHOR = re.compile(r"(?:\bANCHOR(?:_END)?:\s*|-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*)([\w-]+)")
 
 
 def included(path: Path, text: str) -> Mapping[str, str]:
     """Return the content of each inclusion in a document at a path, if the file is in the book's folder.
 
-    That is the nearest folder above with a `book.toml`, or else the document's own.
+    That is the nearest folder above with a `book.toml` or `mkdocs.yml`, or else the document's own. MkDocs' paths begin
+    there, or in its folder of documents.
     """
-    if "{{#" not in text:
-        return {}
-    top = next((folder for folder in path.parents if (folder / "book.toml").is_file()), path.parent)
-    found = {match[0]: (match["path"], match["lines"] or "") for match in _INCLUSION.finditer(text)}
+    projects = (folder for folder in path.parents if any((folder / name).is_file() for name in _PROJECTS))
+    top = next(projects, path.parent)
     shown: dict[str, str] = {}
-    for written, (name, lines) in found.items():
-        text = _read(top, path.parent / name)
-        body = _body(name, text)
-        shown[written] = lines_of(text if body and lines else body, lines)
+    for match in INCLUSION.finditer(text):
+        name, lines = match["path"] or match["snippet"], match["lines"] or match["part"] or ""
+        places = (path.parent,) if match["path"] else (top, top / "docs", path.parent)
+        found = next(filter(None, (_read(top, place / name) for place in places)), "")
+        body = _body(name, found)
+        shown[match[0]] = lines_of(found if body and lines else body, lines)
     return {written: lines for written, lines in shown.items() if lines}
 
 
@@ -322,8 +329,7 @@ class Books:
         up = "../" * file.path.count("/") if book.file == "_bookdown.yml" else ""
         words = _words({**settings[1], **book.settings})
         title = file.title or ("" if header.get("title") else numbers.title)
-        shown = included(path, text) if book.file == "SUMMARY.md" else {}
-        chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up, included=shown)
+        chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up)
         return _with_sources(chapter, book.folder, path, text, settings)
 
     def _book(self, path: Path) -> Book | None:
@@ -353,7 +359,12 @@ def _with_sources(
         citations = {**csl(values.get("references")), **citations}
     executes = (values.get("execute") for values in settings)
     echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
-    shown = included_documents(path, text, top) if path.suffix.lower() in (".qmd", ".rmd") else chapter.included
+    if path.suffix.lower() in (".qmd", ".rmd"):
+        shown = included_documents(path, text, top)
+    elif "8<-" in text or ("{{#" in text and chapter.book is not None and chapter.book.file == "SUMMARY.md"):
+        shown = included(path, as_shown(text))
+    else:
+        shown = {}
     ran = cell_outputs(path, top, chapter.book.settings if chapter.book else {})
     return replace(chapter, citations=citations, echo=echo is not False, included=shown, ran=ran)
 

@@ -200,7 +200,7 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
 
 # -- inline code -----------------------------------------------------------------------------------
 
-_INLINE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+INLINE_CODE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
 _TELLING = 12  # characters next to code by which a line is recognized
 
 
@@ -211,7 +211,7 @@ def values_in(source: str, shown: str) -> dict[str, str]:
     {'nrow(d)': '32', '100 * p': '12.5'}
     """
     lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
-    split = map(_INLINE.split, lines)
+    split = map(INLINE_CODE.split, lines)
     pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], shown), strict=False))
     return unambiguous((code.strip(), value) for code, value in pairs)
 

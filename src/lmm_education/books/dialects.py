@@ -18,7 +18,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 
 # A text without any of these is as its readers see it.
 _SPECIAL = re.compile(
-    r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export |--8<--)|data:|\[!|:::"
+    r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export )|8<-|data:|\[!|:::"
     r"|[ \t]\^\w|\+\+\w|:\w+-[\w-]+:",
     re.MULTILINE,
 )
@@ -29,6 +29,8 @@ Match = re.Match[str]
 Show = Callable[[Match], str]
 _MASKED = re.compile("\ue000(\\d+)\ue001")
 _PROTECTED = ("code", "code_block", "math")
+SNIPPET_MARK = r"^[ \t>]*-+8<-+"
+"""The beginning of a line with which MkDocs includes a file."""
 _NAMED_TAGS = "title|name|label|summary|tabName|header"
 
 
@@ -71,10 +73,22 @@ def _shown(text: str, *, after_header: bool) -> str:
             masked.append(text[span.start : span.end])
             pieces += [text[at : span.start], f"\ue000{len(masked) - 1}\ue001"]
             at = span.end
-    text = _without_elements("".join([*pieces, text[at:]]), restored)
+    text = _with_values(_without_elements("".join([*pieces, text[at:]]), restored))
     for pattern, show in _RULES:
         text = _replaced(text, pattern, show, restored)
     return restored(text)
+
+
+_VALUE = re.compile(
+    r"^export const (?P<name>\w+) *= *(?:(?P<number>-?[\d.]+)|(?P<quote>['\"])(?P<words>[^'\"\n]*)(?P=quote)) *;? *$",
+    re.MULTILINE,
+)
+
+
+def _with_values(text: str) -> str:
+    """Return a page of MDX with the constants that it defines itself put in."""
+    values = {each["name"]: each["number"] or each["words"] or "" for each in _VALUE.finditer(text)}
+    return re.sub(r"(?<![\\{\w])\{ *(\w+) *\}", lambda m: values.get(m[1], m[0]), text) if values else text
 
 
 def _replaced(text: str, pattern: re.Pattern[str], show: Show, restored: Callable[[str], str]) -> str:
@@ -206,6 +220,12 @@ def _shortcode(match: Match) -> str:
     return f"**{title}**" if title else ""
 
 
+def _snippets(match: Match) -> str:
+    """Return a list of files that MkDocs includes, each in the form of a single one."""
+    files = (line.strip() for line in match["files"].split("\n"))
+    return "\n".join(["", *(f'--8<-- "{file}"' if file and file[0] not in "!;" else "" for file in files)])
+
+
 def _component(match: Match) -> str:
     """Return the label of a custom component such as a tab, on a line of its own."""
     return f"**{match['label']}**"
@@ -226,10 +246,13 @@ _RULES: tuple[_Rule, ...] = (
         "",
         _S,
     ),
-    _rule(r"^--8<--[^\n]*$"),
+    _rule(rf"{SNIPPET_MARK}[ \t]*\[(?:start|end):[^\]\n]*\][^\n]*$"),
+    _rule(
+        rf"{SNIPPET_MARK}[ \t]*\n(?P<files>(?:[ \t]*[^\s-][^\n]*\n|[ \t]*\n){{1,50}}?)[ \t]*-+8<-+[ \t]*$", _snippets
+    ),
     _rule(r"(?P<open>\{\{[<%])\s*(?P<name>[\w-]+)(?P<rest>[^{}]*?)[>%]\}\}", _shortcode),
     _rule(r"\{\{[<%]\s*/[^{}]*[>%]\}\}"),
-    _rule(r"\{%-?\s*\w[^{}]*?-?%\}"),
+    _rule(r"\{%-?\s*(?!include(?!\S*\s+\S*(?:toc|nav|head|foot)))\w[^{}]*?-?%\}"),
     _rule(r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}|(?<![ \t])[ \t]*\{:(?=[\s.#\w])[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}"),
     _rule(r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
     _rule(r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),

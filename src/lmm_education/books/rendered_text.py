@@ -15,23 +15,26 @@ from dataclasses import replace
 from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm.markdown.blocks import fenced
 from lmm.markdown.spans import included_pictures
-from lmm_education.books.chapters import NO_BOOK, BookChapter
+from lmm_education.books.chapters import INCLUSION, NO_BOOK, BookChapter
 from lmm_education.books.code_cells import CodeCell, read_cell
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # A text without any of these is unchanged; inline code alone needs no processing.
-_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^\(ref:|\)=[ \t]*$|\[\]\(|\]:", re.MULTILINE)
+_SPECIAL = re.compile(r"[@<{\\]|`r[ ]|-->|!\[|:::|```|~~~|^\(ref:|\)=[ \t]*$|\[\]\(|\]:|8<-", re.MULTILINE)
 # Marks that are not spans: labels before captions and named texts (bookdown), targets (MyST), captions of tables
-# (Quarto), and lines of a div or comment whose other end is in another text.
+# (Quarto), lines of a div or comment whose other end is in another text, and what MkDocs includes.
 _MARK = re.compile(
     r"""\(\\\#(?P<label>[a-z]{2,4}:[\w.-]+)\)[ ]?
     |^(?P<text_reference>\(ref:[\w-]+\)[ ][^\n]*)
     |^(?P<target>\([^()\s][^()\n]{0,200}\)=[ \t]*$)
     |^(?P<caption>(?:Table)?:[ ]+[^\n{]*\{[^{}\n]*\#tbl-[^{}\n]*\}[ \t]*$)
-    |^(?P<stray>[ \t]*(?::{3,}|-->)[ \t]*$)""",
+    |^(?P<stray>[ \t]*(?::{3,}|-->)[ \t]*$)
+    |(?P<inclusion>(?<![;\w`-])-+8<-+[ \t]+['"][^'"\n]+['"])[ \t]*$""",
     re.VERBOSE | re.MULTILINE,
 )
 _DEEPEST = 20  # nested divs
+NOT_COMPUTED = "…"
+"""What stands for inline code whose value is not known."""
 
 
 def rendered_text(text: str, chapter: BookChapter = NO_BOOK) -> str:
@@ -218,7 +221,8 @@ def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
     """Return code with Pandoc's attributes: with its language, and its name if it is a listing."""
     group = read_attributes(span.attributes)
     if group is None:
-        return _as_in_mdbook(source, chapter.included) if chapter.book and chapter.book.file == "SUMMARY.md" else source
+        return _with_inclusions(source, chapter)
+    source = _with_inclusions(source, chapter)
     values = dict(group.values)
     caption = _read(values.get("lst-cap") or values.get("filename") or "", chapter)
     name = _numbered_caption(group.id, caption, chapter)
@@ -228,16 +232,15 @@ def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
     return (f"{name}\n\n" if name else "") + f"{fence}{language}\n{rest}"
 
 
-_INCLUDE = re.compile(r"^[ \t]*\{\{#[a-z_]+ [^{}\n]*\}\}[ \t]*\n", re.MULTILINE)
+_INCLUDED_LINE = re.compile(rf"^[ \t]*(?P<written>{INCLUSION.pattern})[ \t]*$", re.MULTILINE)
 
 
-def _as_in_mdbook(piece: str, included: Mapping[str, str]) -> str:
-    """Return code of an mdBook with its inclusions, without lines of Rust that begin with ``#``, which pages hide."""
+def _with_inclusions(piece: str, chapter: BookChapter) -> str:
+    """Return code with the files that it includes; in an mdBook, without lines of Rust that begin with ``#``, which
+    pages hide."""
     first, _, body = piece.partition("\n")
-    shown = body
-    if "{{#" in body:
-        shown = _INCLUDE.sub(lambda m: f"{found}\n" if (found := included.get(m[0].strip())) else "", body)
-    if "rust" in first:
+    shown = _INCLUDED_LINE.sub(lambda m: chapter.included.get(m["written"], m[0]), body) if chapter.included else body
+    if "rust" in first and chapter.book is not None and chapter.book.file == "SUMMARY.md":
         shown = "".join(line for line in shown.splitlines(keepends=True) if not f"{line.strip()} ".startswith("# "))
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"
 
@@ -300,7 +303,7 @@ def _code(span: Span, reader: _Reader) -> str:
         html = (choice["kind"] == "html") != ("!" in expression[: choice.start("yes")])
         return choice["yes" if html else "no"][1:-1]
     literal = re.fullmatch(r"""(["'])([^"']*)\1|(\d[\d.]*)""", expression)
-    return (literal[2] or literal[3] or "") if literal else "…"
+    return (literal[2] or literal[3] or "") if literal else NOT_COMPUTED
 
 
 # -- references and citations ----------------------------------------------------------------------
@@ -533,6 +536,7 @@ _SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
     "image": _image,
     "citation": _citation,
     "shortcode": _shortcode,
+    "inclusion": lambda span, reader: _document(span.text, reader.chapter) or span.text,
     "html": _html,
     "div": _div,
     "empty_link": _link,

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import time
 from collections import deque
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
@@ -20,7 +20,6 @@ from lmm.config import ANNOTATIONS
 from lmm.disk.folder import Folder
 from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
-from lmm.importing.formats import COUNT_KEY
 from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
@@ -28,12 +27,12 @@ from lmm.notebook.problems import unread
 from lmm.notebook.staleness import STALE
 from lmm_education.audience import EVERYONE, TEACHER
 from lmm_education.books.chapters import Books
-from lmm_education.encode.bm25 import is_stemmed, language_code
+from lmm_education.encode.bm25 import language_code
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing, UnreadableMetadata
 from lmm_education.frequencies import Frequencies
-from lmm_education.ingestion.near_types import as_meant, note_texts
+from lmm_education.ingestion.findings import warnings
 from lmm_education.ingestion.outline import parsed
 from lmm_education.ingestion.plan import (
     Annotating,
@@ -214,7 +213,7 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)
         steps, failures = _annotated(run, read, prepare(read, run.course))
         planned.document, planned.prepared = read.document, steps.document
-        _take_note(run, read.document, read.text, planned.prepared)
+        _take_note(run, read, planned.prepared)
         planned.saved = save_steps(run, read.document, steps)
         for failure in failures:
             raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
@@ -569,33 +568,18 @@ def is_made_otherwise(course: CourseParts) -> bool:
 # -- notices for the author ------------------------------------------------------------------------
 
 
-def _take_note(run: IngestRun, document: DocumentFile, text: str, prepared: PreparedDocument) -> None:
+def _take_note(run: IngestRun, read: Read, prepared: PreparedDocument) -> None:
     """Collect the notices about a document that was prepared."""
+    text, path, is_prepared = read.text, read.document.source.path, read.document.shows is not None
     run.languages.add(language_code(prepared.language))
-    if run.options.ingest and (other := run.course.other_embedding(header_values(text), document.source.path)):
-        run.report.notices.append(f"{document.source.path}: {other}")
-    if document.shows is None:
-        run.report.notices += _warnings(document, text, run.course.settings.withholding.lasting)
-    if document.shows is not None or not run.options.is_review:
+    if run.options.ingest and (other := run.course.other_embedding(header_values(text), path)):
+        run.report.notices.append(f"{path}: {other}")
+    if not is_prepared:
+        found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
+        found += warnings(read, prepared, run.course.settings.withholding.lasting)
+        run.report.notices += [f"{path}:{one.line}: {one.message} ({one.hint})" for one in found]
+    if is_prepared or not run.options.is_review:
         run.unannotated += _missing_annotations(text, run.course)
-
-
-def _warnings(document: DocumentFile, text: str, types: Collection[str]) -> list[str]:
-    """Return warnings about metadata that was not understood, each with its place."""
-    if "---" not in text and "\n===" not in text:
-        return []
-    blocks, path = parsed(text), document.source.path
-    found = [f"{path}:{one.line}: {one.message} ({one.hint})" for one in unread(blocks)]
-    found += note_texts(path, as_meant(text, types)[1])
-    header = header_values(text)
-    docid, language = header.get("docid"), header.get("lang")
-    if docid is not None and not isinstance(docid, str | int | float):
-        found.append(f"{path}:1: 'docid' is not a text, and was passed over; lmm scan {path} writes one")
-    if language is not None and not (isinstance(language, str) and is_stemmed(language)):
-        found.append(f"{path}:1: 'lang: {language}' is not a known language; words are treated as they are written")
-    if not_read := header.get(COUNT_KEY):
-        found.append(f"{path}:1: when it was imported, {not_read}; compare it with its source")
-    return found
 
 
 def _missing_annotations(text: str, course: CourseParts) -> int:

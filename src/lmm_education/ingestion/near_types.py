@@ -126,8 +126,3 @@ def check_metadata(text: str, blocks: Sequence[Block] | None = None) -> None:
         if found := sorted(one.controls.intersection(_CONTROLS)):
             what = f"this sets '{found[0]}', but cannot be read: {one.reason}"
             raise UnreadableMetadata(what, where=f"{one.line}:{one.column}", hint=one.hint)
-
-
-def note_texts(path: object, notes: Iterable[Note]) -> list[str]:
-    """Return notes about a file for its author."""
-    return [f"{path}:{line}: {what}; correct it" for line, what in notes]

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import re
 from collections import Counter
 from collections.abc import Iterator
 from pathlib import Path
@@ -11,14 +12,20 @@ from lmm.config_tables import Config
 from lmm.errors import Finding, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import HeaderBlock
+from lmm_education.books.chapters import Books
+from lmm_education.ingestion.apply import prepare
+from lmm_education.ingestion.findings import warnings
+from lmm_education.ingestion.plan import Skipped, read_file
+from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.parts import CourseParts
 from lmm_education.study.notes import ExportOptions
 
 
 def findings(path: Path, text: str, header: HeaderBlock) -> Iterator[Finding]:
-    """Iterate over warnings about a document with this header: material of special types that would be knitted into the
-    notes, and an embedding model that does not count."""
+    """Iterate over what `lmm ingest` would refuse or warn of, and over warnings about material of special types that
+    would be knitted into the notes, and an embedding model that does not count."""
     values = header.values()
+    yield from _of_ingestion(path)
 
     def warning(key: str, message: str, hint: str) -> Finding:
         return Finding(header.body_line + (metadata.key_line(header.body, key) or 1) - 1, 1, message, hint, "warning")
@@ -33,6 +40,19 @@ def findings(path: Path, text: str, header: HeaderBlock) -> Iterator[Finding]:
     if message := other_embedding(path, header):
         hint = "set it under [embedding] in config.toml, then: lmm ingest --again"
         yield warning("model", message, hint)
+
+
+def _of_ingestion(path: Path) -> Iterator[Finding]:
+    """Iterate over the error with which a document is refused, or the warnings about it."""
+    try:
+        with CourseParts.open(beside=[path]) as course:
+            read = read_file(SourceFile(path, str(path), named=False), "", Books())
+            if not isinstance(read, Skipped) and read.document.shows is None:
+                yield from warnings(read, prepare(read, course).document, course.settings.withholding.lasting)
+    except LmmError as error:
+        place = re.match(r":(\d+)(?::(\d+))?\Z", error.where.removeprefix(str(path)))
+        if place is not None:  # not of the configuration, which the commands of the course report
+            yield Finding(int(place[1]), int(place[2] or 1), f"lmm ingest refuses it: {error.message}", error.hint)
 
 
 def other_embedding(path: Path, header: HeaderBlock, config: Config | None = None) -> str:

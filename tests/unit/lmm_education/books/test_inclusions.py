@@ -7,6 +7,7 @@ from pathlib import Path
 import pytest
 
 from lmm_education.books.chapters import Books
+from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import rendered_text
 
 CHAPTER = """# Leaves
@@ -23,7 +24,10 @@ CHAPTER = """# Leaves
 {{#include ../../secret.txt}}
 ```
 """
-READ = "# Leaves\n\n```rust\nlet leaf = 1;\n```\n\n```console\ntwo\nthree\n```"
+READ = (
+    "# Leaves\n\n```rust\nlet leaf = 1;\n```\n\n```console\ntwo\nthree\n```\n\n"
+    "```text\n{{#include ../../secret.txt}}\n```"
+)
 
 
 def test_code_shows_what_it_includes(tmp_path: Path) -> None:
@@ -84,3 +88,65 @@ def test_documents_show_those_that_they_include(tmp_path: Path, name: str, writt
     read = rendered_text(text, Books().chapter(tmp_path / "book" / name))
     assert read.startswith("# A\n\nLeaves.\n\nIn it.\n\n{{< include _x.qmd >}}\n")
     assert "Secret" not in read
+
+
+SNIPPETS = """# Roots
+
+--8<-- "terms.md"
+
+!!! note
+
+    --8<-- "more/part.txt:here"
+
+```python title="a.py"
+--8<-- "docs/a.py:2:3"
+```
+
+--8<--
+terms.md
+;terms.md
+--8<--
+
+--8<-- [start:own]
+Own.
+--8<-- [end:own]
+
+--8<-- "none.md"
+
+`--8<-- "terms.md"` and ;--8<-- "terms.md"
+"""
+SNIPPETS_READ = """# Roots
+
+A term.
+
+> **Note**
+>
+> Here.
+
+```python title="a.py"
+two
+three
+```
+
+A term.
+
+Own.
+
+--8<-- "none.md"
+
+`--8<-- "terms.md"` and ;--8<-- "terms.md\""""
+
+
+def test_a_page_of_mkdocs_shows_its_snippets(tmp_path: Path) -> None:
+    """Whole files, sections and lines, in text and in code; what is not there stays as it is written."""
+    files = {
+        "mkdocs.yml": "site_name: Plants\nnav:\n  - docs/a.md\n",
+        "terms.md": "A term.\n",
+        "docs/a.md": SNIPPETS,
+        "docs/a.py": "one\ntwo\nthree\nfour\n",
+        "docs/more/part.txt": "# --8<-- [start:here]\nHere.\n# --8<-- [end:here]\nNot here.\n",
+    }
+    for name, text in files.items():
+        (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / name).write_text(text)
+    assert rendered_text(as_shown(SNIPPETS), Books().chapter(tmp_path / "docs/a.md")) == SNIPPETS_READ

@@ -222,7 +222,11 @@ Listing 4-1: A `Vec<T>` (src/main.rs)
 let s = &a[1..];
 ```
 
-![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b."""
+![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b.
+
+```rust
+{{#rustdoc_include ../listings/a.rs:here}}
+```"""
 MYST = """(start)=
 # Start
 
