@@ -7,6 +7,7 @@ from collections import Counter
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
+from tempfile import TemporaryFile
 from typing import Any
 
 from chatmd.context import Run
@@ -87,23 +88,26 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
     Raises:
         ChatmdError: the address is not valid, the server does not answer, or lacks a declared tool.
     """
-    async with AsyncExitStack() as stack:
-        try:
-            check_sdk()
-            address, patience = read_address(declared.server), declared.timeout or run.rules.tool_timeout
-            connection = await stack.enter_async_context(aclosing(Connection(address, declared, run, patience)))
-            offered = offered_tools(await connection.tools(), declared)
-            if len(offered) > _MANY:
-                hint = 'includes="…" chooses some; each is sent with every request'
-                run.tell(Notice(f"MCP server {address.label} offers {len(offered)} tools ({hint})"))
-            if offered and (said := storable(connection.instructions.strip()[:_MOST_SAID])):
-                first, definition = next(iter(offered.items()))
-                about = f"{definition.description}\n\nThe server says about all its tools: {said}".strip()
-                offered[first] = replace(definition, description=about)
-        except LmmError as error:
-            error.where = error.where or declared.span.where
-            raise
-        yield [McpTool(connection, name, definition) for name, definition in offered.items()]
+    with TemporaryFile("w+", encoding="utf-8") as stderr:
+        async with AsyncExitStack() as stack:
+            try:
+                check_sdk()
+                address, patience = read_address(declared.server), declared.timeout or run.rules.tool_timeout
+                connection = await stack.enter_async_context(
+                    aclosing(Connection(address, declared, run, patience, stderr))
+                )
+                offered = offered_tools(await connection.tools(), declared)
+                if len(offered) > _MANY:
+                    hint = 'includes="…" chooses some; each is sent with every request'
+                    run.tell(Notice(f"MCP server {address.label} offers {len(offered)} tools ({hint})"))
+                if offered and (said := storable(connection.instructions.strip()[:_MOST_SAID])):
+                    first, definition = next(iter(offered.items()))
+                    about = f"{definition.description}\n\nThe server says about all its tools: {said}".strip()
+                    offered[first] = replace(definition, description=about)
+            except LmmError as error:
+                error.where = error.where or declared.span.where
+                raise
+            yield [McpTool(connection, name, definition) for name, definition in offered.items()]
 
 
 # -- Schemas for providers -------------------------------------------------------------------------

@@ -1,8 +1,4 @@
-"""A connection to an MCP server: opened when it is needed, and again after the server has ended.
-
-The SDK's client runs in a task of its own, from start to end: an error in its background ends that task, but never
-the run that uses it. Calls may come from any task of the loop.
-"""
+"""A connection to an MCP server: opened when it is needed, and again after the server has ended."""
 
 from __future__ import annotations
 
@@ -14,9 +10,8 @@ import logging
 import os
 import re
 import shlex
-import threading
-from collections.abc import AsyncGenerator, Coroutine, Iterator, Mapping
-from contextlib import AbstractAsyncContextManager, asynccontextmanager, contextmanager
+from collections.abc import AsyncGenerator, Coroutine, Mapping
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, field
 from importlib.metadata import version
 from pathlib import Path
@@ -159,44 +154,6 @@ def _data(data: str, media_type: str, what: str) -> Image | str:
     return f"[{what} that is not shown: {media_type}, {megabytes(len(decoded))}]"
 
 
-# -- The standard error of MCP servers that are programs ------------------------------------------------------
-
-
-_KEPT = 4000  # bytes at the end of standard error
-_LAST_WORDS = 0.3  # seconds to read the rest of the pipe after the program has ended
-
-
-class StandardError:
-    """The end of a program's standard error, read in a thread, so that the program is never blocked."""
-
-    def __init__(self) -> None:
-        self._tail = b""
-
-    @property
-    def text(self) -> str:
-        """The last output, without a line that is cut off at the beginning."""
-        tail = self._tail
-        whole = tail[-_KEPT:].partition(b"\n")[2] if len(tail) > _KEPT else tail
-        return whole.decode("utf-8", "replace").strip()
-
-    @contextmanager
-    def opened(self) -> Iterator[TextIO]:
-        """Open the stream for the program to write to while it runs."""
-        reading, writing = os.pipe()
-        reader = threading.Thread(target=self._read, args=(reading,), name="mcp-stderr", daemon=True)
-        reader.start()
-        try:
-            with os.fdopen(writing, "w", encoding="utf-8") as stream:
-                yield stream
-        finally:
-            reader.join(_LAST_WORDS)  # with a timeout: processes that the program started may keep it open
-
-    def _read(self, descriptor: int) -> None:
-        with os.fdopen(descriptor, "rb", buffering=0) as stream:
-            while data := stream.read(65536):
-                self._tail = (self._tail + data)[-2 * _KEPT :]
-
-
 # -- Credentials for MCP servers at a URL ---------------------------------------------------------------------
 
 
@@ -245,17 +202,21 @@ for _name in ("mcp", "client"):
 
 @dataclass(slots=True)
 class Connection:
-    """The connection to a declared server. `patience` is the longest time for an answer, in seconds."""
+    """The connection to a declared server. `patience` is the longest time for an answer, in seconds.
+
+    A program's standard error goes to the file `stderr`, which never makes it wait, as a pipe may.
+    """
 
     address: Address
     declared: Tool
     run: Run
     patience: float
+    stderr: TextIO
+    _written: int = 0  # bytes in `stderr` when the program was started
     _client: Client | None = None
     _life: asyncio.Task[None] | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
-    _errors: StandardError = field(default_factory=StandardError)
     _status: int = 0  # of the last response, if it was an HTTP error
 
     async def tools(self) -> tuple[ToolDefinition, ...]:
@@ -337,7 +298,7 @@ class Connection:
             return self._client
 
     async def _connect(self) -> Client:
-        self._stop, self._errors, self._status = asyncio.Event(), StandardError(), 0
+        self._stop, self._status, self._written = asyncio.Event(), 0, os.fstat(self.stderr.fileno()).st_size
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         transport = self._transport()
         self._life = asyncio.create_task(self._live(transport, ready), name="mcp-connection")
@@ -375,9 +336,8 @@ class Connection:
         parameters = StdioServerParameters(
             command=name, args=arguments, env=env, cwd=folder, encoding_error_handler="replace"
         )
-        with self._errors.opened() as stream:
-            async with stdio_client(parameters, errlog=stream) as (reading, writing):
-                yield MendedStream(reading, self._leave_out), writing
+        async with stdio_client(parameters, errlog=self.stderr) as (reading, writing):
+            yield MendedStream(reading, self._leave_out), writing
 
     @asynccontextmanager
     async def _http(self, headers: dict[str, str], auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:
@@ -407,15 +367,18 @@ class Connection:
             yield MendedStream(reading, self._leave_out), writing
 
     async def _live(self, transport: AbstractAsyncContextManager[Any], ready: asyncio.Future[Client]) -> None:
-        """Keep the client open in one task, from start to end."""
+        """Keep the client open in one task, from start to end.
+
+        A task of its own, and not a context of the run's: an error in the background of the SDK cancels the task that
+        entered the client, and calls from any task may open a server again that has ended.
+        """
         from mcp import Client
         from mcp_types import Implementation
 
-        client_info = Implementation(name="lmmarkdown", title="LM Markdown", version=version("lmmarkdown"))
         async with Client(
             transport,
             cache=None,
-            client_info=client_info,
+            client_info=Implementation(name="lmmarkdown", title="LM Markdown", version=version("lmmarkdown")),
             read_timeout_seconds=self.patience,
         ) as client:
             client.session.validate_tool_result = _believe  # type: ignore[method-assign]
@@ -433,7 +396,11 @@ class Connection:
     # -- messages ----------------------------------------------------------------------------------
 
     def _error(self, message: str, *, hint: str = "") -> ChatmdError:
-        said = self._scrubbed(self._errors.text)
+        file = self.stderr.fileno()
+        begin = max(self._written, os.fstat(file).st_size - 4 * _TOLD)
+        tail = os.pread(file, 4 * _TOLD, begin).decode("utf-8", "replace")
+        # A line that is cut off could begin in the middle of a secret.
+        said = self._scrubbed((tail if begin == self._written else tail.partition("\n")[2]).strip())
         said = said if len(said) <= _TOLD else "…" + said[-_TOLD:].partition("\n")[2]
         told = f"; its standard error:\n{said}\n" if said else ""
         return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{told}", hint=hint)
