@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import difflib
 import json
 from collections.abc import Awaitable, Callable
 from typing import Literal, NamedTuple
@@ -15,6 +16,7 @@ AGREE = "Agree? You are asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
 
 _PATCH = "*** Begin Patch"
+_EDITORS = ("find_and_replace", "write_file", "append_to_file")
 
 Choice = Literal["yes", "no", "always", "quit"]
 _CHOICES: tuple[Choice, ...] = ("yes", "no", "always", "quit")
@@ -100,15 +102,21 @@ def call_in_words(call: ToolCall) -> str:
     return "\n".join([_one_line(call.name), *(_argument(str(name), value) for name, value in arguments.items())])
 
 
-def patch_in(call: ToolCall) -> list[str]:
-    """Return the lines of the patch in a call, without its first and last; empty if it contains none.
+def changed_lines(call: ToolCall) -> list[str]:
+    """Return what a call of a file tool changes, as the lines of a patch; empty for other tools.
 
-    >>> patch_in(ToolCall("1", "apply_patch", json.dumps({"patch": "*** Begin Patch\\n-a\\n+b\\n*** End Patch"})))
+    >>> changed_lines(ToolCall("1", "apply_patch", json.dumps({"patch": "*** Begin Patch\\n-a\\n+b\\n*** End Patch"})))
     ['-a', '+b']
+    >>> changed_lines(ToolCall("1", "find_and_replace", '{"path": "x.md", "find": "a\\\\nb", "replace": "a\\\\nc"}'))
+    ['*** x.md', ' a', '-b', '+c']
     """
-    texts = [value for value in (_arguments(call) or {}).values() if isinstance(value, str)]
-    patch = next((text for text in texts if text.lstrip().startswith(_PATCH)), "")
-    return [line for line in exact(patch.strip()).split("\n") if line and line not in (_PATCH, "*** End Patch")]
+    given = {name: exact(value) for name, value in (_arguments(call) or {}).items() if isinstance(value, str)}
+    patch = next((text for text in given.values() if text.lstrip().startswith(_PATCH)), "")
+    if patch or call.name not in _EDITORS:
+        return [line for line in patch.strip().split("\n") if line and line not in (_PATCH, "*** End Patch")]
+    old, new = given.get("find", ""), given.get("replace", given.get("content", ""))
+    differing = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="")
+    return [f"*** {given.get('path', '')}", *list(differing)[3:]]
 
 
 def _arguments(call: ToolCall) -> dict[str, object] | None:

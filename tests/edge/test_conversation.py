@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import re
 import signal
@@ -118,9 +119,9 @@ def test_a_reply_arrives(terminal: Terminal, server: ScriptedServer) -> None:
     terminal.enter("go")
     seen = terminal.wait_for("The end.", "tokens in")
     lines = [line.strip() for line in seen.split("\n")]
-    for expected in ["# Title", "Some words.", *(f"line_{n} = {n}" for n in range(60)), "1. one", "2. two", "The end."]:
+    for expected in ["Title", "Some words.", *(f"line_{n} = {n}" for n in range(60)), "1 one", "2 two", "The end."]:
         assert lines.count(expected) == 1, expected
-    assert lines.index("# Title") < lines.index("line_0 = 0") < lines.index("line_59 = 59") < lines.index("The end.")
+    assert lines.index("Title") < lines.index("line_0 = 0") < lines.index("line_59 = 59") < lines.index("The end.")
 
 
 def test_no_colour(server: ScriptedServer, chat: Path) -> None:
@@ -158,6 +159,19 @@ def _event() -> threading.Event:
     return threading.Event()
 
 
+def test_an_interrupt_that_is_a_signal(terminal: Terminal, server: ScriptedServer) -> None:
+    """It is Ctrl-C: it cancels the turn, and at the prompt, twice leaves."""
+    server.queue(Action("So far so good. More follows.", hold=_event(), hold_after=1))
+    terminal.enter("talk")
+    terminal.wait_for("So far so")
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.wait_for("cancelled", ENTER_KEY)
+    terminal.process.send_signal(signal.SIGINT)
+    terminal.wait_for("Ctrl-C again leaves")
+    terminal.process.send_signal(signal.SIGINT)
+    assert terminal.wait_for_end() == 0
+
+
 def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> None:
     """Each call has a line while it runs and one when it is done; a note reaches the model with the result."""
     chat.write_text(TOOLS + PROMPT)
@@ -170,7 +184,7 @@ def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> No
         terminal.enter("in German please")
         terminal.wait_for("› in German please (waits)")
         seen = terminal.wait_for("Done, in German.", "(with the result above)", ENTER_KEY)
-        assert "✓ sleep" in seen
+        assert "✓ sleep" in seen.partition("(with the result above)")[0]
         assert '✓ echo(arguments=["hi"])' in seen
         assert "(waits)" not in seen
         assert "●" not in seen
@@ -324,6 +338,34 @@ def test_a_running_program_is_watched(server: ScriptedServer, chat: Path) -> Non
         terminal.enter("go")
         terminal.wait_until(lambda seen: re.search(r"● slow\(\) \d\.\d s: two\n", seen) is not None)
         terminal.wait_for("✓ slow()", "Done.")
+
+
+def test_what_a_tool_changes_is_shown(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """Below the call, as the lines of a patch, whatever tool changed the file; a call that failed changed nothing."""
+    (folder / "a.py").write_text("def f():\n    return 1\n")
+    chat.write_text('<tool name="apply_patch"/>\n<tool name="find_and_replace"/>\n<tool name="write_file"/>\n' + PROMPT)
+    lines = "*** Begin Patch\n*** Update File: a.py\n@@\n def f():\n-    return 1\n+    return 2\n*** End Patch"
+    replaced = {"path": "a.py", "find": "def f():\n    return 2", "replace": "def f():\n    return 3"}
+    written = {"path": "b.py", "content": "".join(f"x{n} = {n}\n" for n in range(50))}
+    refused = {"path": "b.py", "content": "not this"}
+    calls = (
+        ("apply_patch", {"patch": lines}),
+        ("find_and_replace", replaced),
+        ("write_file", written),
+        ("write_file", refused),
+    )
+    server.queue(
+        Action("", calls=tuple((f"c{n}", name, json.dumps(given)) for n, (name, given) in enumerate(calls))), "Done."
+    )
+    with Terminal("run", "-i", "--yes", chat.name) as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("go")
+        seen = terminal.wait_for("Done.", ENTER_KEY)
+    assert "  *** Update File: a.py\n  @@\n   def f():\n  -    return 1\n  +    return 2\n✓ find_and_replace" in seen
+    assert "  *** a.py\n   def f():\n  -    return 2\n  +    return 3\n✓ write_file" in seen
+    assert "  *** b.py\n  +x0 = 0\n" in seen
+    assert "  +x38 = 38\n  … 11 more lines\n✗ write_file" in seen
+    assert "+not this" not in seen
 
 
 def test_a_file_that_is_broken_meanwhile(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:

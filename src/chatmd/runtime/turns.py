@@ -202,7 +202,7 @@ class Conversation:
             scrubber(self.spec, run),
             run.options.approve,
             began=run.tell,
-            ended=self._arrived,
+            ended=lambda result: self._add_result(result, is_news=True),
         )
         self._offer_look_back()
         done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
@@ -470,8 +470,9 @@ class Conversation:
             call = self._waiting[0]
             self._add_result(not_made.get(call.id) or ToolResult(call.id, call.name, CANCELLED, failed=True), turn)
 
-    def _add_result(self, result: ToolResult, turn: str = "") -> None:
-        """Write the result of a call; the last one has what the user has said in the meantime."""
+    def _add_result(self, result: ToolResult, turn: str = "", *, is_news: bool = False) -> None:
+        """Write the result of a call, and tell it; the last one has what the user has said in the meantime."""
+        whole = result
         self._waiting.pop(next(n for n, call in enumerate(self._waiting) if call.id == result.call))
         if self._room is not None:  # they share the room that is left
             result = replace(result, text=cut_to_tokens(result.text, self._room // (len(self._waiting) + 1)))
@@ -482,12 +483,10 @@ class Conversation:
         is_first = not (self.spec.items and isinstance(self.spec.items[-1], OutputItem))
         turn = "" if self._waiting else turn
         self._add(lines_of([element], self.transcript.newline), turn, apart=is_first)
+        if is_news:
+            self.run.tell(whole)
         if notes:
             self.run.tell(events.Delivered(notes, with_result=True))
-
-    def _arrived(self, result: ToolResult) -> None:
-        self._add_result(result)
-        self.run.tell(result)
 
     @property
     def _turn(self) -> str:

@@ -11,11 +11,12 @@ import os
 import re
 import sys
 import time
-from collections.abc import Iterable
+from collections.abc import Iterable, Mapping
 from pathlib import Path
-from typing import NamedTuple, Protocol
+from typing import Protocol
 
 from prompt_toolkit.auto_suggest import AutoSuggestFromHistory
+from prompt_toolkit.buffer import Buffer
 from prompt_toolkit.completion import CompleteEvent, Completer, Completion, PathCompleter, WordCompleter
 from prompt_toolkit.data_structures import Size
 from prompt_toolkit.document import Document
@@ -34,37 +35,7 @@ from chatmd.errors import ChatmdError
 from chatmd.runtime.rewind import mentions
 from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
-from lmm.errors import ConfigError, nearest
 from lmm.terminal import clipped
-
-# -- The commands and keys of the prompt, one row of a table each ----------------------------------------------
-
-
-_COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
-
-
-class SlashCommand(NamedTuple):
-    """A command; `argument` is its argument's name in the help, in brackets if it is optional."""
-
-    name: str
-    argument: str
-    help: str
-
-
-COMMANDS = (
-    SlashCommand("help", "", "this list"),
-    SlashCommand("tools", "", "the tools that the model is offered"),
-    SlashCommand("cost", "", "tokens and money so far, and the limits"),
-    SlashCommand("budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)"),
-    SlashCommand("model", "NAME", "ask this model from now on, whatever the file says"),
-    SlashCommand("retry", "", "ask for the last reply again"),
-    SlashCommand("edit", "", "take back your last message, and change it"),
-    SlashCommand("undo", "", "take back your last message and everything after it"),
-    SlashCommand("fork", "[N]", "continue differently from your message N on, in a new file; without N, list them"),
-    SlashCommand("compact", "", "replace the older part of the conversation with a summary"),
-    SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest"),
-    SlashCommand("quit", "", "leave; lmm run FILE continues from there"),
-)
 
 KEYS = (
     ("Enter", "sends; while the model works, it gets your note with the next result"),
@@ -76,41 +47,6 @@ KEYS = (
     ("Ctrl-C", "cancels the turn; otherwise empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
 )
-
-
-def read_command(text: str) -> tuple[SlashCommand, str] | None:
-    """Return the command in a line, with its argument; None if the line is a message, such as ``/etc/hosts?``.
-
-    Raises:
-        ConfigError: there is no such command, or its argument is missing or superfluous.
-
-    >>> read_command("/budget 1$")[1], read_command(" /budget 1$"), read_command("/etc/hosts")
-    ('1$', None, None)
-    >>> read_command("/hlep")
-    Traceback (most recent call last):
-    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?; ...)
-    """
-    found = _COMMAND.fullmatch(text.rstrip())
-    if found is None:
-        return None
-    name, argument = found[1].lower(), (found[2] or "").strip()
-    command = next((row for row in COMMANDS if row.name == name), None)
-    if command is None:
-        hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
-        raise ConfigError(
-            f"there is no command /{found[1]}", hint=f"{hint}; to send it as a message, begin with a space"
-        )
-    if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
-        how = f"write: /{name} {command.argument}".rstrip()
-        raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
-    return command, argument
-
-
-def help_rows() -> list[tuple[str, str]]:
-    """Return the keys and commands, each with its help."""
-    rows = [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS]
-    return rows + list(KEYS)
-
 
 # -- Completion at the prompt: commands after ``/``, files of the conversation's folder after ``@`` -----------
 
@@ -125,9 +61,8 @@ def _is_command(text: str) -> bool:
 class PromptCompleter(Completer):
     """Completes the text before the cursor. Files that begin with a dot are offered once a dot is typed."""
 
-    def __init__(self, folder: Path) -> None:
-        names = {f"/{row.name}": row.help for row in COMMANDS}
-        self.commands = WordCompleter(list(names), meta_dict=names, sentence=True)
+    def __init__(self, commands: Mapping[str, str], folder: Path) -> None:
+        self.commands = WordCompleter(list(commands), meta_dict=commands, sentence=True)
         self.paths = PathCompleter(get_paths=lambda: [str(folder)])
 
     def fits(self, document: Document) -> bool:
@@ -150,46 +85,8 @@ class PromptCompleter(Completer):
                 yield Completion(quoted, -len(found[1] + found[2]), display=name)
 
 
-# -- Key bindings of the prompt, besides those of line editing, which are Emacs' as in most shells -------------
+# -- The history ------------------------------------------------------------------------------------------------
 
-
-def key_bindings(screen: Screen) -> KeyBindings:
-    """Return the bindings of the keys in `KEYS`, except prompt_toolkit's own."""
-    keys = KeyBindings()
-    typing = has_focus(DEFAULT_BUFFER)  # and not in the search
-
-    @keys.add("enter", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        # A terminal without bracketed paste sends pasted lines at once: only the last of them submits.
-        if any(key.key not in (Keys.CPRResponse, Keys.Ignore) for key in event.key_processor.input_queue):
-            event.current_buffer.insert_text("\n")
-        else:
-            screen.submit()
-
-    @keys.add("escape", "enter", filter=typing)
-    @keys.add("c-j", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.newline(copy_margin=False)
-
-    @keys.add("c-c", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        screen.user.interrupted()
-
-    @keys.add("c-x", "c-e", filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        screen.buffer.document = Document(screen.unfolded(screen.buffer.text))
-        event.current_buffer.open_in_editor()
-
-    @keys.add(Keys.BracketedPaste, filter=typing)
-    def _(event: KeyPressEvent) -> None:
-        event.current_buffer.insert_text(screen.pasted(event.data.replace("\r\n", "\n").replace("\r", "\n")))
-
-    return keys
-
-
-# -- Pasted text ------------------------------------------------------------------------------------------------
-
-_FOLDED = 10  # a pasted text of more lines is shown as one line
 _LONGEST = 20_000  # characters: a longer text was pasted
 
 
@@ -198,10 +95,6 @@ class TypedHistory(FileHistory):
 
     If the file cannot be read or written, there is no history, and the conversation continues.
     """
-
-    def __init__(self, path: Path) -> None:
-        super().__init__(path)
-        self.path = path
 
     def load_history_strings(self) -> Iterable[str]:
         """Return the messages, newest first, each once."""
@@ -214,8 +107,9 @@ class TypedHistory(FileHistory):
         if string.startswith(" ") or len(string) > _LONGEST:
             return
         with contextlib.suppress(OSError, ValueError):
-            self.path.parent.mkdir(parents=True, exist_ok=True)
-            self.path.touch(0o600)
+            path = Path(os.fsdecode(self.filename))
+            path.parent.mkdir(parents=True, exist_ok=True)
+            path.touch(0o600)
             super().store_string(string)
 
 
@@ -254,7 +148,9 @@ def _named_file(folder: Path, name: str) -> Path | None:
         return None
 
 
-_MENU_ROWS = 6
+# -- The prompt -------------------------------------------------------------------------------------------------
+
+_FOLDED = 10  # a pasted text of more lines is shown as one line
 _STYLE = Style.from_dict({"bottom-toolbar": "noreverse dim"})
 # "Synchronized output": a terminal that knows it shows nothing half drawn; others ignore it.
 _BEGIN, _END = "\x1b[?2026h", "\x1b[?2026l"
@@ -272,57 +168,52 @@ class User(Protocol):
     def status(self) -> str:
         """Return the line at the bottom."""
 
-    def submitted(self, text: str, shown: str) -> bool:
-        """Handle Enter; return whether `text`, which appeared as `shown`, goes into the history."""
+    def submitted(self, text: str) -> bool:
+        """Handle Enter; return whether `text` goes into the history."""
 
     def interrupted(self) -> None:
         """Handle Ctrl-C."""
 
 
 class Screen:
-    """A prompt with completion and history. Call its methods only in the thread of its event loop."""
+    """A prompt with completion of `commands` and files, and history. Call its methods only on its event loop."""
 
-    def __init__(self, user: User, folder: Path) -> None:
-        self.user = user
-        self.label, self.folder = PROMPT, folder
-        self._whole: dict[str, str] = {}  # the texts that folded lines stand for
-        self._kept: Document | None = None  # the draft that was put aside for a question
+    def __init__(self, user: User, commands: Mapping[str, str], folder: Path) -> None:
+        self.user, self.label = user, PROMPT
+        self._folded: dict[str, str] = {}  # the texts that lines stand for
+        self._kept: str | None = None  # the draft that was put aside for a question
         self._pending: list[str] = []
         self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
         self.output.enable_cpr = False
-        completer = PromptCompleter(folder)
-        self.prompt = PromptSession[str | None](
-            self._message, multiline=True, prompt_continuation="  ",
+        completer = PromptCompleter(commands, folder)
+        completes = Condition(lambda: completer.fits(self.buffer.document))
+        self.prompt = PromptSession[None](
+            self._message, multiline=True, prompt_continuation="  ", completer=completer,
             placeholder=lambda: [("dim", "" if is_searching() else user.hint())],
-            completer=completer,
-            complete_while_typing=Condition(lambda: completer.fits(self.buffer.document)),
-            reserve_space_for_menu=_MENU_ROWS, history=TypedHistory(state_folder() / "conversations.txt"),
+            complete_while_typing=completes, enable_history_search=~completes, reserve_space_for_menu=6,
+            history=TypedHistory(state_folder() / "conversations.txt"),
             search_ignore_case=True, auto_suggest=AutoSuggestFromHistory(),
-            bottom_toolbar=lambda: [("", clipped(user.status(), self.size.columns))],
-            style=_STYLE,
-            enable_history_search=Condition(lambda: not completer.fits(self.buffer.document)),
-            key_bindings=key_bindings(self), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
-            output=self.output,
+            bottom_toolbar=lambda: [("", clipped(user.status(), self.size.columns))], style=_STYLE,
+            key_bindings=self._key_bindings(), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
+            refresh_interval=0.2, output=self.output,
         )  # fmt: skip
-        self.prompt.app.ttimeoutlen = 0.1  # Esc alone does nothing here, so nobody waits for it
-        self.prompt.app.min_redraw_interval = 0.03
-        self.prompt.app.before_render += lambda app: self._flush()
-        self.prompt.app.after_render += lambda app: self._shown()
+        app = self.prompt.app
+        app.ttimeoutlen = 0.1  # Esc alone does nothing here, so nobody waits for it
+        app.min_redraw_interval = 0.03
+        app.before_render += lambda app: self._flush()
+        app.after_render += lambda app: self._end_frame()
         self.buffer = self.prompt.default_buffer
-
-    # -- running -----------------------------------------------------------------------------------------
+        self.buffer.accept_handler = self._submit  # for the other keys of Emacs that accept a line
 
     async def run(self) -> None:
         """Show the prompt until `close`, Ctrl-D, or the end of the terminal."""
         try:
             with contextlib.suppress(EOFError), patch_stdout(raw=True):
-                while text := await self.prompt.prompt_async(
+                await self.prompt.prompt_async(
                     default=self.buffer.text, set_exception_handler=False, handle_sigint=False
-                ):
-                    self.user.submitted(self.unfolded(text), text)  # by another of Emacs' keys that accept a line
+                )
         finally:
-            self._flush()
-            self._shown()
+            self.print([])
 
     def close(self) -> None:
         """Remove the prompt, which ends `run`."""
@@ -337,86 +228,116 @@ class Screen:
         return Size(rows=max(4, size.rows), columns=max(8, size.columns))
 
     def print(self, lines: list[str]) -> None:
-        """Print permanent lines above the prompt; while an editor is open, they wait."""
+        """Print permanent lines above the prompt, and draw it again; while an editor is open, they wait.
+
+        `prompt_toolkit.application.run_in_terminal` would give the keyboard back to the terminal for each of them, and
+        keys that are typed meanwhile would be echoed into the lines.
+        """
         self._pending += lines
         if self.prompt.app.is_running:
-            self.redraw()
+            self.prompt.app.invalidate()
         else:
             self._flush()
-            self._shown()
+            self._end_frame()
 
     def _flush(self) -> None:
         """Write the waiting lines in place of the prompt, before it is drawn or after it is removed."""
-        if not self._pending:
-            return
-        text, self._pending = "".join(f"{line}\r\n" for line in self._pending), []
-        self.output.write_raw(_BEGIN)
-        self.prompt.app.renderer.erase()
-        self.output.write_raw(text)
+        if self._pending:
+            text, self._pending = "".join(f"{line}\r\n" for line in self._pending), []
+            self.output.write_raw(_BEGIN)
+            self.prompt.app.renderer.erase()
+            self.output.write_raw(text)
 
-    def _shown(self) -> None:
+    def _end_frame(self) -> None:
         self.output.write_raw(_END)
         self.output.flush()
-
-    def redraw(self) -> None:
-        """Draw the changing lines again."""
-        self.prompt.app.invalidate()
-
-    # -- the prompt --------------------------------------------------------------------------------------
-
-    def pasted(self, text: str) -> str:
-        """Return what appears in the prompt for a pasted text."""
-        lines = text.rstrip("\n").count("\n") + 1
-        return self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text
-
-    def folded(self, text: str, name: str) -> str:
-        """Return a line that stands for a text until the message is sent; deleting it removes the text."""
-        more = (f"[{name}]", *(f"[{name}, {n}]" for n in range(2, 1000)))
-        label = next(label for label in more if self._whole.get(label, text) == text)
-        self._whole[label] = text
-        return label
-
-    def unfolded(self, text: str) -> str:
-        """Return a text with its folded lines replaced by the texts that they stand for."""
-        labels = "|".join(map(re.escape, self._whole))
-        return re.sub(labels, lambda found: self._whole[found[0]], text) if labels else text
-
-    def submit(self) -> None:
-        """Pass what is typed to the user object."""
-        shown = self.buffer.text
-        text = self.unfolded(shown)
-        self.buffer.reset()
-        if self.user.submitted(text, shown) and text.strip():
-            self.buffer.history.append_string(text)
-
-    def draft(self, text: str) -> None:
-        """Insert a text into the prompt, before what is there."""
-        rest = self._kept.text if self._kept else self.buffer.text
-        text = f"{text}\n\n{rest}" if rest.strip() else text
-        if self._kept:
-            self._kept = Document(text)
-        else:
-            self.buffer.document = Document(text)
-
-    def ask(self, label: str) -> None:
-        """Ask a question: the next line is its answer, and the text typed so far is put aside."""
-        if self._kept is None:
-            self._kept = self.buffer.document
-            self.buffer.reset()
-        self.label = f"{label} "
-        self.redraw()
-
-    def asked(self) -> None:
-        """End a question, and restore the text that was put aside."""
-        self.label = PROMPT
-        if self._kept is not None:
-            self.buffer.document, self._kept = self._kept, None
-        self.redraw()
 
     def _message(self) -> StyleAndTextTuples:
         lines = self.user.live(time.monotonic(), self.size)
         above = to_formatted_text(ANSI("".join(f"{line}\n" for line in (*lines, ""))))
         return [*above, ("bold fg:ansicyan", self.label)]
+
+    # -- what is typed -----------------------------------------------------------------------------------
+
+    def _key_bindings(self) -> KeyBindings:
+        """Return the bindings of `KEYS`, except prompt_toolkit's own, which are Emacs' as in most shells."""
+        keys = KeyBindings()
+        typing = has_focus(DEFAULT_BUFFER)  # and not in the search
+
+        @keys.add("enter", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            # A terminal without bracketed paste sends pasted lines at once: only the last of them submits.
+            if any(key.key not in (Keys.CPRResponse, Keys.Ignore) for key in event.key_processor.input_queue):
+                self.buffer.insert_text("\n")
+            else:
+                self._submit(self.buffer)
+
+        @keys.add("escape", "enter", filter=typing)
+        @keys.add("c-j", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            self.buffer.newline(copy_margin=False)
+
+        @keys.add("c-c", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            self.user.interrupted()
+
+        @keys.add("c-x", "c-e", filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            self.buffer.document = Document(self._unfolded(self.buffer.text))
+            self.buffer.open_in_editor()
+
+        @keys.add(Keys.BracketedPaste, filter=typing)
+        def _(event: KeyPressEvent) -> None:
+            text = event.data.replace("\r\n", "\n").replace("\r", "\n")
+            lines = text.rstrip("\n").count("\n") + 1
+            self.buffer.insert_text(self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text)
+
+        return keys
+
+    def folded(self, text: str, name: str) -> str:
+        """Return a line that stands for a text until the message is sent; deleting it removes the text."""
+        labels = (f"[{name}]", *(f"[{name}, {n}]" for n in range(2, 1000)))
+        label = next(label for label in labels if self._folded.get(label, text) == text)
+        self._folded[label] = text
+        return label
+
+    def shown(self, text: str) -> str:
+        """Return a text with its folded lines again."""
+        for label, whole in self._folded.items():
+            text = text.replace(whole, label)
+        return text
+
+    def _unfolded(self, text: str) -> str:
+        """Return a text with its folded lines replaced by the texts that they stand for."""
+        labels = "|".join(map(re.escape, self._folded))
+        return re.sub(labels, lambda found: self._folded[found[0]], text) if labels else text
+
+    def _submit(self, buffer: Buffer) -> bool:
+        """Pass what is typed to the user object; return True, as the prompt has its next text."""
+        text = self._unfolded(buffer.text)
+        buffer.reset()
+        if self.user.submitted(text) and text.strip():
+            buffer.history.append_string(text)
+        return True
+
+    def draft(self, text: str) -> None:
+        """Insert a text into the prompt, before what is there."""
+        rest = self.buffer.text if self._kept is None else self._kept
+        text = f"{text}\n\n{rest}" if rest.strip() else text
+        if self._kept is None:
+            self.buffer.document = Document(text)
+        else:
+            self._kept = text
+
+    def ask(self, label: str) -> None:
+        """Ask a question: the next line is its answer, and the text typed so far is put aside; "" ends it."""
+        if label and self._kept is None:
+            self._kept = self.buffer.text
+            self.buffer.reset()
+        elif not label and self._kept is not None:
+            self.buffer.document, self._kept = Document(self._kept), None
+        self.label = label or PROMPT
+        self.prompt.app.invalidate()
 
 
 class _Output(Vt100_Output):

@@ -1,8 +1,7 @@
 """A conversation in the terminal: a run of a file, and the screen that shows it and reads messages.
 
-The screen has the main thread and an event loop of its own, the run has the background loop; they communicate by
-`call_soon_threadsafe` and futures. Whatever changes the whole file (taking a message back, compacting, an editor)
-ends the run and begins another one, within what remains of the limits.
+Both are on the background loop, so that each sees the other's state. Whatever changes the whole file (taking a message
+back, compacting, an editor) ends the run and begins another one, within what remains of the limits.
 """
 
 from __future__ import annotations
@@ -13,17 +12,21 @@ import json
 import re
 import signal
 import time
+from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
-from concurrent.futures import Future
+from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from functools import partial
 from pathlib import Path
+from typing import Any, NamedTuple
 
 from prompt_toolkit.data_structures import Size
+from prompt_toolkit.document import Document
 from rich.table import Table
 from rich.text import Text
 
+from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from chatmd.compaction.compact import estimate
 from chatmd.compaction.summary import cut
 from chatmd.context import model_settings
@@ -36,8 +39,7 @@ from chatmd.runtime.runner import Runner, open_run, write_copy
 from chatmd.runtime.transcript_file import open_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
-from chatmd.terminal.questions import Questions
-from chatmd.terminal.screen import Screen, attached_files, help_rows, read_command
+from chatmd.terminal.screen import KEYS, Screen, attached_files
 from chatmd.terminal.view import ChatView, clean
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
@@ -45,8 +47,8 @@ from chatmd.tools.consent import consent
 from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature
-from lmm.errors import ConfigError, FileReadError, LmmError, Place
-from lmm.messages import Event, Failed, Reply, ToolCall, ToolDefinition, ToolResult
+from lmm.errors import ConfigError, FileReadError, LmmError, Place, nearest
+from lmm.messages import Event, Reply, ToolCall, ToolDefinition, ToolResult
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
 from lmm.terminal import clipped, usage_text
@@ -54,55 +56,57 @@ from lmm.terminal import clipped, usage_text
 _SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns
 _SHOWN = 600  # characters of the last message, when a conversation is continued
-_TICK = 0.2  # seconds between two drawings while something is at work, else between two checks of the file
+_TICK = 0.2  # seconds between two checks of the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
 Act = Callable[[], Coroutine[None, None, object]]
+"""Something to be done with the file between two runs."""
+
+
+@dataclass(slots=True)
+class _Question:
+    """A question; `read` returns the answer in a typed line, or None if there is none."""
+
+    read: Callable[[str], Any]
+    answer: asyncio.Future[Any] = field(default_factory=asyncio.Future)
 
 
 class TerminalSession:
     """One conversation; `start` is its first run, which is opened before there is a screen.
 
-    `goes_to` is the file of the conversation that the user switches to, and `draft` the text in its prompt then.
+    `draft` is the text in the prompt. `goes_to` is the file of the conversation that the user switches to.
     """
 
-    def __init__(self, start: Runner, *, ask: bool) -> None:
-        self._main = asyncio.get_running_loop()
+    def __init__(self, start: Runner, draft: str = "", *, ask: bool = False) -> None:
         assert start.path is not None, "a conversation is in a file"
         self.path, self.tally = start.path, start.context.tally
         self.before = conversations.used_for(self.path)
         self.goes_to: Path | None = None
-        self.draft = ""
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
-        self.view = ChatView()
-        self.screen = Screen(self, self.path.resolve().parent)
-        self.view.size = self.screen.size
-        self.questions = Questions(self.screen, self.view)
+        self.screen = Screen(self, {f"/{row.name}": row.help for row in COMMANDS}, self.path.resolve().parent)
+        self.screen.buffer.reset(Document(draft))
+        self.view = ChatView(self.screen.size)
         start.context = self.context = replace(start.context, goes_on=True).with_options(
-            approve=self.questions.approve if ask else None, confirm=self.questions.confirm,
+            approve=Approvals(self._decide) if ask else None, confirm=self._confirm,
             ask_user=self._ask_user, listener=self._listen,
         )  # fmt: skip
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
         self.used = self.window = 0  # tokens of the last request and its reply, and that the model reads at once
         self.markup = False  # the draft is ChatMD, not text
-        self.killed = False
-        self._said: Future[str | Element | None] | None = None  # set while the run waits for the user
-        self._next: Act | None = None  # what to do once the run has ended
-        self._acting: asyncio.Task[object] | None = None  # the task that does it
-        self._broken = False  # the last turn failed or was cancelled
-        self._pending = False  # the model has something to do
-        self._cancelling = False
+        self.question: _Question | None = None
+        self._loop: asyncio.AbstractEventLoop | None = None
+        self._inbox: deque[str | Act] = deque()  # what the user wants next: a message, "" to go on as it is, an act
+        self._arrived = asyncio.Event()  # something is in it
+        self._waits = False  # for the user
         self._stuck = False  # the user has to correct something
-        self._queue: list[str] = []  # messages sent while the file was being changed
-        self._then: Act | None = None  # what to do with the file as soon as possible
-        self._measuring: asyncio.Task[None] | None = None
-        self._shelling: asyncio.Task[None] | None = None
+        self._pending = False  # the model has something to do
+        self._act: Act | None = None  # what to do once the run has ended
+        self._acting: asyncio.Task[object] | None = None  # the task that does it
         self._interrupted = -_TWICE
         self._seen: object = None
         self._bytes = b""
-        self._retry = asyncio.Event()
 
     # -- runs --------------------------------------------------------------------------------------------
 
@@ -111,52 +115,68 @@ class TerminalSession:
 
         Raises:
             LmmError: the first run could not begin.
-            KeyboardInterrupt: a signal ended it.
         """
-        for name in ("SIGTERM", "SIGHUP"):
-            self._main.add_signal_handler(getattr(signal, name), self._kill)
-        self._main.add_signal_handler(signal.SIGINT, self.interrupted)
+        self._loop = asyncio.get_running_loop()
         self._show_last()
-        shown, talking = asyncio.create_task(self.screen.run()), asyncio.create_task(self._talk())
-        watching = asyncio.create_task(self._watch())
+        talking, shown = asyncio.create_task(self._talk()), asyncio.create_task(self.screen.run())
         try:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            watching.cancel()
-            self.questions.withdraw()
+            self._withdraw()
             talking.cancel()
             await asyncio.wait((talking,))
             if self.tally.turns:
                 done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-                text = f"{self.path}: {done}; lmm run -i {self.path.name} continues from there"
-                self.screen.print(self.view.note(text))
+                self.note(f"{self.path}: {done}; lmm run -i {self.path.name} continues from there")
             self.screen.close()
             await shown
-        if self.killed:
-            raise KeyboardInterrupt
-        if not talking.cancelled() and (error := talking.exception()):
-            raise error
+        if not talking.cancelled():
+            talking.result()
 
     async def _talk(self) -> None:
-        """Run the file again and again, until a run ends and there is nothing to do next."""
-        runner, user_first = self.runner, False
-        while runner is not None:
-            self.runner, self._next = runner, None
+        """Run the file again and again; between two runs, do something with it."""
+        while True:
+            self._act, user_first = None, self.runner is None
             try:
-                await loop.run_async(runner.run(user_first=user_first))
+                if self.runner is None:
+                    self.runner = await asyncio.to_thread(open_run, self.path, self.context)
+                await self.runner.run(user_first=user_first)
             except LmmError as error:
-                if not self.tools and not self.model:  # the first run could not begin
+                if not self.model:  # the first run could not begin
                     raise
                 self._tell(error)
-                self._next = self._trouble
-            self.runner = None
-            if self._next is None:
-                return
-            await self._act(self._next)
-            runner, user_first = await self._reopened(), True
+                self._stuck = True
+                wanted = await self._next()
+                if callable(wanted):
+                    self._act = wanted
+                else:
+                    self.screen.draft(wanted)
+            self.runner, self._stuck = None, False
+            if self._act is not None:
+                await self._carry_out(self._act)
 
-    async def _act(self, act: Act) -> None:
-        """Do something with the file, which Ctrl-C cancels."""
+    async def _next(self) -> str | Act:
+        """Return what the user wants next; a change of the file is read by another run."""
+        self._changed()
+        self._waits = True
+        try:
+            while not self._inbox:
+                self._arrived.clear()
+                with contextlib.suppress(TimeoutError):
+                    async with asyncio.timeout(_TICK):
+                        await self._arrived.wait()
+                if self._changed():
+                    return partial(self._remark, "the file was changed, and is read again", "yellow")
+            return self._inbox.popleft()
+        finally:
+            self._waits = False
+
+    def _want(self, wanted: str | Act) -> None:
+        self._inbox.append(wanted)
+        self._arrived.set()
+
+    async def _carry_out(self, act: Act) -> None:
+        """Do something, which Ctrl-C cancels."""
         self._acting = task = asyncio.create_task(act())
         try:
             await asyncio.wait((task,))
@@ -164,123 +184,92 @@ class TerminalSession:
             self._acting = None
             task.cancel()
         if task.cancelled():
-            self.screen.print(self.view.note("cancelled", "yellow"))
+            self.note("cancelled", "yellow")
         elif isinstance(error := task.exception(), LmmError):
             self._tell(error)
         elif error is not None:
             raise error
 
-    async def _trouble(self) -> None:
-        """Wait until the user has corrected something: the file changes, or Enter is pressed."""
-        self._changed()
-        self._stuck = True
-        self._retry.clear()
-        try:
-            await self._retry.wait()
-        finally:
-            self._stuck = False
-
-    async def _reopened(self) -> Runner:
-        while True:
-            try:
-                return await asyncio.to_thread(open_run, self.path, self.context)
-            except LmmError as error:
-                self._tell(error)
-                await self._trouble()
-
-    def end_run(self, then: Act) -> bool:
-        """End the run, call `then`, and begin another run; return False if the model is at work."""
-        if self._said is None:
-            return False
-        self._next = then
-        self._answer(None)
-        return True
-
-    def _answer(self, said: str | Element | None) -> None:
-        if self._said is not None:
-            self._said.set_result(said)
-            self._said = None
-
-    # -- called by the run, on the background loop -----------------------------------------------------------
-
-    def _listen(self, event: Event, place: Place) -> None:
-        self._main.call_soon_threadsafe(self._happened, event, place)
+    # -- what the run asks and tells ---------------------------------------------------------------------------
 
     async def _ask_user(self) -> str | Element | None:
-        said: Future[str | Element | None] = Future()
-        self._main.call_soon_threadsafe(self._asked, said)
-        return await asyncio.wrap_future(said)
+        """Return the user's next message; None to end the run, so that something can be done with the file."""
+        await asyncio.sleep(0)  # events that were told before are shown first
+        if self.runner is not None and (notes := self.runner.take_notes()):  # of a turn that was cancelled, or failed
+            self.screen.draft("\n\n".join(notes))
+        self.view.waiting.clear()
+        while True:
+            wanted = await self._next()
+            if callable(wanted):
+                self._act = wanted
+                return None
+            if (said := self._element(wanted)) is not None:
+                break
+        self.markup = False
+        if self.turns_allowed is not None:  # the user sees what happens, so the limit counts for each turn
+            self.tally.limits = replace(self.tally.limits, turns=self.tally.turns + self.turns_allowed)
+        self.view.begin_turn(time.monotonic())
+        return said
 
-    # -- events of the run, on this loop -----------------------------------------------------------------------
+    def _element(self, text: str) -> str | Element | None:
+        """Return a message with the files that it names; None if that fails and it stays in the prompt."""
+        if not text:
+            return text
+        try:
+            files = () if self.markup else attached_files(text, self.path.resolve().parent)
+            element = message_element(Draft(text, self.markup), files)
+        except LmmError as error:
+            self._tell(error)
+            self.screen.draft(text)
+            return None
+        self.screen.print(self.view.said(self.screen.shown(text), f"[{', '.join(files)}]" if files else ""))
+        return element
+
+    def _listen(self, event: Event, place: Place) -> None:
+        assert self._loop is not None
+        self._loop.call_soon_threadsafe(self._happened, event, place)
 
     def _happened(self, event: Event, place: Place) -> None:
         if isinstance(event, events.Ready):
             self.model, self.tools = event.model, event.tools
             self._measuring = asyncio.create_task(self._measure())
-        elif isinstance(event, events.RunStopped | Failed):
-            self._broken, self._cancelling = True, False
         elif isinstance(event, events.YourTurn):
             self._pending = event.pending
             conversations.remember(self.path, self.before + self.tally.usage)
         elif isinstance(event, Reply) and not place.path:
             self.used = event.usage.input_tokens + event.usage.output_tokens
-        elif self._cancelling and self.runner is not None:
-            self.runner.cancel()  # the turn had not begun when it was cancelled
         self.screen.print(self.view.happened(event, place, time.monotonic()))
 
-    def _asked(self, answer: Future[str | Element | None]) -> None:
-        """Begin the user's turn. Notes that were too late for the last turn are sent, unless it was cancelled."""
-        self._said, self._cancelling = answer, False
-        self._changed()
-        notes = self.runner.take_notes() if self.runner else ()
-        self.view.waiting.clear()
-        if notes and self._broken:
-            self.screen.draft("\n\n".join(notes))
-        else:
-            self._queue = [*notes, *self._queue]
-        if self._then is not None:
-            act, self._then = self._then, None
-            self.end_run(act)
-        elif self._queue:
-            said, self._queue = self._queue, []
-            self.say("\n\n".join(said))
-        self.screen.redraw()
+    async def _decide(self, call: ToolCall) -> CallDecision:
+        name, _, arguments = call_in_words(call).partition("\n")
+        text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
+        answer: CallDecision = await self._answer(text, "y/n/a/q › ", read_answer)
+        return answer
 
-    # -- what the user does ------------------------------------------------------------------------------------
-
-    def say(self, text: str, shown: str = "") -> bool:
-        """Send a message with the files that it names; return False if that fails and it stays in the prompt."""
+    def _confirm(self, text: str) -> bool:
+        """Ask whether the user agrees to what tools can do; this blocks, and is called in a thread that may wait."""
+        assert self._loop is not None
+        asked = Text.assemble(f"{clean(text)}\n", (AGREE, "dim"))
+        question = self._answer(asked, "y/N › ", lambda line: line.strip().lower() in ("y", "yes"))
         try:
-            draft = Draft(text, self.markup)
-            files = () if self.markup else attached_files(text, self.screen.folder)
-            element = message_element(draft, files)
-        except LmmError as error:
-            self._tell(error)
-            self.screen.draft(text)
+            return bool(asyncio.run_coroutine_threadsafe(question, self._loop).result())
+        except CancelledError:
             return False
-        self.screen.print(self.view.said(shown or text, f"[{', '.join(files)}]" if files else ""))
-        self.go_on(element)
-        return True
 
-    def go_on(self, said: str | Element = "") -> None:
-        """Begin a turn."""
-        self.markup = self._broken = False
-        if self.turns_allowed is not None:  # the user sees what happens, so the limit counts for each turn
-            self.tally.limits = replace(self.tally.limits, turns=self.tally.turns + self.turns_allowed)
-        self.view.begin_turn(time.monotonic())
-        self._answer(said)
+    async def _answer(self, text: Text, label: str, read: Callable[[str], Any]) -> Any:
+        """Ask a question in the prompt, and return the answer."""
+        self.question = _Question(read)
+        self.screen.print(self.view.shown(text))
+        self.screen.ask(label)
+        try:
+            return await self.question.answer
+        finally:
+            self.question = None
+            self.screen.ask("")
 
-    def steer(self, text: str) -> None:
-        """Send a note while the model is at work, or something is done with the file."""
-        if self._stuck:
-            self._retry.set()
-            self.screen.draft(text)
-            return
-        self.view.waiting.append(text)
-        if self.runner is not None and self._next is None:
-            self.runner.steer(text)
-        else:
-            self._queue.append(text)
+    def _withdraw(self) -> None:
+        if self.question is not None:
+            self.question.answer.cancel()
 
     # -- called by the screen (`chatmd.terminal.screen.User`) ------------------------------------------------
 
@@ -291,13 +280,13 @@ class TerminalSession:
 
     def hint(self) -> str:
         """Return what can be done now."""
-        if self.questions.waiting:
+        if self.question is not None:
             return "Enter answers; Ctrl-C cancels"
         if time.monotonic() - self._interrupted < _TWICE:
             return "Ctrl-C again leaves"
         if self._stuck:
             return "Enter tries again"
-        if self._said is None:
+        if not self._waits:
             return "Enter adds a note; Ctrl-C cancels" if self.model else "opening the tools …"
         return "Enter continues; /edit takes back your message" if self._pending else "/help"
 
@@ -307,59 +296,57 @@ class TerminalSession:
         cost = (self.before + self.tally.usage).cost
         return " · ".join(filter(None, (self.model, share, f"${cost:.4f}" if cost else "")))
 
-    def submitted(self, text: str, shown: str) -> bool:
-        """Handle Enter; return whether `text`, which appeared as `shown`, goes into the history."""
-        if self.questions.answered(text):
+    def submitted(self, text: str) -> bool:
+        """Handle Enter; return whether `text` goes into the history."""
+        if self.question is not None:
+            self._answered(text, self.question)
             return False
         if not text.strip():
-            self._retry.set()
-            if self._said is not None and self._pending:
-                self.go_on()
+            if self._waits and (self._pending or self._stuck):
+                self._want("")
             return False
-        if self.command(text):
+        if self._is_command(text):
             return True
-        if self._said is not None:
-            return self.say(text, shown)
-        self.steer(text)
+        if self._waits:
+            self._want(text)
+        else:
+            self.view.waiting.append(text)
+            if self.runner is not None and self._act is None:
+                self.runner.steer(text)
+            else:
+                self._want(text)
         return True
+
+    def _answered(self, line: str, question: _Question) -> None:
+        answer = question.read(line)
+        if answer is None:
+            self.note(f"{line.strip()!r} is not an answer: y, n, a or q", "yellow")
+        elif not question.answer.done():
+            self.screen.print(self.view.said(line.strip() or "no"))
+            question.answer.set_result(answer)
 
     def interrupted(self) -> None:
         """Handle Ctrl-C."""
-        if self._acting is not None:
-            self.questions.withdraw()
-            self._acting.cancel()
-            return
-        if self._said is None and self.runner is not None and (self.model or self.tools):
-            self._cancelling = True
+        if self._acting is not None or (self.question is not None and self.runner is None):
+            self._withdraw()
+            if self._acting is not None:
+                self._acting.cancel()
+        elif self.runner is not None and self.model and not self._waits:
             self.runner.cancel()
-            return
-        if self.screen.buffer.text:
+        elif self.screen.buffer.text:
             self.screen.buffer.reset()
             self.markup = False
-            return
-        if time.monotonic() - self._interrupted < _TWICE or self.runner is None or not self.model:
-            self.screen.close()
-        self._interrupted = time.monotonic()
-        self._main.call_later(_TWICE, self.screen.redraw)
+        else:
+            if time.monotonic() - self._interrupted < _TWICE or self.runner is None or not self.model:
+                self.screen.close()
+            self._interrupted = time.monotonic()
 
-    def _kill(self) -> None:
-        self.killed = True
-        self.screen.close()
-
-    def _tell(self, error: LmmError) -> None:
-        self.screen.print(self.view.note(str(error), "red"))
+    def signalled(self, *_: object) -> None:
+        """Handle SIGINT, in the main thread: Ctrl-C while the keyboard is not the prompt's."""
+        if self._loop is not None:
+            self._loop.call_soon_threadsafe(self.interrupted)
 
     # -- the file ------------------------------------------------------------------------------------------------
-
-    async def _watch(self) -> None:
-        """Redraw times while something is at work, and notice changes of the file while the prompt waits."""
-        while True:
-            await asyncio.sleep(_TICK)
-            if self._said is None:
-                self.screen.redraw()
-            if (self._said is not None or self.runner is None) and self._changed():
-                self._retry.set()
-                self.end_run(partial(self._remark, "the file was changed, and is read again", "yellow"))
 
     def _changed(self) -> bool:
         """Return whether the file has another content than at the last look; a touch changes nothing."""
@@ -372,60 +359,7 @@ class TerminalSession:
 
     async def _remark(self, text: str, style: str = "dim") -> None:
         """Print a remark between two runs; the next run begins with the change."""
-        self.screen.print(self.view.note(text, style))
-
-    # -- commands ----------------------------------------------------------------------------------------------
-
-    def command(self, text: str) -> bool:
-        """Carry out a text if it is a command; return whether it is one, or was meant to be one."""
-        if self.markup:  # the text comes from /edit
-            return False
-        if text.startswith("!") and text[1:].strip():
-            if self._acting is None:
-                self._shelling = asyncio.create_task(self._act(partial(self._shell, text[1:].strip())))
-            else:
-                self.screen.print(self.view.note("another command is at work; Ctrl-C cancels it"))
-            return True
-        try:
-            found = read_command(text)
-        except LmmError as error:
-            self._tell(error)
-            return True  # the history has it, to be corrected
-        if found is None:
-            return False
-        done: dict[str, Callable[[str], None]] = {
-            "help": lambda _: self._table(help_rows()),
-            "tools": lambda _: self._show_tools(),
-            "cost": lambda _: self._show_cost(),
-            "budget": self._allow,
-            "model": self._ask_model,
-            "retry": lambda _: self._with_the_file("retry", self._again),
-            "edit": lambda _: self._with_the_file("edit", self._edit),
-            "undo": lambda _: self._with_the_file("undo", self._taken_back),
-            "fork": self._fork_at,
-            "compact": lambda _: self._with_the_file("compact", self._compact),
-            "resume": self._resume,
-            "quit": lambda _: self.screen.close(),
-        }
-        command, argument = found
-        self.screen.print(self.view.said(text.strip(), style="dim"))
-        try:
-            done[command.name](argument)
-        except LmmError as error:
-            if isinstance(error, ConfigError):  # which names an option of the command line
-                error.where = f"/{command.name}"
-            self._tell(error)
-        return True
-
-    # -- what is shown ---------------------------------------------------------------------------------------
-
-    def _table(self, rows: Sequence[tuple[str, str]]) -> None:
-        """Print rows of names and descriptions."""
-        table = Table.grid(padding=(0, 2, 0, 0))
-        table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
-        for row in rows:
-            table.add_row(*map(clean, row))
-        self.screen.print(self.view.shown(table))
+        self.note(text, style)
 
     def _show_last(self) -> None:
         """Show the last exchange of the conversation."""
@@ -441,22 +375,71 @@ class TerminalSession:
             model = model_settings(spec.config, self.context.configuration)
             self.used = await asyncio.to_thread(estimate, text)
             self.window = (await window_of(model)).tokens
-            self.screen.redraw()
 
-    def _show_tools(self) -> None:
-        if not self.tools:
-            self.screen.print(self.view.note("the file declares no tools"))
-            return
-        self._table([(tool.name, _first_sentence(tool.description)) for tool in self.tools])
+    # -- commands ----------------------------------------------------------------------------------------------
 
-    def _show_cost(self) -> None:
+    def _is_command(self, text: str) -> bool:
+        """Carry out a text if it is a command; return whether it is one, or was meant to be one."""
+        if self.markup:  # the text comes from /edit
+            return False
+        if text.startswith("!") and text[1:].strip():
+            if self._acting is None:
+                self._shelling = asyncio.create_task(self._carry_out(partial(self._shell, text[1:].strip())))
+            else:
+                self.note("another command is at work; Ctrl-C cancels it")
+            return True
+        try:
+            if (found := read_command(text)) is None:
+                return False
+        except LmmError as error:
+            self._tell(error)
+            return True  # the history has it, to be corrected
+        command, argument = found
+        self.screen.print(self.view.said(text.strip(), style="dim"))
+        try:
+            command.do(self, argument)
+        except LmmError as error:
+            if isinstance(error, ConfigError):  # which names an option of the command line
+                error.where = f"/{command.name}"
+            self._tell(error)
+        return True
+
+    def note(self, text: str, style: str = "dim") -> None:
+        """Print a remark."""
+        self.screen.print(self.view.note(text, style))
+
+    def _tell(self, error: LmmError) -> None:
+        self.note(str(error), "red")
+
+    def leave(self) -> None:
+        """End the conversation."""
+        self.screen.close()
+
+    def show_table(self, rows: Sequence[tuple[str, str]]) -> None:
+        """Print rows of names and descriptions."""
+        table = Table.grid(padding=(0, 2, 0, 0))
+        table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
+        for row in rows:
+            table.add_row(*map(clean, row))
+        self.screen.print(self.view.shown(table))
+
+    def show_tools(self) -> None:
+        """Print the tools that the model is offered."""
+        if self.tools:
+            self.show_table([(tool.name, _first_sentence(tool.description)) for tool in self.tools])
+        else:
+            self.note("the file declares no tools")
+
+    def show_cost(self) -> None:
+        """Print what was used so far, and what is left."""
         may = self.tally.left()
         tokens = "" if may.tokens is None else f"{may.tokens:,} tokens"
         left = " and ".join(filter(None, (tokens, "" if may.dollars is None else f"${may.dollars:.4f}")))
         text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-        self.screen.print(self.view.note(f"{text}; {left} left" if left else text))
+        self.note(f"{text}; {left} left" if left else text)
 
-    def _allow(self, amount: str) -> None:
+    def allow(self, amount: str) -> None:
+        """Set the budget from now on."""
         more = parse_budget(amount)
         limits, usage = self.tally.limits, self.tally.usage
         if more.tokens is not None:
@@ -464,94 +447,93 @@ class TerminalSession:
         if more.dollars is not None:
             limits = replace(limits, dollars=(usage.cost or 0.0) + more.dollars)
         self.tally.limits = limits
-        self._show_cost()
+        self.show_cost()
 
-    # -- what changes the file ---------------------------------------------------------------------------------
+    # -- commands that change the file ---------------------------------------------------------------------------
 
-    def _with_the_file(self, name: str, act: Act) -> None:
-        if not self.end_run(act):
-            self._then = act
-            self.screen.print(self.view.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does"))
+    def change(self, name: str, act: Act) -> None:
+        """Do something with the file once the run has ended."""
+        if not self._waits:
+            self.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does")
+        self._want(act)
 
-    async def _taken_back(self) -> Draft | None:
+    async def undo(self) -> Draft | None:
         """Remove the last message from the file, and return it; None if there is none."""
         with open_transcript(self.path) as transcript:
             taken = rewind_transcript(transcript)
         if taken is None:
-            self.screen.print(self.view.note("there is no message of yours that could be taken back"))
+            self.note("there is no message of yours that could be taken back")
             return None
-        self.screen.print(self.view.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}"))
+        self.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}")
+        self.markup = taken.draft.markup
         return taken.draft
 
-    async def _edit(self) -> None:
+    async def edit(self) -> None:
         """Move the last message into the prompt."""
-        if (draft := await self._taken_back()) is not None:
-            self.markup = draft.markup
+        if (draft := await self.undo()) is not None:
             if draft.markup:
-                self.screen.print(self.view.note("it is ChatMD: its tags count"))
+                self.note("it is ChatMD: its tags count")
             self.screen.draft(draft.text)
 
-    async def _again(self) -> None:
+    async def retry(self) -> None:
         """Send the last message again."""
-        if (draft := await self._taken_back()) is not None:
-            self.markup = draft.markup
-            self._queue.append(draft.text)
+        if (draft := await self.undo()) is not None:
+            self._inbox.appendleft(draft.text)
 
-    async def _compact(self) -> None:
-        self.screen.print(self.view.note("writing a summary …"))
+    async def compact(self) -> None:
+        """Replace the older part of the conversation with a summary."""
+        self.note("writing a summary …")
         with open_transcript(self.path) as transcript:
-            done = await loop.run_async(compact_transcript(transcript, self.context))
+            done = await compact_transcript(transcript, self.context)
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
-        self.screen.print(self.view.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})"))
+        self.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})")
 
-    def _fork_at(self, number: str) -> None:
+    def fork(self, number: str) -> None:
+        """Switch to a new file with the conversation before a message, and put that message into its prompt."""
         if number:
-            self._with_the_file("fork", partial(self._fork, number))
+            self.change("fork", partial(self._fork, number))
             return
         said = enumerate(forks(read_document(self.path), str(self.path)), 1)
-        self._table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
+        self.show_table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
     async def _fork(self, number: str) -> None:
-        """Switch to a new file with the conversation before a message, and put that message into its prompt."""
         text = await asyncio.to_thread(read_document, self.path)
         taken = fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())
         await asyncio.to_thread(write_copy, self.path, taken.text, output)
-        self.screen.print(self.view.note(f"{output.name} goes another way; {self.path.name} stays as it is"))
-        self._go_to(output, taken.draft.text)
+        self.note(f"{output.name} goes another way; {self.path.name} stays as it is")
+        self.screen.buffer.reset()
+        self.screen.draft(taken.draft.text)
+        self._go_to(output)
 
     # -- other models and conversations -------------------------------------------------------------------------
 
-    def _ask_model(self, name: str) -> None:
+    def ask_model(self, name: str) -> None:
+        """Ask another model from now on."""
         configuration = replace(self.context.configuration, model=name)
         model = model_settings(AgentConfig(), configuration)
         self.context = replace(self.context, configuration=configuration)  # of the next run
-        told = f"{model.model} is asked from now on"
-        if self._stuck:
-            self.screen.print(self.view.note(told))
-            self._retry.set()
-        else:
-            self._with_the_file("model", partial(self._remark, told))
+        self.change("model", partial(self._remark, f"{model.model} is asked from now on"))
 
-    def _resume(self, name: str) -> None:
-        path = Path(name).expanduser()
-        if name and not path.is_file():
-            raise FileReadError("there is no such file", where=name, hint="/resume lists the latest ones")
+    def resume(self, name: str) -> None:
+        """Switch to another conversation, or list the latest ones."""
         if name:
+            if not (path := Path(name).expanduser()).is_file():
+                raise FileReadError("there is no such file", where=name, hint="/resume lists the latest ones")
             self._go_to(path)
-        else:
-            others = [path for path in conversations.latest() if path != self.path.resolve()]
-            for path in others:
-                head, last = conversations.described(path, self.view.size.columns)
-                self.screen.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
-            if not others:
-                self.screen.print(self.view.note("there is no other conversation yet"))
+            return
+        others = [path for path in conversations.latest() if path != self.path.resolve()]
+        for path in others:
+            head, last = conversations.described(path, self.view.size.columns)
+            self.screen.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
+        if not others:
+            self.note("there is no other conversation yet")
 
-    def _go_to(self, path: Path, draft: str = "") -> None:
-        self.goes_to, self.draft = path, draft
-        self.screen.close()
+    def _go_to(self, path: Path) -> None:
+        self.goes_to = path
+        self.leave()
 
     # -- a shell ---------------------------------------------------------------------------------------------
 
@@ -563,16 +545,83 @@ class TerminalSession:
         await asyncio.to_thread(consent, spec, run)
         call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
         results: dict[int, ToolResult] = {}
-
-        async def called() -> None:
-            async with AsyncExitStack() as stack:
-                tools = await open_tools(spec.tools, run, stack)
-                await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
-
-        await loop.run_async(called())
+        async with AsyncExitStack() as stack:
+            tools = await open_tools(spec.tools, run, stack)
+            await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
         output = results[0].text.strip()
         self.screen.print(self.view.shown(Text(clean(output))))
         self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
+
+
+# -- The commands of the prompt, one row of a table each --------------------------------------------------------
+
+
+class SlashCommand(NamedTuple):
+    """A command; `argument` is its argument's name in the help, in brackets if it is optional."""
+
+    name: str
+    argument: str
+    help: str
+    do: Callable[[TerminalSession, str], object]
+
+
+COMMANDS = (
+    SlashCommand("help", "", "this list", lambda chat, _: chat.show_table(help_rows())),
+    SlashCommand("tools", "", "the tools that the model is offered", lambda chat, _: chat.show_tools()),
+    SlashCommand("cost", "", "tokens and money so far, and the limits", lambda chat, _: chat.show_cost()),
+    SlashCommand(
+        "budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)", TerminalSession.allow
+    ),
+    SlashCommand(
+        "model", "NAME", "ask this model from now on, whatever the file says", TerminalSession.ask_model
+    ),
+    SlashCommand("retry", "", "ask for the last reply again", lambda chat, _: chat.change("retry", chat.retry)),
+    SlashCommand("edit", "", "take back your last message, and change it",
+                 lambda chat, _: chat.change("edit", chat.edit)),
+    SlashCommand("undo", "", "take back your last message and everything after it",
+                 lambda chat, _: chat.change("undo", chat.undo)),
+    SlashCommand("fork", "[N]", "continue differently from your message N on, in a new file; without N, list them",
+                 TerminalSession.fork),
+    SlashCommand("compact", "", "replace the older part of the conversation with a summary",
+                 lambda chat, _: chat.change("compact", chat.compact)),
+    SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest",
+                 TerminalSession.resume),
+    SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.leave()),
+)  # fmt: skip
+_COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
+
+
+def read_command(text: str) -> tuple[SlashCommand, str] | None:
+    """Return the command in a line, with its argument; None if the line is a message, such as ``/etc/hosts?``.
+
+    Raises:
+        ConfigError: there is no such command, or its argument is missing or superfluous.
+
+    >>> read_command("/budget 1$")[1], read_command(" /budget 1$"), read_command("/etc/hosts")
+    ('1$', None, None)
+    >>> read_command("/hlep")
+    Traceback (most recent call last):
+    lmm.errors.ConfigError: there is no command /hlep (did you mean '/help'?; ...)
+    """
+    found = _COMMAND.fullmatch(text.rstrip())
+    if found is None:
+        return None
+    name, argument = found[1].lower(), (found[2] or "").strip()
+    command = next((row for row in COMMANDS if row.name == name), None)
+    if command is None:
+        hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
+        raise ConfigError(
+            f"there is no command /{found[1]}", hint=f"{hint}; to send it as a message, begin with a space"
+        )
+    if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
+        how = f"write: /{name} {command.argument}".rstrip()
+        raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
+    return command, argument
+
+
+def help_rows() -> list[tuple[str, str]]:
+    """Return the commands and keys, each with its help."""
+    return [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS] + list(KEYS)
 
 
 def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = False) -> int:
@@ -584,17 +633,16 @@ def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = Fal
         LmmError: a run could not begin.
         KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is complete, and nothing is left running.
     """
-
-    async def main(runner: Runner, draft: str) -> TerminalSession:
-        session = TerminalSession(runner, ask=ask)
-        session.screen.draft(draft)
-        await session.run()
-        return session
-
-    session = asyncio.run(main(start, ""))
-    while session.goes_to is not None:
-        session = asyncio.run(main(opened(session.goes_to), session.draft))
-    return 0
+    session = TerminalSession(start, ask=ask)
+    while True:
+        before = signal.signal(signal.SIGINT, session.signalled)
+        try:
+            loop.run(session.run())
+        finally:
+            signal.signal(signal.SIGINT, before)
+        if session.goes_to is None:
+            return 0
+        session = TerminalSession(opened(session.goes_to), session.screen.buffer.text, ask=ask)
 
 
 def _first_sentence(text: str) -> str:

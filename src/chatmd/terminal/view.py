@@ -9,21 +9,19 @@ import io
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
-from operator import itemgetter
 from pathlib import PurePath
 from typing import ClassVar
 
 from markdown_it.token import Token
 from prompt_toolkit.data_structures import Size
-from rich.console import Console, ConsoleOptions, JustifyMethod, RenderableType, RenderResult
-from rich.markdown import CodeBlock, Heading, ListItem, Markdown, MarkdownContext, MarkdownElement, TableElement
-from rich.segment import Segment
+from rich.console import Console, ConsoleOptions, RenderableType, RenderResult
+from rich.markdown import CodeBlock, Markdown, MarkdownContext, MarkdownElement, TableElement
 from rich.syntax import Syntax
 from rich.table import Table
 from rich.text import Text
 from rich.theme import Theme
 
-from chatmd.call_texts import call_line, patch_in
+from chatmd.call_texts import call_line, changed_lines
 from chatmd.runtime import events
 from lmm.errors import Place
 from lmm.messages import (
@@ -102,8 +100,43 @@ def markdown_lines(text: str, width: int) -> list[str]:
     return render(_Reply(text), min(width, _MOST_COLUMNS))
 
 
+class _Code(CodeBlock):
+    """Code without a background. Its lines are never wrapped, so that they can be copied, except inside of a list."""
+
+    def on_enter(self, context: MarkdownContext) -> None:
+        super().on_enter(context)
+        self.inside = len(context.stack) > 1
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        code = Syntax("", self.lexer_name, theme=self.theme).highlight(str(self.text).removesuffix("\n"))
+        lines = Text("\n").join(Text.assemble("  ", line) for line in code.split())
+        lines.no_wrap, lines.overflow = not self.inside, "fold" if self.inside else "ignore"
+        yield lines
+
+
+class _Table(TableElement):
+    """A table that cuts nothing off: long words are wrapped, and in a narrow window, each cell has its own line."""
+
+    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
+        names = self.header.row.cells if self.header and self.header.row else []
+        if options.max_width < _NARROWEST * len(names):
+            for row in self.body.rows if self.body else ():
+                for name, cell in zip(names, row.cells, strict=False):
+                    yield Text.assemble((f"{name.content.plain}: ", "bold"), cell.content)
+                yield ""
+            return
+        for table in super().__rich_console__(console, options):
+            for column in table.columns if isinstance(table, Table) else ():
+                column.overflow = "fold"
+            yield table
+
+
 class _Reply(Markdown):
     """Rich's Markdown that shows everything a model wrote: HTML, targets of links and pictures, long lines."""
+
+    elements: ClassVar[dict[str, type[MarkdownElement]]] = Markdown.elements | {
+        "fence": _Code, "code_block": _Code, "table_open": _Table,
+    }  # fmt: skip
 
     def __init__(self, text: str) -> None:
         super().__init__(clean(text), code_theme="ansi_light", hyperlinks=False)
@@ -122,129 +155,44 @@ def _spelled_out(token: Token) -> Token:
     return token
 
 
-class _Heading(Heading):
-    """A heading that keeps its marks, and is aligned left."""
-
-    LEVEL_ALIGN: ClassVar[dict[str, JustifyMethod]] = {}
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        yield Text.assemble(("#" * int(self.tag[1:]) + " ", "bold"), self.text)
-
-
-class _Code(CodeBlock):
-    """Code without a background. Its lines are never wrapped, so that they can be copied, except inside of a list."""
-
-    def on_enter(self, context: MarkdownContext) -> None:
-        super().on_enter(context)
-        self.inside = len(context.stack) > 1
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        code = Syntax("", self.lexer_name, theme=self.theme).highlight(str(self.text).removesuffix("\n"))
-        lines = Text("\n").join(Text.assemble("  ", line) for line in code.split())
-        lines.no_wrap, lines.overflow = not self.inside, "fold" if self.inside else "ignore"
-        yield lines
-
-
-class _Item(ListItem):
-    """A list item that keeps the dot of its number."""
-
-    def render_number(self, console: Console, options: ConsoleOptions, number: int, last_number: int) -> RenderResult:
-        mark, *rest = super().render_number(console, options, number, last_number)
-        assert isinstance(mark, Segment)
-        yield Segment(f"{mark.text[1:-1]}. ", mark.style)
-        yield from rest
-
-
-class _Table(TableElement):
-    """A table that cuts nothing off: long words are wrapped, and in a narrow window, each cell has its own line."""
-
-    def __rich_console__(self, console: Console, options: ConsoleOptions) -> RenderResult:
-        names = self.header.row.cells if self.header and self.header.row else []
-        if options.max_width < _NARROWEST * len(names):
-            for row in self.body.rows if self.body else ():
-                for name, cell in zip(names, row.cells, strict=False):
-                    yield Text.assemble((name.content.plain, "bold"), (": ", "bold"), cell.content)
-                yield ""
-            return
-        for table in super().__rich_console__(console, options):
-            assert isinstance(table, Table)
-            for column in table.columns:
-                column.overflow = "fold"
-            yield table
-
-
-_KINDS: dict[str, type[MarkdownElement]] = {
-    "heading_open": _Heading, "fence": _Code, "code_block": _Code, "list_item_open": _Item, "table_open": _Table,
-}  # fmt: skip
-_Reply.elements = Markdown.elements | _KINDS
-
-
 @dataclass(slots=True)
 class Arriving:
-    r"""A text that grows. Blocks, and items of lists, are final once the next one has begun.
+    r"""A text that grows. A block is final once the next one has begun.
 
     >>> text = Arriving()
     >>> text.feed("Leaves\n\nThey are\n*gr")
-    >>> text.final(40), text.rest(40, 10)
-    (['Leaves'], ['', 'They are', '*gr'])
+    >>> text.final(), text.rest
+    ('Leaves\n\n', 'They are\n*gr')
     """
 
-    text: str = ""  # what is not final yet
-    gap: bool = False  # whether a blank line belongs before it
+    rest: str = ""  # what is not final yet
     begun: bool = False
     _seen: int = 0  # where the last look for blocks ended
 
     def feed(self, piece: str) -> None:
         """Append a piece."""
-        self.text += piece
+        self.rest += piece
         self.begun = self.begun or bool(piece.strip())
 
-    def final(self, width: int) -> list[str]:
-        """Return the lines that have become final, each once."""
-        whole = self.text.rfind("\n") + 1  # a line that is not complete may turn out to be anything
+    def final(self) -> str:
+        """Return the blocks that have become final, each once."""
+        whole = self.rest.rfind("\n") + 1  # a line that is not complete may turn out to be anything
         # A long block is parsed less often; otherwise it would take for ever.
-        if whole - self._seen <= (len(self.text) // 30 if len(self.text) > _LONG else 0):
-            return []
-        self._seen = whole
-        cut = _last_cut(Markdown(clean(self.text[:whole])).parsed)
-        if cut is None:
-            return []
-        source = self.text.split("\n")
-        lines = self._part("\n".join(source[: cut[0]]), width)
-        self._begin("\n".join(source[cut[0] :]), gap=cut[1])
-        return lines
+        if whole - self._seen <= (len(self.rest) // 30 if len(self.rest) > _LONG else 0):
+            return ""
+        blocks = [token.map[0] for token in Markdown(clean(self.rest[:whole])).parsed if token.map and not token.level]
+        before = self.rest.split("\n")[: blocks[-1]] if blocks else ()
+        return self._taken(sum(len(line) + 1 for line in before))
 
-    def rest(self, width: int, rows: int) -> list[str]:
-        """Return the end of the text that is not final, as it was written."""
-        lines = render(Text(clean(self.text[-width * (rows + 1) :])), width)
-        return ["", *lines][-rows:] if self.gap and lines else lines[-rows:]
-
-    def end(self, width: int) -> list[str]:
-        """Return the lines of the rest, which is final now, and begin another text."""
-        lines = self._part(self.text, width)
-        self._begin("", gap=False)
+    def end(self) -> str:
+        """Return the rest, which is final now, and begin another text."""
         self.begun = False
-        return lines
+        return self._taken(len(self.rest))
 
-    def _part(self, source: str, width: int) -> list[str]:
-        lines = markdown_lines(source, width)
-        return ["", *lines] if self.gap and lines else lines
-
-    def _begin(self, text: str, *, gap: bool) -> None:
-        self.text, self.gap, self._seen = text, gap, text.rfind("\n") + 1
-
-
-def _last_cut(tokens: Sequence[Token]) -> tuple[int, bool] | None:
-    """Return the line where the last block or list item begins, if there is text before it.
-
-    Also return whether a blank line belongs there.
-    """
-    begins = [(token.map[0], token.level == 0) for token in tokens if token.map
-              and (token.level == 0 or (token.level == 1 and token.type == "list_item_open"))]  # fmt: skip
-    if not begins or begins[0][0] == begins[-1][0]:
-        return None
-    line = begins[-1][0]
-    return line, any(at == line and block for at, block in begins)
+    def _taken(self, size: int) -> str:
+        final, self.rest = self.rest[:size], self.rest[size:]
+        self._seen = self.rest.rfind("\n") + 1
+        return final
 
 
 # -- The conversation: events become permanent lines, and changing lines at the bottom -------------------------
@@ -254,17 +202,18 @@ PROMPT = "› "
 _THOUGHT_LINES = 2
 _RESULT = 500  # characters of a result, of which the first that fit are shown
 _SHORTEST = 0.05  # seconds; shorter times are not shown
-
-
 _PATCH_LINES = 40  # of a patch, the rest is counted
 _PATCH_STYLES = {"+": "green", "-": "red", "*": "bold"}
 
 
 @dataclass(slots=True)
-class _RunningCall:
-    call: ToolCall
+class _Work:
+    """A request or a call at work; `printed` is the last line of its program."""
+
+    text: str
     began: float
-    printed: str = ""  # the last line of its program
+    call: ToolCall | None = None
+    printed: str = ""
 
 
 @dataclass(slots=True)
@@ -276,8 +225,7 @@ class ChatView:
     turn: Usage = field(default_factory=Usage)
     _reply: Arriving = field(default_factory=Arriving)
     _thought: str = ""
-    _asked: dict[tuple[str, ...], tuple[str, float]] = field(default_factory=dict)
-    _calls: dict[tuple[tuple[str, ...], str], _RunningCall] = field(default_factory=dict)
+    _work: dict[tuple[tuple[str, ...], str], _Work] = field(default_factory=dict)  # by agent, and call or ""
     _began: float = 0.0
     _last: str = ""  # kind of the last lines: different kinds are separated by blank lines
 
@@ -287,32 +235,31 @@ class ChatView:
         """Return the lines to print for an event; the path of its place names the agents down to where it happened."""
         chain = place.path
         if isinstance(event, Asked):
-            self._asked[chain] = (event.model, now)
+            self._work[chain, ""] = _Work(clean(f"{event.model} …"), now)
             self._began = self._began or now
-            return [] if chain else self._end_reply()
-        if isinstance(event, ToolCall):
-            self._calls[chain, event.id] = _RunningCall(event, now)
-            return []
-        if isinstance(event, ToolProgress):
-            if (running := self._calls.get((chain, event.call))) is not None:
-                running.printed = event.text.rstrip().rpartition("\n")[2]
-            return []
-        if isinstance(event, ToolResult):
+        elif isinstance(event, ToolCall):
+            self._work[chain, event.id] = _Work(call_line(event), now, event)
+        elif isinstance(event, ToolProgress) and (chain, event.call) in self._work:
+            self._work[chain, event.call].printed = clean(event.text.rstrip().rpartition("\n")[2])
+        elif isinstance(event, ToolResult):
             return self._called(event, chain)
-        if isinstance(event, Reply):
-            self._asked.pop(chain, None)
+        elif isinstance(event, Reply):
+            self._work.pop((chain, ""), None)
             self.turn += event.usage
-            return [] if chain else self.replied(event.text)
-        if isinstance(event, Notice | Waiting):
+        elif isinstance(event, Notice | Waiting):
             return self.note(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
-        if isinstance(event, Retrying):
-            return self._again(event, chain)
+        elif isinstance(event, Retrying):
+            return self._broken_off(event, chain) + self.note(str(event), "yellow", chain)
         return [] if chain else self._of_turn(event, now)
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[str]:
         """Return a message of the user, followed by a remark."""
         words = Text.assemble((clean(text), style), (f" {more}" if more else "", "dim"))
         return self._print("said", self._hanging(Text(PROMPT, "bold cyan"), words), apart=True)
+
+    def replied(self, text: str) -> list[str]:
+        """Return the lines of a complete reply that were not returned before."""
+        return self._text(self._reply.end() if self._reply.begun else text)
 
     def note(self, text: str, style: str = "dim", chain: tuple[str, ...] = ()) -> list[str]:
         """Return a remark of ours; `chain` names the agent that it is about."""
@@ -333,70 +280,56 @@ class ChatView:
         self._last = kind
         return ["", *lines] if gap else list(lines)
 
+    def _text(self, text: str) -> list[str]:
+        self._thought = ""
+        return self._print("text", markdown_lines(text, self.size.columns), apart=True)
+
     def _of_turn(self, event: Event, now: float) -> list[str]:
-        """Return the lines for an event that only the first agent reports."""
+        """Return the lines for an event of the first agent."""
         if isinstance(event, TextDelta):
-            self._thought = ""
             self._reply.feed(event.text)
-            return self._print("text", self._reply.final(self.size.columns))
+            return self._text(self._reply.final())
         if isinstance(event, ReasoningDelta):
             self._thought += event.text
+        elif isinstance(event, Reply):
+            return self.replied(event.text)
         elif isinstance(event, events.Delivered):
-            return self._delivered(event)
+            more = "(with the result above)" if event.with_result else ""
+            self.waiting = [text for text in self.waiting if text not in event.texts]
+            return [line for text in event.texts for line in self.said(text, more)]
         elif isinstance(event, events.RunStopped | events.YourTurn | Failed):
             return self._ended(event, now)
         return []
 
-    def _end_reply(self) -> list[str]:
-        self._thought = ""
-        lines = self._print("text", self._reply.end(self.size.columns))
-        if self._last == "text":
-            self._last = "reply"
-        return lines
-
-    def replied(self, text: str) -> list[str]:
-        """Return the lines of a complete reply that were not returned before."""
-        if not self._reply.begun:  # it did not come in pieces
-            self._reply.feed(text)
-        return self._end_reply()
-
-    def _again(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
-        begun = self._reply.begun and not chain
-        lines = [] if chain else self._end_reply()
-        if begun and event.wait is not None:
-            lines += self.note("The reply broke off here; the model is asked again.", "yellow")
-        return lines + self.note(str(event), "yellow", chain)
+    def _broken_off(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
+        if chain or not self._reply.begun:
+            return []
+        lines = self.replied("")
+        return lines + self.note("The reply broke off here; the model is asked again.", "yellow")
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
-        called = self._calls.pop((chain, result.call), None)
-        text = call_line(called.call) if called else clean(result.name)
+        work = self._work.pop((chain, result.call), None)
         mark = ("✗ ", "red") if result.failed else ("✓ ", "green")
         first = " ".join(clean(result.text[:_RESULT]).split()) or ("an image" if result.images else "")
-        lines = self._call_line(mark, text, result.seconds, first, chain)
-        return self._print("call", lines + (self._patched(called.call) if called and not result.failed else []))
-
-    def _patched(self, call: ToolCall) -> list[str]:
-        """Return what a call has changed, as the lines of its patch."""
-        lines = patch_in(call)
-        shown = [Text(f"  {line}", _PATCH_STYLES.get(line[0], "dim")) for line in lines[:_PATCH_LINES]]
-        if (more := len(lines) - len(shown)) > 0:
+        name = work.text if work else clean(result.name)
+        lines = [self._call_line(mark, name, result.seconds, first, chain)]
+        changed = changed_lines(work.call) if work and work.call and not result.failed else []
+        shown = [Text(f"  {line}", _PATCH_STYLES.get(line[0], "dim")) for line in changed[:_PATCH_LINES]]
+        if (more := len(changed) - len(shown)) > 0:
             shown.append(Text(f"  … {more} more lines", "dim"))
-        return [line for text in shown for line in self._clipped(text)]
+        return self._print("call", lines + [self._clipped(text) for text in shown])
 
-    def _call_line(
-        self, mark: tuple[str, str], text: str, seconds: float, result: str, chain: tuple[str, ...]
-    ) -> list[str]:
+    def _call_line(self, mark: tuple[str, str], text: str, seconds: float, result: str, chain: tuple[str, ...]) -> str:
         before = Text.assemble(_indent(chain), mark)
         took = f" {seconds:.1f} s" if seconds >= _SHORTEST else ""
         free = max(8, self.size.columns - before.cell_len - len(took))
         short = Text(text)
         short.truncate(max(8, free * 3 // 5) if result else free, overflow="ellipsis")
-        rest = Text(took + (f": {result}" if result else ""), "dim")
-        return self._clipped(Text.assemble(before, short, rest))
+        return self._clipped(Text.assemble(before, short, (took + (f": {result}" if result else ""), "dim")))
 
-    def _clipped(self, line: Text) -> list[str]:
+    def _clipped(self, line: Text) -> str:
         line.truncate(self.size.columns, overflow="ellipsis")
-        return render(line, self.size.columns)
+        return "".join(render(line, self.size.columns))
 
     def _hanging(self, first: Text, words: Text) -> list[str]:
         """Return words with `first` before their first line, and as much space before the others."""
@@ -408,56 +341,39 @@ class ChatView:
         grid.add_row(first, words)
         return render(grid, self.size.columns)
 
-    def _delivered(self, event: events.Delivered) -> list[str]:
-        lines: list[str] = []
-        for text in event.texts:
-            if text in self.waiting:
-                self.waiting.remove(text)
-            lines += self.said(text, "(with the result above)" if event.with_result else "")
-        return lines
-
     def _ended(self, event: events.RunStopped | events.YourTurn | Failed, now: float) -> list[str]:
-        self._asked.clear()
-        self._calls.clear()
-        lines = self._end_reply()
+        self._work.clear()
+        lines = self.replied("")
         if isinstance(event, events.RunStopped):
             return lines + self.note("cancelled", "yellow")
         if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")
         if self.turn.requests:
             lines += self.note(f"{now - self._began:.0f} s · {usage_text(self.turn)}")
-        self.turn, self._began = Usage(), 0.0
+        self.begin_turn(0.0)
         return lines
 
     # -- changing lines --------------------------------------------------------------------------------
 
     def live(self, now: float) -> list[str]:
         """Return the lines at the bottom: text that arrives, calls and agents at work, waiting notes."""
+        columns, rows = self.size.columns, max(3, self.size.rows // 2)
         if self._thought:
-            lines = render(Text(clean(self._thought).strip(), "dim italic"), self.size.columns)[-_THOUGHT_LINES:]
+            lines = render(Text(clean(self._thought).strip(), "dim italic"), columns)[-_THOUGHT_LINES:]
         else:
-            lines = self._reply.rest(self.size.columns, max(3, self.size.rows // 2))
-        work = self._at_work(now)
-        if lines and self._last and self._last != "text":
+            lines = render(Text(clean(self._reply.rest[-columns * rows :]).strip("\n")), columns)[-rows:]
+        work = [
+            self._call_line(("● ", "cyan"), one.text, now - one.began, one.printed, chain)
+            for (chain, call), one in sorted(self._work.items(), key=lambda item: (item[0][0], item[1].began))
+            if chain or call or not self._reply.begun
+        ][: max(2, self.size.rows // 3)]
+        if (lines or work) and self._last and not (self._last == "call" and not lines):
             lines.insert(0, "")
-        elif not lines and work and self._last not in ("", "call"):
-            work.insert(0, "")
-        notes = [line for text in self.waiting for line in self._clipped(
-            Text.assemble((PROMPT, "dim"), (" ".join(clean(text).split()), "dim italic"), (" (waits)", "dim"))
-        )]  # fmt: skip
-        return lines + ([""] if lines and work else []) + work + notes
-
-    def _at_work(self, now: float) -> list[str]:
-        """Return a line for each running call, and each agent that is being asked."""
-        rows = [(chain, one.began, call_line(one.call), clean(one.printed)) for (chain, _), one in self._calls.items()]
-        rows += [(chain, began, clean(f"{model} …"), "") for chain, (model, began) in self._asked.items()
-                 if chain or not self._reply.begun]  # fmt: skip
-        rows = sorted(rows, key=itemgetter(0, 1))[: max(2, self.size.rows // 3)]
-        mark = ("● ", "cyan")
-        return [
-            line for chain, began, text, printed in rows
-            for line in self._call_line(mark, text, now - began, printed, chain)
-        ]  # fmt: skip
+        if len(lines) > 1 and work:
+            lines.append("")
+        notes = [Text.assemble((PROMPT, "dim"), (" ".join(clean(text).split()), "dim italic"), (" (waits)", "dim"))
+                 for text in self.waiting]  # fmt: skip
+        return lines + work + [self._clipped(note) for note in notes]
 
 
 def _indent(chain: tuple[str, ...]) -> Text:

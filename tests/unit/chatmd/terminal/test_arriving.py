@@ -17,21 +17,11 @@ def test_pieces_are_as_the_whole(text: str, sizes: list[int], width: int) -> Non
     while at < len(text):
         size = sizes[turn % len(sizes)]
         arriving.feed(text[at : at + size])
-        lines += arriving.final(width)
+        lines += markdown_lines(arriving.final(), width)
         at, turn = at + size, turn + 1
-    lines += arriving.end(width)
+    lines += markdown_lines(arriving.end(), width)
     assert _words(lines) == _words(markdown_lines(text, width))
 
 
 def _words(lines: list[str]) -> list[str]:
     return re.sub(r"\d+\. ", "", " ".join(map(plain, lines))).split()
-
-
-def test_a_paragraph_longer_than_the_screen() -> None:
-    """Its last lines are visible while it arrives."""
-    arriving = Arriving()
-    arriving.feed("word " * 199 + "end")
-    assert arriving.final(40) == []
-    rest = arriving.rest(40, 6)
-    assert len(rest) == 6
-    assert rest[-1].endswith("end")

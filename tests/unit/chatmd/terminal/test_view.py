@@ -123,6 +123,14 @@ def test_thoughts_are_seen_until_something_is_said() -> None:
     assert shown(view, (0.0, replied("So."))) == ["So."]
 
 
+def test_a_paragraph_longer_than_the_screen() -> None:
+    """Its last lines are visible while it arrives."""
+    view = ChatView(Size(rows=12, columns=40))
+    assert shown(view, (0.0, TextDelta("word " * 199 + "end"))) == []
+    assert len(live(view, 0.0)) == 6
+    assert live(view, 0.0)[-1].endswith("end")
+
+
 def test_the_foot_fits() -> None:
     """For any number of activities and any width."""
     view = ChatView(Size(rows=6, columns=12))
