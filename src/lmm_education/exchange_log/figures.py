@@ -188,6 +188,11 @@ class QuestionGroup:
         return [text for text, _ in Counter(asked(exchange) for exchange in self.exchanges).most_common()]
 
     @property
+    def latest(self) -> LoggedExchange:
+        """The exchange that was asked last."""
+        return max(self.exchanges, key=lambda exchange: exchange.time)
+
+    @property
     def students(self) -> int:
         """The number of students who asked; one who asked on two days counts twice."""
         return len({exchange.session for exchange in self.exchanges})

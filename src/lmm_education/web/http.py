@@ -336,12 +336,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters |= {"number": _number, "day": _day}
+    environment.filters["day"] = _day
     return environment
-
-
-def _number(value: float | None, say: Wording, digits: int = 0) -> str:
-    return "–" if value is None else say.number(value, digits)
 
 
 def _day(time: float | date, say: Wording) -> str:

@@ -1,9 +1,4 @@
-"""The teacher's page: what students ask, how it was answered, and what the notes lack.
-
-The template ``plot.html`` draws its plots in SVG: stacked bars over time, and lines. Colours are classes of the style
-sheet; there is no script and no inline style. A plot is as wide as a phone, so that its labels stay readable. Its title
-says what it shows, and a table beside it has the numbers.
-"""
+"""The teacher's page: what students ask, how it was answered, and what the notes lack."""
 
 from __future__ import annotations
 
@@ -11,13 +6,11 @@ import asyncio
 import base64
 import binascii
 import json
-import math
-from collections.abc import Callable, Collection, Iterable, Sequence
+from collections.abc import Collection, Iterable, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
-from itertools import accumulate, groupby
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
@@ -54,139 +47,13 @@ from lmm_education.web.rendering import to_html
 from lmm_education.web.service import NEARLY_SPENT, Service, service_of, service_of_teacher
 from lmm_education.web.words import Wording, theme_of
 
-# -- plots -----------------------------------------------------------------------------------------
-
-
-WIDTH, HEIGHT = 400, 210
-_LEFT, _RIGHT, _TOP, _BOTTOM = 46, 8, 12, 28
-_MOST_LABELS = 6
-_GAP = 0.25  # of the width for a bar
-Number = Callable[[float], str]
-
-
-@dataclass(frozen=True, slots=True)
-class Series:
-    """One value for each label, None if there is none; `style` is the CSS class."""
-
-    name: str
-    values: Sequence[float | None]
-    style: str
-
-
-class Shape(NamedTuple):
-    """A bar whose corner is at `x` and `y`, or a point."""
-
-    style: str
-    x: float
-    y: float
-    tip: str
-    width: float = 0.0
-    height: float = 0.0
-
-
-class PlotMark(NamedTuple):
-    """A label at an axis."""
-
-    at: float
-    text: str
-
-
-class Plot:
-    """The elements of a plot and their positions. Lines connect points without gaps; ticks are round numbers."""
-
-    width, height, left, right = WIDTH, HEIGHT, _LEFT, WIDTH - _RIGHT
-
-    def __init__(self, title: str, labels: Sequence[str], highest: float, number: Number, least: float = 0.0) -> None:
-        step = max(round_step(highest / 4), least)
-        steps = [step * i for i in range(max(1, math.ceil(highest / step - 1e-9)) + 1)]
-        self.title, self._highest = _printable(title), steps[-1]
-        self.place, every = (self.right - _LEFT) / max(len(labels), 1), max(1, math.ceil(len(labels) / _MOST_LABELS))
-        self.ticks = [PlotMark(self.y(each), _printable(number(each))) for each in steps]
-        self.labels = [PlotMark(self.x(i), _printable(labels[i])) for i in range(0, len(labels), every)]
-        self.bars: list[Shape] = []
-        self.points: list[Shape] = []
-        self.lines: list[tuple[str, str]] = []
-
-    def x(self, label: int, part: float = 0.5) -> float:
-        """Return the horizontal position of a label, or of a fraction of its width."""
-        return round(_LEFT + self.place * (label + part), 1)
-
-    def y(self, value: float) -> float:
-        """Return the vertical position of a value."""
-        return round(HEIGHT - _BOTTOM - (HEIGHT - _TOP - _BOTTOM) * value / self._highest, 1)
-
-
-def bars(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
-    """Draw a stack of bars for each label, the first series at the bottom.
-
-    >>> drawn = bars("Questions", ["Mon", "Tue"], [Series("asked", [1, 3], "s0")], str)
-    >>> [bar.tip for bar in drawn.bars]
-    ['Mon: asked 1', 'Tue: asked 3']
-    """
-    stacks = [[one.values[i] or 0.0 for one in series] for i in range(len(labels))]
-    whole = all(float(value).is_integer() for stack in stacks for value in stack)
-    plot = Plot(title, labels, max(map(math.fsum, stacks), default=0.0), number, least=float(whole))
-    for i, stack in enumerate(stacks):
-        ends = [plot.y(end) for end in accumulate(stack, initial=0.0)]
-        for one, value, base, top in zip(series, stack, ends, ends[1:], strict=False):
-            if value > 0:
-                tip, width = f"{labels[i]}: {one.name} {number(value)}", round(plot.place * (1 - _GAP), 1)
-                shape = Shape(one.style, plot.x(i, _GAP / 2), top, _printable(tip), width, round(base - top, 1))
-                plot.bars.append(shape)
-    return plot
-
-
-def lines(title: str, labels: Sequence[str], series: Sequence[Series], number: Number) -> Plot:
-    """Draw a line for each series with a point for each value; it is interrupted where a value is missing.
-
-    >>> drawn = lines("Seconds", ["Mon", "Tue", "Wed"], [Series("median", [1, None, 3], "s0")], str)
-    >>> len(drawn.points), len(drawn.lines)
-    (2, 0)
-    """
-    known = [value for one in series for value in one.values if value is not None]
-    plot = Plot(title, labels, max(known, default=0.0), number)
-    for one in series:
-        shapes = [
-            None if value is None
-            else Shape(one.style, plot.x(i), plot.y(value), _printable(f"{labels[i]}: {one.name} {number(value)}"))
-            for i, value in enumerate(one.values)
-        ]  # fmt: skip
-        plot.points += filter(None, shapes)
-        for _, run in groupby(shapes, key=bool):
-            held = [f"{shape.x},{shape.y}" for shape in run if shape]
-            if len(held) > 1:
-                plot.lines.append((one.style, " ".join(held)))
-    return plot
-
-
-def round_step(least: float) -> float:
-    """Return the smallest of 1, 2, 5, 10, … (or 0.1, 0.2, …) that is at least `least`; 1 for 0.
-
-    >>> round_step(3), round_step(0.15), round_step(51), round_step(0)
-    (5.0, 0.2, 100.0, 1.0)
-    """
-    if least <= 0:
-        return 1.0
-    exponent = math.floor(math.log10(least))
-    steps = (float(f"{factor}e{exponent}") for factor in (1, 2, 5, 10, 20))
-    return next(step for step in steps if step >= least * (1 - 1e-9))
-
-
-def _printable(text: str) -> str:
-    return "".join(char for char in text if char.isprintable())
-
-
 # -- the report ------------------------------------------------------------------------------------
 
 RANGES = (7, 30, 180)
 """Ranges of days up to today to choose from."""
 _LONGEST, _LATEST = 3660, 100  # days, exchanges
-# Outcomes of questions: names in `Figures` and in the texts, and the colour.
-_SHARES = (
-    *(("answered", "series-0"), ("uncited", "series-1"), ("not_found", "series-2")),
-    *(("refused", "series-3"), ("failed", "series-4"), ("left", "series-5")),
-)
-Draw = Callable[[str, Sequence[str], Sequence[Series], Number], Plot]
+OUTCOMES = ("answered", "uncited", "not_found", "refused", "failed", "left")
+"""What can become of a question: names in `Figures` and in the texts."""
 _MIDNIGHT = datetime.min.time()
 
 
@@ -224,22 +91,6 @@ def chosen_range(first: str, last: str, today: date) -> Range:
     return Range(max(one, other - timedelta(days=_LONGEST)), other)
 
 
-@dataclass(frozen=True, slots=True)
-class TeacherTable:
-    """A plot and its numbers as a table: `columns` have their values for every label, and their colour."""
-
-    plot: Plot
-    unit: str
-    labels: Sequence[str]
-    columns: Sequence[Series]
-    digits: int = 0
-
-    @property
-    def heads(self) -> tuple[str, ...]:
-        """The headings of the columns."""
-        return (self.unit, *(column.name for column in self.columns))
-
-
 class TeacherReport:
     """A report on the exchanges of a range of days. `down` are those with thumbs down, with their answers; `wrong` are
     questions whose answer the teacher marked as wrong."""
@@ -265,7 +116,7 @@ class TeacherReport:
     def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
         """Return the figures at the top: name, value, and a remark."""
         total = self.total
-        shares = (f"{say.number(getattr(total, name))} {say[name]}" for name, _ in _SHARES if getattr(total, name))
+        shares = (f"{say.number(getattr(total, name))} {say[name]}" for name in OUTCOMES if getattr(total, name))
         wait = "–" if total.first_word_median is None else say.number(total.first_word_median, 1)
         p95 = "" if total.first_word_p95 is None else f"{say['p95']}: {say.number(total.first_word_p95, 1)}"
         used = [f"{say['tokens']}: {say.number(total.tokens)}"]
@@ -278,29 +129,21 @@ class TeacherReport:
             (say["cost"], "–" if total.cost is None else say.number(total.cost, 2), ", ".join(used)),
         ]
 
-    def plots(self, say: Wording) -> list[TeacherTable]:
-        """Return the plots of outcomes, waiting times and costs."""
-        shares = [self._series(say[name], name, style) for name, style in _SHARES if getattr(self.total, name)]
-        waits = [
-            self._series(say["median"], "first_word_median", "series-0"),
-            self._series(say["p95"], "first_word_p95", "series-1"),
-        ]
-        used = "cost" if self.total.cost else "tokens"
-        costs = f"{say['cost']} ({say['cost_help']})" if used == "cost" else say["tokens"]
-        return [
-            self._table(say["over_time"], bars, shares, say),
-            self._table(say["wait"], lines, waits, say, digits=1),
-            self._table(costs, bars, [self._series(say[used], used, "series-0")], say, digits=2 * (used == "cost")),
-        ]
+    def over_time(self, say: Wording) -> tuple[list[str], list[list[str]]]:
+        """Return a table of outcomes, waiting times and costs by day, week or month: its heads and its rows."""
+        unit, used = bin_name(self.range.days), "cost" if self.total.cost else "tokens"
+        columns = [(name, say[name], 0) for name in OUTCOMES if getattr(self.total, name)]
+        columns += [("first_word_median", f"{say['wait']}, {say['median']}", 1), ("first_word_p95", say["p95"], 1)]
+        columns += [(used, say[used], 2 * (used == "cost"))]
+        rows = []
+        for bin in self.bins:
+            values = (_shown(getattr(bin.figures, name), digits, say) for name, _, digits in columns)
+            rows.append([say.day(bin.first, unit), *values])
+        return [say[unit], *(title for _, title, _ in columns)], rows
 
-    def _series(self, title: str, figure: str, style: str) -> Series:
-        return Series(title, [getattr(bin.figures, figure) for bin in self.bins], style)
 
-    def _table(self, title: str, draw: Draw, columns: Sequence[Series], say: Wording, digits: int = 0) -> TeacherTable:
-        unit = bin_name(self.range.days)
-        labels = [say.day(bin.first, unit) for bin in self.bins]
-        plot = draw(title, labels, columns, lambda value: say.short(value, digits))
-        return TeacherTable(plot, say[unit], labels, columns, digits)
+def _shown(value: float | None, digits: int, say: Wording) -> str:
+    return "–" if value is None else say.number(value, digits)
 
 
 def _failures(exchanges: Sequence[LoggedExchange]) -> list[tuple[str, list[LoggedExchange]]]:

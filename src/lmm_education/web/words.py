@@ -106,15 +106,14 @@ class Wording:
         written = words_in(self.language)["written"]
         return f"{value:,.{digits}f}".translate(str.maketrans(",.", written["thousands"] + written["decimal"]))
 
-    def short(self, value: float, digits: int = 0) -> str:
-        """Return a number for an axis label: with as many decimals as it needs, thousands as k.
+    def failure(self, kind: str) -> str:
+        """Return what went wrong, for the name of an error.
 
-        >>> Wording("en").short(12_500), Wording("en").short(0.05), Wording("en").short(3)
-        ('12.5k', '0.05', '3')
+        >>> Wording("en").failure("ModelTimeout"), Wording("en").failure("KeyError")
+        ('The model took too long.', 'Something else went wrong (KeyError).')
         """
-        if value >= 10_000:
-            return f"{self.number(value / 1000, 0 if value % 1000 == 0 else 1)}k"
-        return self.number(value, 0 if value == int(value) else max(digits, 2 if value < 0.1 else 1))
+        failures = words_in(self.language)["failures"]
+        return failures.get(kind) or failures["other"].replace("{kind}", kind)
 
     def day(self, day: date, bin: str = "day") -> str:
         """Return a day, or the name of the week or month that begins on it.

@@ -35,12 +35,11 @@ class Elements(HTMLParser):
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         self.tags.add(tag)
         self.attributes |= {name for name, _ in attrs}
-        if tag not in ("br", "input", "line", "meta", "link", "polyline"):
+        if tag not in ("br", "input", "meta", "link"):
             self.open.append(tag)
 
     def handle_endtag(self, tag: str) -> None:
-        if tag not in ("line", "polyline"):
-            assert self.open.pop() == tag
+        assert self.open.pop() == tag
 
     def handle_data(self, data: str) -> None:
         self.words += data
@@ -73,7 +72,7 @@ def test_no_table_without_rows() -> None:
 
 @pytest.mark.parametrize("language", ["en", "de"])
 def test_what_is_on_it(language: str) -> None:
-    """Figures, plots with tables, questions, comments, failures, sections found and never found."""
+    """Figures, a table over time, questions, comments, failures, sections found and never found."""
     source = LoggedSource(1, "l", "a.md", ("Leaves",), "Botany", cited=True)
     shown = Elements(page([
         asked("1", "Why green?", sources=(source,), first_word=1.5, cost=0.25),
@@ -81,15 +80,25 @@ def test_what_is_on_it(language: str) -> None:
         asked("3", "Why red?", sources=(source,), reaction=-1, comment="That is wrong.", answer="Because."),
         asked("4", "Why blue?", outcome="failed", error="ModelTimeout: nothing came"),
     ], language))  # fmt: skip
-    for words in ("Why green?", "When is the exam?", "That is wrong.", "Because.", "ModelTimeout", "nothing came"):
-        assert words in shown.words
     say = Wording(language)
+    asked_for = ("Why green?", "When is the exam?", "That is wrong.", "Because.", "nothing came")
+    for words in (*asked_for, say.failure("ModelTimeout")):
+        assert words in shown.words
     assert "When is the exam?" in shown.words.split(say["over_time"])[0]  # what was not answered comes first
     found, never = shown.words.split(say["found_most"])[1].split(say["never"])
     assert "Botany > Leaves" in found
     assert "Botany > Roots" in never
     assert say["never_help"].replace("{n}", "1").replace("{all}", "2") in shown.words
-    assert {"svg", "table", "rect", "circle"} <= shown.tags
+    assert "svg" not in shown.tags
+
+
+def test_long_questions_are_cut_and_open_their_exchange() -> None:
+    """A row is as long as a line or two; what is behind it opens on a click."""
+    long = "Why " + "very " * 500 + "long?"
+    html = page([asked("q7", long, outcome="not found"), asked("q8", "Why red?", reaction=-1)])
+    assert long not in html
+    for title, id in (("unanswered", "q7"), ("down", "q8")):
+        assert f'data-exchange="{id}"' in html.split(f"<h2>{Wording('en')[title]}</h2>")[1].split("</section>")[0]
 
 
 def test_what_is_not_known_is_not_nothing() -> None:
