@@ -235,12 +235,17 @@ def test_no_text_becomes_markup_in_a_file(page: Browser) -> None:
     """Whatever stands beside it: code that is open, fences, quotes, lists, escapes. Code stays as it is."""
     pieces = ["<img src=x>", "</b>", "<!--", "![a](b)", "`", "``", "```", "~~~", "\n", "\n\n", "> ", "- ", "\\"]
     pieces += ["$", "$$", " ", "    ", "a", "# ", "<http://a.b>", "|"]
+    begins = ["", "", "- ", "1. ", "7) ", "* ", "  ", "   ", "    ", "     ", "- - ", "> ", "\t", "-  ", "10. "]
+    ends = ["```", "```", "~~~", "```r", "a", "![a](b)", "![a](b)", "", "---", "- -", "$$"]
     chance = random.Random(20)
     texts = ["".join(chance.choices(pieces, k=chance.randint(2, 14))) for _ in range(4000)]
+    lines = [chance.choice(begins) + chance.choice(ends) for _ in range(60_000)]
+    texts += ["\n".join(lines[at : at + 3 + at % 7]) for at in range(0, len(lines), 5)]
     written = page.run(f"import('./static/markdown.js').then(({{ asText }}) => {json.dumps(texts)}.map(asText))")
     assert [(one, other) for one, other in zip(texts, written, strict=True) if _loads(other)] == []
-    same = "`vec<int>` and\n\n```\na <b> ![c](d)\n```\n\n$a < b$"
-    assert page.run(f"import('./static/markdown.js').then(({{ asText }}) => asText({json.dumps(same)}))") == same
+    same = ["`vec<int>` and\n\n```\na <b> ![c](d)\n```\n\n$a < b$", "- ```r\n  x <- a <b> c\n  ```\n\nText."]
+    same += ["1. First:\n\n   ```\n   a <b>\n   ```\n2. Second", "* a\n  * ~~~\n    ![a](b)\n    ~~~\n  * b"]
+    assert page.run(f"import('./static/markdown.js').then(({{ asText }}) => {json.dumps(same)}.map(asText))") == same
 
 
 # -- several chats ---------------------------------------------------------------------------------

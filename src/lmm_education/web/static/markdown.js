@@ -3,7 +3,8 @@ import { $, texts } from "./dom.js";
 
 const TAG = /<(?=[a-z/!?])|!(?=\[)/gi;
 const PIECE = /\\.|(?<!`)(`+)(?!`)[^`]*(?<!`)\1(?!`)|`+|\$[^$`]+\$|<(?=[a-z/!?])|!(?=\[)/gi;
-const FENCE = /^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$/;
+const OPENING = /^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$/;
+const ITEM = /^ {0,3}(?:[-*+]|(\d{1,9})[.)]) {1,4}(?=\S)/, RULE = /^ {0,3}([-*])(?: *\1){2,} *$/;
 
 const INSTEAD = { "<": "&lt;", "!": "&#33;" };
 const inText = (text) => text.replace(TAG, (mark) => INSTEAD[mark]);
@@ -11,23 +12,63 @@ const inFormula = (text) => inText(text.replace(/<(?=[a-z/!?])/gi, "\\lt "));
 const inPiece = (piece) => INSTEAD[piece] ?? (piece.startsWith("$") ? inFormula(piece) : piece);
 
 // Escape tags and pictures, but not in code. An unpaired backtick in a line may begin code that ends anywhere in its
-// paragraph: there, everything is escaped. An unclosed fence is closed.
+// paragraph: there, everything is escaped, as is the rest of the text where it is not certain what is in a list item. An
+// unclosed fence is closed.
 export function asText(markdown) {
-  let fence = "", loose = false, formula = false;
-  const lines = markdown.split("\n").map((line) => {
-    const mark = FENCE.exec(line);
-    if (fence) {
-      if (mark && line.trim().startsWith(fence) && !line.trim().replaceAll(fence[0], "")) fence = "";
-      return line;
-    }
-    if (mark) { fence = mark[1] ?? mark[2]; loose = formula = false; return line; }
+  const lines = new Lines();
+  let loose = false, formula = false;
+  const written = markdown.split("\n").map((line) => {
+    if (lines.read(line)) { loose = formula = false; return line; }
     if (!line.trim()) loose = false;
     if ((line.split("$$").length - 1) % 2) { formula = !formula; return inFormula(line); }
     if (formula) return inFormula(line);
-    loose ||= [...line.matchAll(PIECE)].some(([piece]) => /^`+$/.test(piece));
+    loose ||= lines.uncertain || [...line.matchAll(PIECE)].some(([piece]) => /^`+$/.test(piece));
     return loose ? inText(line) : line.replace(PIECE, inPiece);
   });
-  return [...lines, ...(fence ? [fence] : [])].join("\n");
+  return [...written, ...(lines.fence ? [" ".repeat(lines.fence.indent) + lines.fence.mark] : [])].join("\n");
+}
+
+// The list items and the fence that the lines of a text are in. `uncertain` is set for good where renderers may differ.
+class Lines {
+  items = [];  // the columns where their texts begin
+  fence = null;
+  lazy = false;
+  uncertain = false;
+  blank = true;  // the line before
+
+  // Take the next line; return whether it is code, or opens or closes a fence.
+  read(line) {
+    const indent = line.search(/[^ ]|$/), blank = !line.trim(), before = this.blank;
+    this.blank = blank;
+    if (this.fence && !blank && indent < this.fence.indent) this.fence = null;  // its item ends
+    if (this.fence) {
+      const { mark } = this.fence, rest = line.slice(this.fence.indent);
+      if (/^ {0,3}\S/.test(rest) && rest.trim().startsWith(mark) && !rest.trim().replaceAll(mark[0], "")) { this.fence = null; this.blank = true; }
+      return true;
+    }
+    if (blank || this.uncertain) return false;
+    const left = this.items.filter((column) => column > indent).length;
+    this.items.length -= left;
+    if (before && !indent) this.lazy = false;
+    let rest = line.slice(this.items.at(-1) ?? 0), found, inItem = false;
+    while (!RULE.test(rest) && (found = ITEM.exec(rest))) {
+      if (!before && !inItem && found[1] && Number(found[1]) !== 1 && !left && !this.items.length) {
+        this.lazy = true;  // cannot begin a list if the line before is a paragraph
+        break;
+      }
+      this.items.push((this.items.at(-1) ?? 0) + found[0].length);
+      rest = rest.slice(found[0].length);
+      inItem = true;
+    }
+    // A line of the item's paragraph, perhaps; or an item that begins in the next line.
+    if ((left && !before && !inItem) || /^ {0,3}(?:[-*+]|\d{1,9}[.)]) *$/.test(rest)) this.lazy = true;
+    this.uncertain = /^\s*(?:[-*+>]|\d{1,9}[.)])?\s*\t/.test(line);
+    const mark = OPENING.exec(rest);
+    if (!mark || this.uncertain) return false;
+    if (this.lazy && indent) { this.uncertain = true; return false; }
+    this.fence = { mark: mark[1] ?? mark[2], indent: this.items.at(-1) ?? 0 };
+    return true;
+  }
 }
 
 export function answerAsMarkdown({ text, sources, broken }) {
