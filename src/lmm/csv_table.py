@@ -10,17 +10,27 @@ from collections.abc import Iterable, Sequence
 _FORMULA = tuple("=+-@\uff0b\uff0d\uff1d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
 _QUOTED = frozenset('",;\t\r\n|')  # also the separators of other locales
+# Where a spreadsheet with another separator begins a cell in the middle of a text, quoted or not.
+_CELL_WITHIN = re.compile(r"(?<=[;|\t\r\n])[^;|\t\r\n]+")
 
 
-def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n") -> str:
-    r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON.
+def csv_text(
+    columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n", by_strangers: bool = False
+) -> str:
+    r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON. In texts
+    `by_strangers`, formulas after semicolons, tabs and line ends become text, too: with German or French settings, a
+    spreadsheet begins cells there.
 
     >>> print(csv_text(["name", "size"], [["=HYPERLINK(1)", -5], ["a;b", None]]), end="")
     name,size
     '=HYPERLINK(1),-5
     "a;b",
+    >>> print(csv_text(["question"], [["Why;=1+1"]], by_strangers=True), end="")
+    question
+    "Why;'=1+1"
     """
-    return "".join(",".join(map(_cell, row)) + newline for row in (columns, *rows))
+    cell = _cell_within if by_strangers else _cell
+    return "".join(",".join(map(cell, row)) + newline for row in (columns, *rows))
 
 
 def harmless(text: str) -> str:
@@ -29,8 +39,17 @@ def harmless(text: str) -> str:
     >>> harmless("=1+1"), harmless("@SUM(A1)"), harmless("-5.2"), harmless("a = b")
     ("'=1+1", "'@SUM(A1)", '-5.2', 'a = b')
     """
-    risky = text.lstrip().startswith(_FORMULA) or text.startswith(("\t", "\r", "\n"))
-    return f"'{text}" if risky and not _NUMBER.fullmatch(text) else text
+    return f"'{text}" if _is_formula(text) or text.startswith(("\t", "\r", "\n")) else text
+
+
+def _is_formula(text: str) -> bool:
+    return text.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(text.strip())
+
+
+def _cell_within(value: object) -> str:
+    if isinstance(value, str):
+        value = _CELL_WITHIN.sub(lambda cell: f"'{cell[0]}" if _is_formula(cell[0].lstrip(' "')) else cell[0], value)
+    return _cell(value)
 
 
 def _cell(value: object) -> str:

@@ -12,11 +12,12 @@ import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
+from urllib.parse import urlsplit
 
 import openai
 import pytest
 from edge.serving import serving
-from edge.support import copy_course, finish, lmm, run_here, start
+from edge.support import copy_course, finish, lmm, run_here, start, wait_until
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
 from lmm.errors import LmmError
@@ -99,6 +100,24 @@ def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedS
     assert (said[citation["start_index"] : citation["end_index"]], citation["title"]) == ("[1]", "Botany > Leaves")
     assert chunk.usage is not None
     assert chunk.usage.total_tokens == 18
+
+
+@pytest.mark.parametrize("stream", [False, True])
+def test_who_leaves_before_the_first_word_stops_the_model(address: str, server: ScriptedServer, stream: bool) -> None:
+    """Nobody pays for an answer that nobody reads."""
+    go_on = threading.Event()
+    server.queue(Action("Because of chlorophyll [1].", hold=go_on))
+    body = json.dumps({"model": "course", "stream": stream, "messages": [{"role": "user", "content": "Why green?"}]})
+    place = urlsplit(address)
+    running = "lmm_answers_running"
+    with socket.create_connection((place.hostname, place.port), 20) as connection:
+        head = f"POST /v1/chat/completions HTTP/1.1\r\nHost: {place.netloc}\r\nContent-Type: application/json\r\n"
+        connection.sendall(f"{head}Content-Length: {len(body)}\r\n\r\n{body}".encode())
+        wait_until(lambda: server.requests)
+    try:
+        wait_until(lambda: f"{running} 0.0" in send(f"{address}/metrics")[1], timeout=8)
+    finally:
+        go_on.set()
 
 
 def test_earlier_messages_are_the_history(client: openai.OpenAI, server: ScriptedServer) -> None:

@@ -67,6 +67,16 @@ def test_what_an_answer_cites(client: openai.OpenAI, address: str, server: Scrip
         assert "chlorophyll" in json.load(found)["html"]
 
 
+@pytest.mark.parametrize("stream", [False, True])
+def test_what_is_ignored_is_named(client: openai.OpenAI, server: ScriptedServer, stream: bool) -> None:
+    """In a header, for what clients and their users set without thinking of a course."""
+    server.queue("Because of chlorophyll [1].")
+    create: Any = client.chat.completions.with_raw_response.create
+    said = [{"role": "user", "content": WHY}]
+    done = create(model="course", messages=said, stream=stream, top_p=0.5, extra_body={"top_k": 3, "num_ctx": 4096})
+    assert sorted(done.headers["x-ignored-parameters"].split(", ")) == ["num_ctx", "top_k", "top_p"]
+
+
 def test_an_answer_that_breaks_off(client: openai.OpenAI, server: ScriptedServer) -> None:
     """What was said stays said; the last event says that it failed, and why in words for students."""
     server.queue(Action("Because of chlorophyll, which is green.", cut_after=2))
@@ -82,7 +92,7 @@ def test_an_answer_that_breaks_off(client: openai.OpenAI, server: ScriptedServer
         ({"tools": [{"type": "function", "function": {"name": "f"}}]}, "tools"),
         ({"response_format": {"type": "json_object"}}, "response_format"),
         ({"n": 2}, "n"),
-        ({"extra_body": {"top_k": 3}}, "top_k"),
+        ({"logprobs": True}, "logprobs"),
         ({"model": "gpt-5"}, "model"),
     ],
 )

@@ -311,11 +311,22 @@ class Sessions:
         Raises:
             FileReadError: this cannot be stored.
         """
-        with self._database.writing("ended") as connection:
-            over = (ENDED.c.expires <= int(self._clock())) | (ENDED.c.id == session.id)
-            connection.execute(delete(ENDED).where(over))
-            connection.execute(insert(ENDED), {"id": session.id, "expires": session.expires})
+        use_once(self._database, session.id, session.expires, int(self._clock()))
 
     def _mark(self, kept: str) -> str:
         """Return the part of a session that changes with the password of its login."""
         return self._signer.pseudonym("login", kept)
+
+
+def use_once(database: Database, id: str, expires: int, now: int | None = None) -> bool:
+    """Record that something was used up or ended, until it would have expired; return whether it had not been.
+
+    Raises:
+        FileReadError: this cannot be stored.
+    """
+    with database.writing("ended") as connection:
+        connection.execute(delete(ENDED).where(ENDED.c.expires <= (int(time.time()) if now is None else now)))
+        is_new = connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first() is None
+        if is_new:
+            connection.execute(insert(ENDED), {"id": id, "expires": expires})
+        return is_new

@@ -36,8 +36,9 @@ from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
-from lmm_education.web.http import seconds_until, too_soon
+from lmm_education.web.http import too_soon
 from lmm_education.web.login import Caller, caller_of, cookie_name, route_of
+from lmm_education.web.state import seconds_to_wait
 from lmm_education.web.words import texts_of
 
 OPEN = ("/login", "/login/back", "/lti/login", "/lti/launch", "/healthz", "/metrics", "/teacher")
@@ -111,9 +112,7 @@ class Guard:
         burst = max(_LEAST, limit // 2)
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
         try:
-            if self._limiter.hit(item, "asked", student):
-                return 0
-            return seconds_until(self._limiter.get_window_stats(item, "asked", student).reset_time)
+            return seconds_to_wait(self._limiter, item, "asked", student)
         except StorageError as error:  # a failing counter is the teacher's concern, not the student's
             logger.error("%s: %s", type(error).__name__, error)
             return 0

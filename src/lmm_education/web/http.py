@@ -10,7 +10,6 @@ import asyncio
 import contextlib
 import json
 import math
-import time
 from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
 from dataclasses import dataclass, field
 from datetime import date
@@ -197,8 +196,8 @@ async def _left(request: Request) -> None:
 class EventsResponse(StreamingResponse):
     """Server-sent events, until they end or the client disconnects; starlette's own class needs a task group for it."""
 
-    def __init__(self, events: AsyncGenerator[str]) -> None:
-        super().__init__(events, media_type="text/event-stream", headers=NO_STORE)
+    def __init__(self, events: AsyncGenerator[str], headers: Mapping[str, str] = {}) -> None:
+        super().__init__(events, media_type="text/event-stream", headers={**NO_STORE, **headers})
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         with contextlib.suppress(CallerLeft):
@@ -276,11 +275,6 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> HttpFailure:
     if isinstance(error, ModelTimeout):
         return HttpFailure(504, "server_error", texts["failure"], "timeout")
     return HttpFailure(503, "server_error", texts["failure"], "unavailable")
-
-
-def seconds_until(moment: float) -> float:
-    """Return the seconds until a time (in seconds since 1970), at least 0.01."""
-    return max(0.01, moment - time.time())
 
 
 def too_soon(message: str, wait: float, *, code: str) -> Denied:

@@ -35,7 +35,8 @@ from lmm_education.web.accounts import (
     hash_password,
     matches,
 )
-from lmm_education.web.http import NO_STORE, is_encrypted, seconds_until, too_soon
+from lmm_education.web.http import NO_STORE, is_encrypted, too_soon
+from lmm_education.web.state import seconds_to_wait
 
 # -- addresses ---------------------------------------------------------------------------------------
 
@@ -180,8 +181,7 @@ class Attempts:
 
         `known` identifies a browser in which this name has logged in before.
         """
-        full = [each for each in self._counted(name, address, known) if not self._wrong.test(*each)]
-        return max((seconds_until(self._wrong.get_window_stats(*each).reset_time) for each in full), default=0)
+        return max(seconds_to_wait(self._wrong, *each, count=False) for each in self._counted(name, address, known))
 
     def was_wrong(self, name: str, address: str, known: str = "") -> None:
         """Count a wrong attempt."""

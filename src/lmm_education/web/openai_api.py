@@ -38,21 +38,28 @@ from lmm_education.web.questions import WaitingAnswer
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import notice_for
 
-WITHOUT_EFFECT = frozenset(
+IGNORED = frozenset(
     (
-        "temperature", "top_p", "seed", "frequency_penalty", "presence_penalty", "verbosity",
-        "max_tokens", "max_completion_tokens", "max_output_tokens", "truncation",
-        "reasoning", "reasoning_effort", "instructions", "include", "tool_choice", "parallel_tool_calls",
-        "stop", "user", "safety_identifier", "prompt_cache_key", "metadata", "store", "service_tier", "stream_options",
+        "temperature", "top_p", "top_k", "top_a", "min_p", "typical_p", "tfs_z", "seed", "stop", "logit_bias",
+        "frequency_penalty", "presence_penalty", "repeat_penalty", "repetition_penalty", "repeat_last_n",
+        "mirostat", "mirostat_eta", "mirostat_tau", "max_tokens", "max_completion_tokens", "num_predict", "num_keep",
+        "num_ctx", "num_batch", "num_gpu", "num_thread", "use_mmap", "use_mlock", "keep_alive", "options",
+        "verbosity", "reasoning", "reasoning_effort", "think", "chat_template_kwargs", "tool_choice",
+        "parallel_tool_calls", "user", "safety_identifier", "session_id", "chat_id", "conversation_id",
+        "prompt_cache_key", "prompt_cache_retention", "metadata", "store", "service_tier", "provider", "models",
     )
 )  # fmt: skip
-"""Parameters that clients send by default and that are ignored, because the course decides how it answers."""
+"""Parameters that clients send by themselves and that change nothing, because the course decides how it answers: the
+response names them in `IGNORED_HEADER`."""
+IGNORED_HEADER = "X-Ignored-Parameters"
 _ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": {"type": "text"}}
 """Parameters with values that ask for one answer in plain text."""
 _MESSAGES = "messages"
 _TAKEN = frozenset(("model", _MESSAGES, "stream", "stream_options", "here"))
 _OWN = ("system", "developer")
+_RESULTS = ("tool", "function")
 _PARTS = ("text", "input_text", "output_text")
+_LONGEST_RESULT = 2000  # characters
 _LEFT = 499  # the client has disconnected
 _OWNER = "lmm"
 _SHOWN = tuple(name for name in SOURCE if name != "document")
@@ -66,6 +73,7 @@ class Call:
     history: tuple[Exchange, ...] = ()
     stream: bool = False
     include_usage: bool = False
+    ignored: tuple[str, ...] = ()
 
 
 def read_call(body: Mapping[str, Any], *, model: str, heading: str, longest: int) -> Call:
@@ -76,8 +84,9 @@ def read_call(body: Mapping[str, Any], *, model: str, heading: str, longest: int
 
     >>> said = [{"role": "user", "content": "Why?"}, {"role": "assistant", "content": "So."}]
     >>> asked = {"model": "botany", "messages": [*said, {"role": "user", "content": "Sure?"}]}
-    >>> read_call(asked, model="botany", heading="Sources", longest=100)
-    Call(question='Sure?', history=(Exchange(question='Why?', answer='So.'),), stream=False, include_usage=False)
+    >>> call = read_call(asked, model="botany", heading="Sources", longest=100)
+    >>> call.question, call.history
+    ('Sure?', (Exchange(question='Why?', answer='So.'),))
     """
     check_model(body, model)
     _check_parameters(body)
@@ -86,7 +95,9 @@ def read_call(body: Mapping[str, Any], *, model: str, heading: str, longest: int
         raise RequestError("the last message must be the user's", param=_MESSAGES)
     options = body.get("stream_options")
     usage = bool(options.get("include_usage")) if isinstance(options, Mapping) else False
-    return Call(checked_question(last[1], longest), exchanges(earlier, heading), bool(body.get("stream")), usage)
+    ignored = tuple(name for name, value in body.items() if name in IGNORED and value is not None)
+    question = checked_question(last[1], longest)
+    return Call(question, exchanges(earlier, heading), bool(body.get("stream")), usage, ignored)
 
 
 def check_model(body: Mapping[str, Any], model: str) -> None:
@@ -104,7 +115,7 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
 
 def _check_parameters(body: Mapping[str, Any]) -> None:
     for name, value in body.items():
-        if name in _TAKEN or name in WITHOUT_EFFECT or value in (None, False, [], {}):
+        if name in _TAKEN or name in IGNORED or value in (None, False, [], {}):
             continue
         if name == "n" and value != 1:
             raise RequestError("a course gives one answer", param=name)
@@ -114,45 +125,56 @@ def _check_parameters(body: Mapping[str, Any]) -> None:
 
 def exchanges(messages: Sequence[tuple[str, str]], heading: str) -> tuple[Exchange, ...]:
     """Return questions with the answers that follow them, without lists of sources; unanswered ones are dropped."""
-    found, questions = [], list[str]()
-    for role, text in messages:
+    found, questions, answers = [], list[str](), list[str]()
+    for role, text in (*messages, ("user", "")):
+        if role == "user" and answers:
+            found.append(Exchange("\n\n".join(filter(None, questions)), "\n\n".join(filter(None, answers))))
+            questions, answers = [], []
         if role == "user":
             questions.append(text)
         elif any(questions):
-            answer = text.rpartition(_above_sources(heading))[0] or text
-            found.append(Exchange("\n\n".join(filter(None, questions)), answer))
-            questions = []
+            answers.append(text.rpartition(_above_sources(heading))[0] or text)
     return tuple(found)
 
 
 def _messages(messages: object) -> list[tuple[str, str]]:
+    """Return role and text of each message but the system's. What is no text in earlier ones, such as pictures and
+    results of tools in a chat that began with another model, is named in words."""
     if not isinstance(messages, list) or not messages:
         raise RequestError("'messages' must be a list with a question", param=_MESSAGES)
     check_number(len(messages), _MESSAGES)
     found = []
-    for message in messages:
-        if not isinstance(message, Mapping) or message.get("role") not in ("user", "assistant", *_OWN):
+    for at, message in enumerate(messages):
+        roles = ("user", "assistant", *_RESULTS, *_OWN)
+        if not isinstance(message, Mapping) or message.get("role") not in roles:
             raise RequestError("a message must have the role user, assistant or system", param=_MESSAGES)
-        if message["role"] not in _OWN:
-            text = _text(message.get("content"), str(message["role"]))
-            found.append((str(message["role"]), checked_length(text, _MESSAGES)))
+        role = str(message["role"])
+        if role not in _OWN:
+            text = _text(message.get("content"), role, is_last=at == len(messages) - 1)
+            text = f"[result of a tool: {text[:_LONGEST_RESULT]}]" if role in _RESULTS and text else text
+            found.append(("assistant" if role in _RESULTS else role, checked_length(text, _MESSAGES)))
     if not found:
         raise RequestError("there is no question", param=_MESSAGES)
     return found
 
 
-def _text(content: object, role: str) -> str:
+def _text(content: object, role: str, *, is_last: bool) -> str:
     """Return the text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
-    if content is None and role == "assistant":  # clients keep an assistant's message that had no text
+    if content is None and role != "user":  # clients keep an assistant's message that had no text
         return ""
-    parts = content if isinstance(content, list) else [None]
-    texts = [part.get("text") for part in parts if isinstance(part, Mapping) and part.get("type") in _PARTS]
-    if len(texts) < len(parts) or not all(isinstance(text, str) for text in texts):
-        raise RequestError("a course reads text only", param=_MESSAGES)
-    return "\n\n".join(map(str, texts))
+    texts = list[str]()
+    for part in content if isinstance(content, list) else [None]:
+        kind = str(part.get("type")) if isinstance(part, Mapping) else ""
+        text = part.get("text") if isinstance(part, Mapping) and kind in _PARTS else None
+        if not kind or (text is None and is_last) or (kind in _PARTS and not isinstance(text, str)):
+            raise RequestError("a course reads text only", param=_MESSAGES)
+        texts.append(str(text) if text is not None else f"[{_NAMES.get(kind, kind)}]")
+    return "\n\n".join(texts)
 
+
+_NAMES = {"image_url": "picture", "input_image": "picture", "input_audio": "recording", "input_file": "file"}
 
 # -- responses -------------------------------------------------------------------------------------
 
@@ -351,16 +373,23 @@ async def completions(request: Request) -> Response:
         service.name, service.texts, address_of(request), exchange=asked.number, include_usage=call.include_usage
     )
     events = service.answer(asked, call.history)
-    if not call.stream:
-        try:
-            answer = await unless_caller_leaves(request, _answer(events))
-        except CallerLeft:
-            return Response(status_code=_LEFT)
-        return JSONResponse(reply.whole(answer))
-    async for first in events:  # until the first piece of text, an error can still set the status
-        if isinstance(first, TextDelta | Answer):
+    headers = {IGNORED_HEADER: ", ".join(call.ignored)} if call.ignored else {}
+    try:
+        if not call.stream:
+            return JSONResponse(reply.whole(await unless_caller_leaves(request, _answer(events))), headers=headers)
+        # Until the first piece of text, an error can still set the status.
+        first = await unless_caller_leaves(request, _first(events))
+    except CallerLeft:
+        await events.aclose()
+        return Response(status_code=_LEFT)
+    return EventsResponse(_streamed(service, reply, first, events), headers)
+
+
+async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerEvent | WaitingAnswer:
+    async for event in events:
+        if isinstance(event, TextDelta | Answer):
             break
-    return EventsResponse(_streamed(service, reply, first, events))
+    return event
 
 
 async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer:

@@ -7,6 +7,7 @@ cookie with the values of the request ties the response to the browser that star
 
 from __future__ import annotations
 
+import asyncio
 import hmac
 import logging
 import os
@@ -25,8 +26,9 @@ from lmm.errors import ConfigError, LmmError
 from lmm.extras import check_installed
 from lmm.hosts import is_loopback_url
 from lmm_education.config import ServeSettings
+from lmm_education.database import Database
 from lmm_education.errors import Denied, RequestError
-from lmm_education.web.accounts import Signer
+from lmm_education.web.accounts import Signer, use_once
 from lmm_education.web.http import NO_STORE, address_of, read_body
 from lmm_education.web.login import cookie_name, set_cookie
 
@@ -63,8 +65,8 @@ class LoginProvider(ABC):
     needs: tuple[str, ...] = ("issuer", "client_id")
     """Required keys of [serve]."""
 
-    def __init__(self, settings: ServeSettings, signer: Signer) -> None:
-        self.settings, self.signer = settings, signer
+    def __init__(self, settings: ServeSettings, signer: Signer, database: Database) -> None:
+        self.settings, self.signer, self._database = settings, signer, database
         self.cookie = cookie_name("away", signer)
         self._read: dict[str, tuple[float, Mapping[str, Any]]] = {}
         check_installed("openid", f'login = "{settings.login}" needs', "authlib", "joserfc", kind=ConfigError)
@@ -111,8 +113,9 @@ class LoginProvider(ABC):
         """Return the claims of a verified token.
 
         Raises:
-            Denied: the token is not by the provider, for this client, current, and in response to this login.
-            LmmError: the provider's keys cannot be read.
+            Denied: the token is not by the provider, for this client, current, and in response to this login, which
+                was not used before.
+            LmmError: the provider's keys cannot be read, or the login cannot be recorded.
         """
         from joserfc import jwt
         from joserfc.errors import JoseError
@@ -138,6 +141,8 @@ class LoginProvider(ABC):
         several = isinstance(claims["aud"], list) and len(claims["aud"]) > 1
         if (several or "azp" in claims) and claims.get("azp") != self.settings.client_id:
             raise _refused("the token is for another login")
+        if not await asyncio.to_thread(use_once, self._database, away.state, away.until + _LEEWAY):
+            raise _refused("the login was used before")
         return claims
 
     async def _known_keys(self, *, again: bool = False) -> KeySet:
@@ -163,8 +168,8 @@ class OpenIdConnect(LoginProvider):
 
     needs = ("issuer", "client_id", "client_secret_env")
 
-    def __init__(self, settings: ServeSettings, signer: Signer) -> None:
-        super().__init__(settings, signer)
+    def __init__(self, settings: ServeSettings, signer: Signer, database: Database) -> None:
+        super().__init__(settings, signer, database)
         self._secret = os.environ.get(settings.client_secret_env, "")
         if not self._secret:
             hint = f"export {settings.client_secret_env}=…"
@@ -271,10 +276,10 @@ _ADDRESSES = ("platform_login", "platform_keys")
 _PROVIDERS: dict[str, type[LoginProvider]] = {"oidc": OpenIdConnect, "lti": LearningPlatform}
 
 
-def open_provider(settings: ServeSettings, signer: Signer) -> LoginProvider | None:
-    """Return the provider for logging in at another server, if one is configured."""
+def open_provider(settings: ServeSettings, signer: Signer, database: Database) -> LoginProvider | None:
+    """Return the provider for logging in at another server, if one is configured; `database` has used logins."""
     kind = _PROVIDERS.get(settings.login)
-    return kind(settings, signer) if kind else None
+    return kind(settings, signer, database) if kind else None
 
 
 def _check_address(address: str, name: str) -> None:

@@ -43,7 +43,7 @@ from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of
 
 _FIRST_WORDS = 90  # characters
 _NO_WORDS = ("#", ":::", "---", "|", "$$")
-_PLACE = re.compile("\ue000(\\d+)\ue001")
+_PRIVATE = tuple(map(chr, range(0xE000, 0xF8FF)))  # characters without a meaning; a text has one, hardly all
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (the model's sources), ``text`` (a piece of
@@ -104,15 +104,16 @@ class PageAnswer:
 
     def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int = 0) -> Markup:
         """Render a text that starts at `begun`, with marks after quotations that are not in their sources."""
-        marks = list[str]()
+        marks, place = list[str](), next(char for char in _PRIVATE if char not in text)
 
         def mark(failure: Failure) -> str:
             marks.append(notice_for(mark_of(failure), self.texts))
-            return f"\ue000{len(marks) - 1}\ue001"
+            return place
 
         within = [each._replace(start=each.start - begun, end=each.end - begun) for each in failures]
         html = to_html(marked(text, within, mark), numbers=numbers, picture=self.picture)
-        return Markup(_PLACE.sub(lambda place: _MARK.format(marks[int(place[1])]), html)) if marks else html
+        shown = iter(marks)
+        return Markup(re.sub(place, lambda _: _MARK.format(next(shown)), html)) if marks else html
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]

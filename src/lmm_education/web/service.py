@@ -144,7 +144,7 @@ class Service:
             raise ConfigError("no password is set yet", where="[serve] login", hint="lmm serve password")
         if settings.login == "users" and not accounts.read().users:
             raise ConfigError("there are no users yet", where="[serve] login", hint="lmm serve users add NAME")
-        self.provider, attempts = open_provider(settings, signer), Attempts(signer, limiter)
+        self.provider, attempts = open_provider(settings, signer, database), Attempts(signer, limiter)
         self.students = Login("session", signer, accounts, settings.session_hours, attempts, self.provider)
         accounts, attempts = Accounts(database, "teacher"), Attempts(for_teacher, limiter, OF_ONE)
         self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)

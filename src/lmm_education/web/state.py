@@ -13,12 +13,14 @@ import hashlib
 import os
 import secrets
 import threading
+import time
 from collections.abc import Callable
 from contextlib import ExitStack
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import cast
 
+from limits import RateLimitItem
 from limits.errors import ConfigurationError
 from limits.storage import Storage, storage_from_string
 from limits.strategies import MovingWindowRateLimiter
@@ -33,7 +35,7 @@ from lmm_education.database import TABLES, Database
 _BYTES = 32
 KEPT = Table("kept", TABLES, Column("name", Text, primary_key=True), Column("value", Text, nullable=False))
 ENDED = Table("ended", TABLES, Column("id", Text, primary_key=True), Column("expires", BigInteger, nullable=False))
-"""Sessions that were ended before they expired."""
+"""Sessions that were ended, and logins at another server that were used, before they expired."""
 _SPENT = Table(
     "spent",
     TABLES,
@@ -97,6 +99,21 @@ def open_limiter(settings: ServeSettings) -> MovingWindowRateLimiter:
         hint = 'such as "redis://127.0.0.1:6379" with pip install redis, or "memory://"'
         raise ConfigError(f"'limits' under [serve]: {error}", hint=hint) from error
     return MovingWindowRateLimiter(cast(Storage, storage))
+
+
+def seconds_to_wait(limiter: MovingWindowRateLimiter, item: RateLimitItem, *names: str, count: bool = True) -> float:
+    """Return 0 if something is allowed now, or the seconds until it is; with `count`, it is counted if allowed.
+
+    Raises:
+        StorageError: the server on which it is counted does not answer.
+    """
+    if (limiter.hit if count else limiter.test)(item, *names):
+        return 0
+    wait = limiter.get_window_stats(item, *names).reset_time - time.time()
+    if wait > item.get_expiry():  # the clock was set back since: what was counted then would count for as long
+        limiter.clear(item, *names)
+        return seconds_to_wait(limiter, item, *names, count=count)
+    return max(0.01, wait)
 
 
 # -- the day's budget --------------------------------------------------------------------------------

@@ -112,7 +112,7 @@ class Wording:
         >>> Wording("en").failure("ModelTimeout"), Wording("en").failure("KeyError")
         ('The model took too long.', 'Something else went wrong (KeyError).')
         """
-        failures = words_in(self.language)["failures"]
+        failures: Mapping[str, str] = words_in(self.language)["failures"]
         return failures.get(kind) or failures["other"].replace("{kind}", kind)
 
     def day(self, day: date, bin: str = "day") -> str:

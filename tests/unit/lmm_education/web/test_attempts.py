@@ -69,3 +69,14 @@ def test_a_known_browser_is_counted_apart() -> None:
     for name, browser, shown in (("ada", "browser-2", mark), ("bob", "browser-1", mark), ("ada", "browser-1", "")):
         assert tried.known(name, browser, shown) == ""
     assert tried.known("ada", "", tried.mark("ada", "")) == ""
+
+
+def test_a_clock_that_was_set_back_locks_nobody_out(clock: list[float]) -> None:
+    """It was a day ahead while somebody guessed: afterwards, a limit is as long as it always is."""
+    tried = attempts()
+    clock[0] += 86_400
+    while wrong(tried, "ada", "192.0.2.1"):
+        pass
+    clock[0] -= 86_400
+    assert tried.wait("ada", "192.0.2.1") == 0
+    assert sum(wrong(tried, "ada", "192.0.2.1") for _ in range(100)) == 6

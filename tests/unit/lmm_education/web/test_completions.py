@@ -74,6 +74,27 @@ def test_what_clients_send_by_themselves() -> None:
         read(user(None))
 
 
+def test_a_chat_that_began_elsewhere() -> None:
+    """Pictures and tools in it become words, and an answer stays with its question; only the last one must be text."""
+    said = [
+        user([{"type": "text", "text": "What is it?"}, {"type": "image_url", "image_url": {"url": "data:,"}}]),
+        {"role": "assistant", "content": None, "tool_calls": [{"function": {"name": "look"}}]},
+        {"role": "tool", "content": "a leaf", "tool_call_id": "1"},
+        {"role": "assistant", "content": "A leaf."},
+    ]
+    expected = Exchange("What is it?\n\n[picture]", "[result of a tool: a leaf]\n\nA leaf.")
+    assert read(*said, user("Why green?")).history == (expected,)
+
+
+def test_parameters_without_an_effect_are_named() -> None:
+    """What clients send by themselves is ignored; what belongs to another protocol is refused."""
+    call = read(user("Why?"), top_k=40, min_p=0.1, num_ctx=4096, session_id="s", temperature=0)
+    assert call.ignored == ("top_k", "min_p", "num_ctx", "session_id", "temperature")
+    for name in ("instructions", "include", "truncation", "max_output_tokens"):
+        with pytest.raises(RequestError, match="not supported"):
+            read(user("Why?"), **{name: "x"})
+
+
 def test_parts_of_text_are_one_text() -> None:
     """As some clients send them."""
     assert read(user([{"type": "text", "text": "Why"}, {"type": "text", "text": "so?"}])).question == "Why\n\nso?"

@@ -1,0 +1,25 @@
+"""An answer's events as the page gets them."""
+
+from __future__ import annotations
+
+from lmm.messages import TextDelta
+from lmm_education.answer.answer import Answer
+from lmm_education.answer.verification import verify
+from lmm_education.config import ServeSettings
+from lmm_education.material import Lines, Location, Passage
+from lmm_education.web.page import PageAnswer
+from lmm_education.web.words import texts_for
+
+SOURCE = Passage("x", Location("d", "a.md", Lines(3, 4), ("Leaves",)), "Leaves are green.", number=1, title="Botany")
+
+
+def test_marks_are_ours_alone() -> None:
+    """Characters without a meaning in a reply stay where they are, whatever is around them."""
+    text = "Leaves \ue0007\ue001 are “red at all times” [1], \ue000, \ue0000\ue001."
+    page = PageAnswer(texts_for(ServeSettings()))
+    answer = Answer("?", text, offered=(SOURCE,), cited=(SOURCE,), verification=verify(text, [SOURCE]))
+    sent = [event for piece in (TextDelta(text), answer) for event in page.events(piece)]
+    html = str(sent[-1][1]["html"])
+    assert html.count("not found in the sources") == 1
+    assert all(char in html for char in ("\ue0007\ue001", "\ue0000\ue001"))
+    assert html.index("unverified") > html.index("red at all times")
