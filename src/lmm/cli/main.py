@@ -40,7 +40,7 @@ class CommandRow(NamedTuple):
 
 
 COMMANDS = (
-    CommandRow("demo", "lmm", "show everything on an example course, offline, in a temporary folder"),
+    CommandRow("demo", "lmm", "show what it does on an example course, offline, on one screen"),
     CommandRow("init", "lmm", "choose a model, and write config.toml", file="setup"),
     CommandRow("status", "lmm", "show which models are used, and where each setting comes from", file="setup"),
     CommandRow("trust", "lmm", "agree to a config.toml that reaches beyond its folder", file="setup"),
