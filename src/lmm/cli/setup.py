@@ -106,7 +106,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm import config_files
     from lmm.config import load_settings
     from lmm.config_tables import TIERS, Config, check_config
-    from lmm.disk.files import read_document, state_folder
+    from lmm.disk.files import cache_folder, read_document, state_folder
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
     from lmm.notebook.header import check_readable
     from lmm.notebook.problems import stale_problems
@@ -139,6 +139,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         },
         "system": {"text": settings.messages.system, "origin": system.origin.place if system else "default"},
         "state": str(state_folder()),
+        "cache": str(cache_folder()),
         "waiting": [
             {"key": f"{one.table}.{one.key}", "value": one.value, "file": found.name, "line": one.line}
             for one in waiting
@@ -166,6 +167,7 @@ def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permi
     others = {name: one for name, one in about["keys"].items() if not name.endswith((" model", " system"))}
     _say_rows("keys", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
     _say_rows("state", about["state"])
+    _say_rows("cache", about["cache"])
     _say_rows("stale", *about["stale"])
     if waiting and found.path is not None:
         label = "changed since" if trust.digest_for(found.path) else "not approved"

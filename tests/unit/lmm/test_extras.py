@@ -29,13 +29,13 @@ def test_the_command_fits_the_environment(
     assert install_command("web") == command.format(name=tmp_path.name, path=tmp_path)
 
 
-def test_a_missing_module_is_named() -> None:
-    """In the error that the caller raises; modules that are there are not named, also below a missing package."""
+def test_a_missing_extra_is_named() -> None:
+    """In the error that the caller raises, however many modules are missing, also below a missing package."""
     with pytest.raises(ConfigError) as caught:
         check_installed("web", "lmm serve needs", "os", "no_such.module", kind=ConfigError, where="a", hint=", or not")
     assert str(caught.value) == (
-        "a: lmm serve needs a package that is not installed: no_such.module (pip install 'lmmarkdown[web]', or not)"
+        "a: lmm serve needs the extra 'web', which is not installed (pip install 'lmmarkdown[web]', or not)"
     )
-    with pytest.raises(ConfigError, match="needs packages that are not installed: no_such, none_such "):
+    with pytest.raises(ConfigError, match="needs the extra 'web', which is not installed "):
         check_installed("web", "lmm serve needs", "no_such", "none_such", kind=ConfigError)
     check_installed("web", "lmm serve needs", "json", "importlib.util")
