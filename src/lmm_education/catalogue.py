@@ -7,14 +7,28 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from itertools import chain
+from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
+from lmm.disk import files
+from lmm.disk.folder import Folder
+from lmm.errors import LmmError
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
-from lmm_education.payloads import PLACE, RECORD, Ids, StoredDocument, document_of, hit_of, section_of, texts_of
+from lmm_education.payloads import (
+    PLACE,
+    RECORD,
+    Ids,
+    StoredDocument,
+    document_of,
+    hash_of_text,
+    hit_of,
+    section_of,
+    texts_of,
+)
 from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
@@ -118,6 +132,22 @@ class Catalogue:
         found = (document_of(point.payload) for point in points)
         return tuple(sorted(found, key=lambda document: reading_order(document.sort_key, document.file)))
 
+    def outdated(self, root: Path, only: Collection[str] | None = None) -> dict[str, Literal["gone", "newer"]]:
+        """Return the documents, by file, whose source in the course's folder is gone, or newer than what is stored.
+
+        This is the only place that compares them. Where no source is there, as on a server to which only the store was
+        copied, nothing is gone.
+
+        Args:
+            only: look at these files only.
+        """
+        chosen = [each for each in self.documents if only is None or each.file in only]
+        states = {each.file: state for each in chosen if (state := _state_of(each, root))}
+        is_here = any(state != "gone" for state in states.values()) or len(states) < len(chosen)
+        if is_here or any(_state_of(each, root) != "gone" for each in self.documents):
+            return states
+        return {}
+
     @Kept
     def _ranks(self) -> Mapping[str, int]:
         """The position of each document in reading order."""
@@ -193,6 +223,18 @@ class Catalogue:
             return ""
         other = self._headings.get(there.id)
         return other[max(other) if step < 0 else min(other)] if other else ""
+
+
+def _state_of(document: StoredDocument, root: Path) -> Literal["", "gone", "newer"]:
+    """Return whether the file of a document is gone, or has another text than when it was ingested."""
+    name = document.prepared or document.file
+    try:
+        if Folder(root).stat(name) is None:
+            return "gone"
+        is_same = document.text_hash in ("", hash_of_text(files.read_document(root / name)))
+    except LmmError:  # a link that leads out of the folder; a file that may not be read
+        return ""
+    return "" if is_same else "newer"
 
 
 def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:

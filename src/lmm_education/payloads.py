@@ -13,6 +13,7 @@ from collections.abc import Collection, Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
+from lmm.disk import digest
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Chunk, Inner, Lines, Location, Passage, PreparedDocument, Section
 
@@ -28,8 +29,9 @@ class StoredDocument:
 
     `file` is the source's path; `hash` covers its content and everything else that affects the result; it is empty
     while the document is being written. `withhold` are the types that were withheld from students when it was ingested.
-    `prepared` is the prepared file that was ingested instead of the source, if any. `sort_key`, `part` and `book` are
-    those of a `PreparedDocument`.
+    `prepared` is the prepared file that was ingested instead of the source, if any. `text_hash` is the `hash_of_text`
+    of the file that was ingested, empty in older stores. `sort_key`, `part` and `book` are those of a
+    `PreparedDocument`.
     """
 
     id: str
@@ -45,6 +47,7 @@ class StoredDocument:
     book: str = ""
     withhold: tuple[str, ...] = ()
     metadata: Mapping[str, Any] | None = None
+    text_hash: str = ""
 
 
 OUTLINE = "outline"
@@ -147,7 +150,12 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
 
 
 def document_payload(
-    document: PreparedDocument, *, hash: str, prepared: str = "", words: Frequencies = Frequencies()
+    document: PreparedDocument,
+    *,
+    hash: str,
+    text_hash: str = "",
+    prepared: str = "",
+    words: Frequencies = Frequencies(),
 ) -> dict[str, Any]:
     """Return the record of a document; see `StoredDocument`. `words` are the frequencies of its chunks."""
     return {
@@ -155,12 +163,18 @@ def document_payload(
         "document": plain(document.id),
         **{name: plain(getattr(document, name)) for name in _OF_A_DOCUMENT},
         "hash": hash,
+        "text_hash": text_hash,
         "chunks": len(document.chunks),
         "sections": len(document.sections),
         "prepared": plain(prepared),
         **_audience(document),
         WORDS: words.to_text(),
     }
+
+
+def hash_of_text(text: str) -> str:
+    """Return a hash of a file's text, by which it is recognised as the one that was ingested."""
+    return digest(text.encode("utf-8", "surrogatepass"), length=16)
 
 
 def words_of(payload: Payload) -> Frequencies:

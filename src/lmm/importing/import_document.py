@@ -273,13 +273,11 @@ def _with_count(document: Imported, data: bytes, name: str) -> Imported:
     """Compare the words of the file with those of the document, and add what was not read to its notes and header."""
     written = "\n".join([document.body, document.title, *map(str, document.values.values())])
     try:
-        count = count_words(data, suffix_of(name), written)
+        count = count_words(data, suffix_of(name), written, document.left_out)
     except (LmmError, RecursionError) as error:
         return replace(document, notes=(*document.notes, f"its words were not counted: {error}"))
-    if not count.not_read:
-        return document
-    values = {**document.values, COUNT_KEY: f"{count.not_read:,} of {count.words:,} words were not read"}
-    return replace(document, notes=(*document.notes, *count.notes), values=values)
+    lost = {COUNT_KEY: f"{count.not_read:,} of {count.words:,} words were not read"} if count.not_read else {}
+    return replace(document, notes=(*document.notes, *count.notes), values={**document.values, **lost})
 
 
 def _limit_memory(limit: int) -> None:

@@ -38,8 +38,8 @@ class ImportedImage:
 class Imported:
     """A document that was read: its markdown, its title and language if it names them, its images.
 
-    `notes` say what was left out; `values` go into its header: authors, date, abstract. For a fetched page, `links` are
-    the addresses in its text.
+    `notes` say what was left out; `left_out` are the texts that were left out on purpose, by kind. `values` go into its
+    header: authors, date, abstract. For a fetched page, `links` are the addresses in its text.
     """
 
     body: str
@@ -49,6 +49,7 @@ class Imported:
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
     links: tuple[str, ...] = ()
+    left_out: Mapping[str, str] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)

@@ -158,6 +158,8 @@ def read(data: bytes, context: Context) -> Imported:
     else:
         data = _as_utf8(data)
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
+        if context.reader == "rtf":  # Pandoc takes the letter after a substitute for a part of it
+            data = re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)
     document = convert(data, context, **more)
     if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
         hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"

@@ -26,8 +26,9 @@ from lmm.importing.pdf_lines import (
 from lmm.importing.pdf_page import Char, PdfPage, Rule
 
 _MARKER = re.compile(
-    r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z])[.)]\s"
+    r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]\s"
 )
+_ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
 _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
 
 
@@ -91,7 +92,7 @@ def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Se
 
     Columns of code are a program's output, not a table.
     """
-    rows = without_contents(rows_of(lines))
+    rows = without_contents(rows_of(lines), look)
     merged: list[Segment | MarkupElement] = []
     at = 0
     while at < len(rows):
@@ -200,7 +201,8 @@ def _block(draft: _Draft, look: Look) -> MarkupElement:
 
 def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
     """Return a list; items further right form nested lists."""
-    number, left = re.search(r"\d+", items[0].marker), items[0].lines[0].x0 + 6
+    left = items[0].lines[0].x0 + 6
+    tag, attributes = _numbering(items[0].marker)
     children: list[MarkupElement] = []
     at = 0
     while at < len(items):
@@ -212,7 +214,23 @@ def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
         text = inline_nodes([first[len(items[at].marker) :], *others], look.words)
         children.append(element("li", *text, *inner))
         at = end
-    return MarkupElement("ol" if number else "ul", {"start": number[0]} if number else {}, tuple(children))
+    return MarkupElement(tag, attributes, tuple(children))
+
+
+def _numbering(marker: str) -> tuple[str, dict[str, str]]:
+    """Return the tag and the attributes of a list whose first item has a marker.
+
+    >>> _numbering("3."), _numbering("b)"), _numbering("ii."), _numbering("–")
+    (('ol', {'start': '3'}), ('ol', {'start': '2', 'type': 'a'}), ('ol', {'start': '2', 'type': 'i'}), ('ul', {}))
+    """
+    name = marker.strip("().")
+    if name.isdigit():
+        return "ol", {"start": name}
+    if name in _ROMAN and name not in ("v", "x"):
+        return "ol", {"start": str(_ROMAN.index(name) + 1), "type": "i"}
+    if "a" <= name <= "z":
+        return "ol", {"start": str(ord(name) - 96), "type": "a"}
+    return "ul", {}
 
 
 # -- tables ----------------------------------------------------------------------------------------

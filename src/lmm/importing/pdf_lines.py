@@ -293,7 +293,10 @@ def _code_line(line: Sequence[Char], left: float, width: float) -> str:
 
 @dataclass(frozen=True, slots=True)
 class Look:
-    """The typography of a document: the sizes of text and headings, its outline, its running heads."""
+    """The typography of a document: the sizes of text and headings, its outline, its running heads.
+
+    `left_out` collects the texts that are not written, by kind.
+    """
 
     body: float
     sizes: tuple[int, ...] = ()  # of headings, the largest first
@@ -301,6 +304,11 @@ class Look:
     running: frozenset[Head] = frozenset()
     words: Words = NO_WORDS
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def leave_out(self, kind: str, text: str) -> None:
+        """Note that a text is not written."""
+        self.left_out.setdefault(kind, []).append(text)
 
 
 def look_of(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> Look:
@@ -409,17 +417,21 @@ def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look
     kept: list[Segment] = []
     for place, row in enumerate(rows):
         text = text_of_row(row).strip()
-        if _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _head(row) in look.running):
-            continue
-        if place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5:
-            continue
-        kept += row
+        is_running = _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _head(row) in look.running)
+        if is_running or (place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5):
+            look.leave_out("running heads and page numbers", text)
+        else:
+            kept += row
     return kept
 
 
-def without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
+def without_contents(rows: Sequence[list[Segment]], look: Look) -> list[list[Segment]]:
     """Remove a table of contents, which repeats the headings, from rows. Its lines end in dots and a page number."""
     texts = [text_of_row(row) for row in rows]
+
+    def is_title(number: int) -> bool:
+        return texts[number].strip().lower() in _CONTENTS
+
     dotted = [number for number, text in enumerate(texts) if _LEADERS.search(text)]
     if len(dotted) < 3:
         return list(rows)
@@ -428,11 +440,13 @@ def without_contents(rows: Sequence[list[Segment]]) -> list[list[Segment]]:
         first -= 1
     while last + 1 < len(rows) and re.match(r"\d[\d.]*\s.*\s\d{1,3}\Z", texts[last + 1]):
         last += 1
-    if first and texts[first - 1].strip().lower() in _CONTENTS:
+    if first and is_title(first - 1):
         first -= 1
-    kept = [
+    kept = {
         number
         for number in range(first, last + 1)
-        if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number])
-    ]
-    return [*rows[:first], *(rows[n] for n in kept if texts[n].strip().lower() not in _CONTENTS), *rows[last + 1 :]]
+        if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number]) and not is_title(number)
+    }
+    for number in set(range(first, last + 1)) - kept:
+        look.leave_out("the table of contents", texts[number])
+    return [row for number, row in enumerate(rows) if not first <= number <= last or number in kept]

@@ -147,9 +147,12 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         width, height = page.get_size()
         place = _placing(page, width, height)
         rules, pictures = _drawn(page, place, keep)
+        links, tags = _links(page, place), _tags(page)
+        if flattened(document, page):
+            page.close()
+            page, tags = document[number], ()  # the tags know nothing of the fields
         text = page.get_textpage()
-        chars = tuple(_with_fixed_fonts(list(_chars(text, place, _links(page, place)))))
-        tags = _tags(page)
+        chars = tuple(_with_fixed_fonts(list(_chars(text, place, links))))
         text.close()
         page.close()
     except pdfium.PdfiumError as error:
@@ -157,6 +160,20 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
     return PdfPage(
         number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags
     )
+
+
+def flattened(document: Any, page: Any) -> bool:
+    """Make the values of form fields, and texts that were added to a page, a part of it; return whether it has any."""
+    import pypdfium2.raw as c
+
+    kinds = set[int]()
+    for number in range(min(c.FPDFPage_GetAnnotCount(page), 5_000)):
+        if annotation := c.FPDFPage_GetAnnot(page, number):
+            kinds.add(c.FPDFAnnot_GetSubtype(annotation))
+            c.FPDFPage_CloseAnnot(annotation)
+    if kinds.isdisjoint((c.FPDF_ANNOT_WIDGET, c.FPDF_ANNOT_FREETEXT)):
+        return False
+    return bool(page.flatten() == c.FLATTEN_SUCCESS)
 
 
 def _placing(page: Any, width: float, height: float) -> Point:

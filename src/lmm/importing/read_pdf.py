@@ -20,7 +20,7 @@ from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_direction import in_reading_order
 from lmm.importing.pdf_layout import elements_of_layout
-from lmm.importing.pdf_lines import Words, code_lines, inline_nodes, look_of
+from lmm.importing.pdf_lines import Look, Words, code_lines, inline_nodes, look_of, segments_of
 from lmm.importing.pdf_page import Bookmark, Char, PdfPage, PdfTag, read_page, wide
 
 MAX_PAGES = 5_000
@@ -61,7 +61,7 @@ def read(data: bytes, context: Context) -> Imported:
     import pypdfium2 as pdfium
     import pypdfium2.raw as c
 
-    document = _open(data)
+    document = open_document(data)
     try:
         images = _Images()
         pages = [in_reading_order(read_page(document, number, images.keep)) for number in range(len(document))]
@@ -73,19 +73,49 @@ def read(data: bytes, context: Context) -> Imported:
     finally:
         document.close()
     notes = _check_text(pages)
-    written = convert_html(to_html(_body(pages, outline)), context)
+    after = [*pages[1:], None]
+    shown = [page for page, following in zip(pages, after, strict=True) if not _is_within(page, following)]
+    look = look_of(shown, outline)
+    if overlaid := [page for page in pages if page not in shown]:
+        kind = f"pages whose text stands on the next one too ({_ranges([page.number for page in overlaid])})"
+        for segment in (segment for page in overlaid for segment in segments_of(page.chars)):
+            look.leave_out(kind, segment.text)
+    written = convert_html(to_html(_body(shown, look)), context)
     title = str(metadata.get("Title") or "").strip()
     title = "" if _NO_TITLE.match(title) else title
     notes += tuple(images.notes())
-    return replace(written, title=title, language=language, images=tuple(images.kept), notes=notes)
+    left_out = {kind: "\n".join(texts) for kind, texts in look.left_out.items()}
+    return replace(written, title=title, language=language, images=tuple(images.kept), notes=notes, left_out=left_out)
 
 
-def _open(data: bytes) -> Any:
+def _is_within(page: PdfPage, following: PdfPage | None) -> bool:
+    """Return whether a page shows nothing that the following one does not show at the same places, too: slides that
+    appear step by step are a page for each step."""
+    if (
+        following is None
+        or not page.chars
+        or not {p.number for p in page.pictures} <= {p.number for p in following.pictures}
+    ):
+        return False
+
+    def places(page: PdfPage) -> set[tuple[str, int, int]]:
+        return {(char.text, round(char.x0), round(char.base)) for char in page.chars}
+
+    return places(page) <= places(following)
+
+
+def open_document(data: bytes) -> Any:
+    """Open a PDF, with its form.
+
+    Raises:
+        FileReadError: it is not a PDF, is encrypted or damaged, or has too many pages.
+    """
     import pypdfium2 as pdfium
     import pypdfium2.raw as c
 
     try:
         document = pdfium.PdfDocument(data)
+        document.init_forms()
         pages = len(document)
     except pdfium.PdfiumError as error:
         if getattr(error, "err_code", None) == c.FPDF_ERR_PASSWORD or "password" in str(error).lower():
@@ -137,13 +167,12 @@ def _ranges(numbers: Sequence[int]) -> str:
 # -- pages to one document -------------------------------------------------------------------------------
 
 
-def _body(pages: Sequence[PdfPage], outline: Sequence[Bookmark]) -> MarkupElement:
-    look = look_of(pages, outline)
+def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     tagged = is_tagged(pages)
     blocks: list[MarkupElement] = []
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
-        found = elements_of_tags(page, look.words) if use_tags else elements_of_layout(page, look)
+        found = elements_of_tags(page, look) if use_tags else elements_of_layout(page, look)
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
@@ -280,9 +309,12 @@ def covers(page: PdfPage) -> bool:
     return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
 
 
-def elements_of_tags(page: PdfPage, words: Words) -> list[MarkupElement]:
+def elements_of_tags(page: PdfPage, look: Look) -> list[MarkupElement]:
     """Return the blocks of a tagged page in the order of its structure; loose text becomes a paragraph."""
-    reader = _Reader(page, words)
+    reader = _Reader(page, look.words)
+    tagged = {mark for tag in page.tags for mark in _marks(tag)}
+    for segment in segments_of(char for char in page.chars if char.mark not in tagged):
+        look.leave_out("running heads and page numbers", segment.text)
     nodes = (node for tag in page.tags for node in reader.nodes(tag, parent=""))
     shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
     return [node if isinstance(node, MarkupElement) else element("p", node) for node in shown]

@@ -1,15 +1,17 @@
 """Counting the words of a file and of the markdown made from it, so that no import loses words in silence.
 
-The words of the file are taken from the package's XML, the page's HTML or PDFium's text, not through the reader of the
-format. Both sides are compared as multisets: order and markup do not matter.
+The words of the file are taken from the package's XML, the page's HTML, or the text that PDFium sees on a page, not
+through the reader of the format. Both sides are compared as multisets: order and markup do not matter. What a reader
+leaves out on purpose, such as running heads, is counted apart.
 """
 
 from __future__ import annotations
 
+import json
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
 from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
@@ -17,11 +19,15 @@ from xml.etree.ElementTree import Element
 from lmm.importing.archive import Archive, local
 from lmm.importing.html_page import decode_html
 from lmm.importing.markdown_text import plain
+from lmm.importing.pdf_page import flattened
+from lmm.importing.read_pdf import open_document
+from lmm.terminal import ESCAPES
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _MARKS = str.maketrans({"*": None, "^": None, "~": None, "\\": None, "`": None, "\xad": None, "_": " "})
 _SHARE = 0.02  # words of a text format that may be markup
+_TELLING = 12  # letters of a line that is recognized by them
 
 
 @dataclass(frozen=True, slots=True)
@@ -41,8 +47,9 @@ class WordCount:
     notes: tuple[str, ...] = ()
 
 
-def count_words(data: bytes, suffix: str, markdown: str) -> WordCount:
-    """Compare the words of a file, given its suffix, with those of the markdown made from it.
+def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, str] = {}) -> WordCount:
+    """Compare the words of a file, given its suffix, with those of the markdown made from it; `left_out` are texts that
+    were left out on purpose, by kind.
 
     >>> count_words(b"<p>One two</p><aside>three</aside>", ".html", "One")
     WordCount(words=2, not_read=1, notes=('not read: 1 word in the page: two',))
@@ -50,16 +57,49 @@ def count_words(data: bytes, suffix: str, markdown: str) -> WordCount:
     read = _READERS.get(suffix)
     parts = [(part, Counter(words_of(part.text))) for part in read(data)] if read is not None else []
     total = sum((words for _, words in parts), Counter[str]())
-    missing = total - Counter(words_of(markdown.translate(_MARKS)))
+    written = markdown.translate(_MARKS)
+    missing = total - Counter(words_of(written))
+    notes = [f"left out: {_count([*words_of(text)])} in {kind}" for kind, text in left_out.items()]
+    missing -= Counter(words_of("\n".join(left_out.values())))
     if suffix in _TEXTS and missing.total() <= _SHARE * total.total():
         missing.clear()
+    if suffix == ".pdf":
+        missing = _without_divided(missing, parts, written)
+        missing -= _turned(missing, Counter(words_of(written)) - total)
     number, places = missing.total(), dict[str, list[str]]()
     # Parts that are missing as a whole come first: a common word may be missing elsewhere.
     for part, words in sorted(parts, key=lambda each: -(each[1] & missing).total() / (each[1].total() or 1)):
         if lost := words & missing:
             missing -= lost
             places.setdefault(part.place, []).extend(lost.elements())
-    return WordCount(total.total(), number, tuple(_note(place, lost) for place, lost in places.items()))
+    notes += [_note(place, lost) for place, lost in places.items()]
+    return WordCount(total.total(), number, tuple(notes))
+
+
+def _without_divided(
+    missing: Counter[str], parts: Sequence[tuple[PlacedText, Counter[str]]], text: str
+) -> Counter[str]:
+    """Return the missing words without those of lines that are there, but with other spaces, as around formulas."""
+    squeezed = "".join(words_of(text))
+    lines = Counter("".join(words_of(part.text)) for part, words in parts if words & missing)
+    for part, words in parts:
+        line = "".join(words_of(part.text))
+        if len(line) > _TELLING and line in lines and squeezed.count(line) >= lines[line]:
+            missing -= words
+    return missing
+
+
+def _turned(missing: Counter[str], added: Counter[str]) -> Counter[str]:
+    """Return the missing words of Arabic and Hebrew that were added in another order of letters: PDFium does not always
+    turn them around."""
+    there = Counter(letters for word, times in added.items() for letters in ["".join(sorted(word))] * times)
+    turned = Counter[str]()
+    for word in missing.elements():
+        letters = "".join(sorted(word))
+        if there[letters] and any(unicodedata.bidirectional(letter) in ("R", "AL") for letter in word):
+            there[letters] -= 1
+            turned[word] += 1
+    return turned
 
 
 def words_of(text: str) -> Iterator[str]:
@@ -72,9 +112,12 @@ def words_of(text: str) -> Iterator[str]:
         yield from _CJK.findall(match[0])
 
 
+def _count(words: Sequence[str]) -> str:
+    return f"{len(words):,} word{'s' * (len(words) != 1)}"
+
+
 def _note(place: str, words: list[str]) -> str:
-    count = f"{len(words):,} word{'s' * (len(words) > 1)}"
-    return f"not read: {count} in {place}: {' '.join(words[:8])}{' …' * (len(words) > 8)}"
+    return f"not read: {_count(words)} in {place}: {' '.join(words[:8])}{' …' * (len(words) > 8)}"
 
 
 # -- Office packages -------------------------------------------------------------------------------------
@@ -259,6 +302,71 @@ def _book(data: bytes) -> Iterator[PlacedText]:
                 yield from (PlacedText(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
 
 
+# -- PDF ---------------------------------------------------------------------------------------------------
+
+
+def _pages(data: bytes) -> Iterator[PlacedText]:
+    """Iterate over the lines of the pages, in the order in which PDFium finds them, with the values of form fields."""
+    document = open_document(data)
+    try:
+        for number in range(len(document)):
+            page = document[number]
+            page = document[number] if flattened(document, page) else page
+            text = re.sub("[-\x02\xad\u2010\ufffe]\r?\n", "", page.get_textpage().get_text_range())
+            yield from (PlacedText(f"page {number + 1}", line) for line in text.splitlines() if line.strip())
+    finally:
+        document.close()
+
+
+# -- notebooks and RTF -------------------------------------------------------------------------------------
+
+
+def _notebook(data: bytes) -> Iterator[PlacedText]:
+    """Iterate over the texts of the cells, and over those of their outputs that have no better form."""
+    for number, cell in enumerate(json.loads(data).get("cells", ()), 1):
+        yield PlacedText(f"cell {number}", "".join(cell.get("source", "")))
+        for output in cell.get("outputs", ()):
+            forms = output.get("data", {})
+            text = output.get("text") or ([output["evalue"]] if "evalue" in output else forms.get("text/plain", ""))
+            if forms.keys() <= {"text/plain"}:
+                yield PlacedText(f"the output of cell {number}", ESCAPES.sub("", "".join(text)))
+
+
+_RTF = re.compile(
+    rb"(?P<open>\{(?:\\\*|\\(?:fonttbl|colortbl|stylesheet|info|pict|header[lrf]?|footer[lrf]?|field\\\*)\b)?)|(?P<close>\})"
+    rb"|\\'(?P<hex>[0-9a-fA-F]{2})|\\u(?P<code>-?\d+) ?(?:\\'[0-9a-fA-F]{2}|[^\\{}])?"
+    rb"|\\(?P<word>[a-z]+)(?P<number>-?\d*) ?|\\(?P<sign>.)|[\r\n]+|(?P<text>[^\\{}\r\n]+)",
+    re.DOTALL,
+)
+
+
+def _rich_text(data: bytes) -> Iterator[PlacedText]:
+    """Iterate over the paragraphs of RTF, without the groups that are no text."""
+    codepage = re.search(rb"\\ansicpg(\d+)", data[:500])
+    charset = f"cp{codepage[1].decode()}" if codepage else "cp1252"
+    texts, skipped = list[str](), [False]
+    for match in _RTF.finditer(data):
+        if match["open"]:
+            skipped.append(skipped[-1] or len(match["open"]) > 1)
+        elif match["close"]:
+            skipped = skipped[:-1] or [False]
+        elif match["word"] in (b"v", b"deleted") and match["number"] != b"0":
+            skipped[-1] = True
+        elif not skipped[-1]:
+            texts.append(_rtf_text(match, charset))
+    yield from (PlacedText("the text", line) for line in "".join(texts).splitlines() if line.strip())
+
+
+def _rtf_text(match: re.Match[bytes], charset: str) -> str:
+    if match["hex"]:
+        return bytes.fromhex(match["hex"].decode()).decode(charset, "replace")
+    if match["code"]:
+        return chr(int(match["code"]) % 65_536)
+    if match["word"]:
+        return "\n" if match["word"] in (b"par", b"line", b"cell", b"row", b"sect", b"page", b"tab") else ""
+    return (match["text"] or match["sign"] or b"").decode(charset, "replace").replace("~", " ")
+
+
 # -- texts with markup -----------------------------------------------------------------------------------
 
 
@@ -293,6 +401,9 @@ _READERS: dict[str, Callable[[bytes], Iterator[PlacedText]]] = {
     ".htm": _page,
     ".xhtml": _page,
     ".epub": _book,
+    ".pdf": _pages,
+    ".ipynb": _notebook,
+    ".rtf": _rich_text,
     ".tex": _tex,
     ".latex": _tex,
     ".org": _markup,

@@ -24,7 +24,7 @@ from lmm_education.catalogue import Catalogue, Entry, contents_of
 from lmm_education.errors import SearchError
 from lmm_education.material import Lines, Passage, Section, is_called
 from lmm_education.search.query import SearchOptions
-from lmm_education.search.search import CourseSearch
+from lmm_education.search.search import CourseSearch, notices_of_files
 
 T = TypeVar("T")
 _AROUND = 160  # characters shown on each side of a mention
@@ -70,8 +70,7 @@ class Lookup:
         types, documents = own.types or tuple(types), own.documents or tuple(documents)
         options = replace(own, limit=limit, types=types, documents=documents)
         result = await self.searching.asearch(query, options)
-        notices = [f"Note: {notice}" for notice in result.notices]
-        return "\n\n".join([self._shown(result.hits), *notices])
+        return "".join([self._shown(result.hits), *(f"\n\nNote: {notice}" for notice in result.notices)])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
         """Return all passages that contain a term, in the order of the course.
@@ -83,7 +82,8 @@ class Lookup:
             raise SearchError("name a term")
         found = [hit for hit in await self._read(lambda catalogue: catalogue.mentions(term)) if self._may_read(hit)]
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
-        return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest
+        notes = await self._notes(found[:limit])
+        return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest + notes
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
         """Return the section at a place, or the one `offset` sections after or before it; a long one in pages.
@@ -109,7 +109,7 @@ class Lookup:
             section.id, section.place, text, what="section", section=section.id, title=title, depth=section.depth,
             before=before, after=after,
         )  # fmt: skip
-        return self._shown([shown]) + more
+        return self._shown([shown]) + more + await self._notes([shown])
 
     async def contents(self, document: str = "") -> str:
         """List the headings of the course or of one document, each with its place; for a large course, its documents.
@@ -126,6 +126,12 @@ class Lookup:
         if not wanted and sum(entry.level > 0 for entry in entries) > _MOST_HEADINGS:
             return _documents(chosen)
         return "\n".join(map(_line, entries))
+
+    async def _notes(self, found: Sequence[Passage]) -> str:
+        """Return notes about files that changed since they were ingested."""
+        root = self.searching.course.root
+        notices = await self._read(lambda catalogue: notices_of_files(catalogue, root, found))
+        return "".join(f"\n\nNote: {notice}" for notice in notices)
 
     def _may_read(self, of: Passage | Section) -> bool:
         """Return whether a text is in one of the documents that the tools are bound to."""

@@ -62,11 +62,20 @@ def log() -> None:
     "--latest", "-n", metavar="N", type=click.IntRange(min=1), default=50, help="Show this many of the latest."
 )
 @_chosen
+@options.flag("--outdated", help="Only where a cited section is gone, or its file has changed since lmm ingest.")
 @options.flag("--prompt", help="Also show what the model was sent for an exchange.")
 @options.as_json
 @_file
 def show(
-    *, exchange: str, latest: int, prompt: bool, as_json: bool, file: Path | None, config: Path | None, **chosen: Any
+    *,
+    exchange: str,
+    latest: int,
+    outdated: bool,
+    prompt: bool,
+    as_json: bool,
+    file: Path | None,
+    config: Path | None,
+    **chosen: Any,
 ) -> int:
     """Show the latest exchanges as a table, or one of them with its answer."""
     from lmm_education.errors import LogError
@@ -80,7 +89,8 @@ def show(
         if len(found) != 1:
             raise LogError(f"{len(found) or 'no'} exchanges have ids that begin with '{exchange}'", where=str(path))
     else:
-        found = read_log(path, _filter(latest, **chosen))
+        found = read_log(path, _filter(None if outdated else latest, **chosen))
+        found = _outdated(found, config)[-latest:] if outdated else found
     if as_json:
         terminal.say_json([as_values(each) for each in found], indent=2)
     elif exchange:
@@ -89,6 +99,19 @@ def show(
         terminal.say(table_text(found), end="")
         terminal.say(f"{figures_text(figures(found))}", err=True)
     return DONE
+
+
+def _outdated(exchanges: Sequence[LoggedExchange], config: Path | None) -> list[LoggedExchange]:
+    """Return the exchanges whose answers cite what is not in the course any more, or not as it was."""
+    from lmm_education.course import Course
+
+    with Course.open(config=config) as course, course.view() as catalogue:
+        changed, stored = catalogue.outdated(course.root), {section.id for section, _ in catalogue.sections}
+    return [
+        exchange
+        for exchange in exchanges
+        if any(each.cited and (each.file in changed or each.section not in stored) for each in exchange.sources)
+    ]
 
 
 @log.command()

@@ -434,7 +434,8 @@ def _mark(writer: Writer, group: Sequence[PlannedDocument], finished: Mapping[st
         hash, stored = "" if finished is None else item.document.hash, item.stored
         if finished is None and stored is not None:  # what is there was written for other readers
             prepared = replace(prepared, withhold=stored.withhold)
-        payload = document_payload(prepared, hash=hash, prepared=shown, words=words)
+        text_hash = item.document.text_hash
+        payload = document_payload(prepared, hash=hash, text_hash=text_hash, prepared=shown, words=words)
         records.append(Point(document_point_id(prepared.id), payload))
     writer.upsert("documents", records)
 

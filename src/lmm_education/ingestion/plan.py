@@ -29,7 +29,7 @@ from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.prepared import read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output
 from lmm_education.material import Chunk, PreparedDocument, Withheld
-from lmm_education.payloads import Payload, StoredDocument, chunk_payload, section_payload
+from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
 
 # -- reports and events of an ingestion ------------------------------------------------------------
 
@@ -170,13 +170,15 @@ _CHATMD = re.compile(
 class DocumentFile:
     """A document in a file. `hash` covers its text and everything else that decides what is stored of it.
 
-    `shows` is set where the file is a prepared one: the path of the document that it shows.
+    `text_hash` covers the text alone. `shows` is set where the file is a prepared one: the path of the document that it
+    shows.
     """
 
     source: SourceFile
     id: str
     hash: str
     shows: str | None = None
+    text_hash: str = ""
 
     @property
     def file(self) -> str:
@@ -235,10 +237,11 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     if is_own_output(text):
         docid, file = read_mark(text)
         chapter = books.chapter(source.path.with_name(PurePosixPath(file).name))
-        return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file), text, chapter)
+        return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file, hash_of_text(text)), text, chapter)
     docid = docid_of(text)
     chapter = books.chapter(source.path, text)
-    return Read(DocumentFile(source, docid or source.file, _hash(text, stamp, chapter)), text, chapter)
+    document = DocumentFile(source, docid or source.file, _hash(text, stamp, chapter), text_hash=hash_of_text(text))
+    return Read(document, text, chapter)
 
 
 def passed_over(source: SourceFile, text: str) -> str:

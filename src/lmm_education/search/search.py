@@ -14,6 +14,7 @@ from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
 from operator import mul
+from pathlib import Path
 from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
@@ -158,7 +159,7 @@ class CourseSearch:
         course = self.course
         with course.view() as catalogue:
             fit = partial(course.encoder.fit, catalogue.manifest, location=course.store.location)
-            yield SearchView(catalogue, catalogue.once("encoder", fit), course.settings.search)
+            yield SearchView(catalogue, catalogue.once("encoder", fit), course.settings.search, course.root)
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """Run `asearch` without an event loop; if no model is needed, none is started."""
@@ -290,11 +291,27 @@ def _simpler(text: str, **values: str) -> SearchNotice:
     return SearchNotice("simpler", text, **values)
 
 
+def notices_of_files(catalogue: Catalogue, root: Path, found: Iterable[Passage]) -> tuple[str, ...]:
+    """Return notices about passages whose file is gone, or newer than what is stored."""
+    states = catalogue.outdated(root, {hit.place.file for hit in found})
+    return tuple(
+        SearchNotice(f"file_{code}", text, files=", ".join(file for file, state in states.items() if state == code))
+        for code, text in _OUTDATED.items()
+        if code in states.values()
+    )
+
+
+_OUTDATED = {
+    "gone": "the file is gone: {files} (lmm ingest --prune removes what is stored of it)",
+    "newer": "changed since it was ingested: {files} (lmm ingest brings the store up to date)",
+}
+
+
 class SearchView:
     """A state of a store that can be searched."""
 
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings) -> None:
-        self.catalogue, self.settings = catalogue, settings
+    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings, root: Path) -> None:
+        self.catalogue, self.settings, self.root = catalogue, settings, root
         self._store, self._encoder = catalogue.reader, encoder
 
     @property
@@ -447,7 +464,11 @@ class SearchView:
             companion=plan.companion,
             reranker=reranker,
             relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
-            notices=(*plan.notices, *([NO_WORD] if has_no_word else [])),
+            notices=(
+                *plan.notices,
+                *([NO_WORD] if has_no_word else []),
+                *notices_of_files(self.catalogue, self.root, shown),
+            ),
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -466,8 +487,8 @@ class SearchView:
                 f"there is no passage with the id {missing[0]}",
                 hint="ids change with the text; search again with --json",
             )
-        hits = (hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
-        return SearchResult("", "", tuple(hits))
+        hits = tuple(hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
+        return SearchResult("", "", hits, notices=notices_of_files(self.catalogue, self.root, hits))
 
     def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
         """Return all sections of some documents, in order."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 import zlib
 from pathlib import Path
 
@@ -210,6 +211,42 @@ def test_titles_at_the_top_of_pages_that_begin_alike_are_headings() -> None:
         page.lines(72, 100, PROSE)
         pages.append(page)
     assert [line for line in body(*pages).split("\n") if "Exercise" in line] == [f"# Exercise {n}" for n in range(1, 5)]
+
+
+def test_slides_that_appear_step_by_step_are_one_page() -> None:
+    """Only the last step is written; what it replaced has a page of its own."""
+    pages = [PdfPage() for _ in range(4)]
+    for number, page in enumerate(pages[:3]):
+        page.text(100, 60, "Photosynthesis", size=20)
+        page.lines(100, 120, ["Light is caught.", "Water is split.", "Sugar is made."][: number + 1], leading=40)
+    pages[3].text(100, 60, "Respiration", size=20)
+    pages[3].lines(100, 120, ["Sugar is burnt."])
+    document = read(pdf_of(pages), HERE)
+    assert (
+        document.body.count("Photosynthesis")
+        == document.body.count("Light")
+        == document.body.count("Sugar is") - 1
+        == 1
+    )
+    assert document.left_out == {
+        "pages whose text stands on the next one too (1–2)": "Photosynthesis\nLight is caught.\n"
+        "Photosynthesis\nLight is caught.\nWater is split."
+    }
+
+
+def test_items_keep_their_letters_and_numbers() -> None:
+    """The parts of exercises are referred to."""
+    page = PdfPage()
+    page.lines(100, 100, ["Answer these questions about the leaf, and give reasons."])
+    page.lines(110, 130, ["a) Why is it green?", "b) Why does it fall?", "c) What is it for?"])
+    page.lines(100, 190, ["Then draw one of the following, as large as you can."])
+    page.lines(110, 220, ["ii) a leaf", "iii) a root"])
+    page.lines(100, 270, ["And the last ones are these, which are harder."])
+    page.lines(110, 300, ["3. a flower", "4. a fruit"])
+    text = body(page)
+    assert "a. Why is it green?\nb. Why does it fall?\nc. What is it for?" in re.sub(" +", " ", text)
+    assert "ii. a leaf\niii. a root" in re.sub(" +", " ", text)
+    assert "3. a flower\n4. a fruit" in re.sub(" +", " ", text)
 
 
 def test_a_hyphen_at_a_line_s_end_goes_unless_the_word_has_one() -> None:
