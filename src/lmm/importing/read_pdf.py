@@ -77,7 +77,7 @@ def read(data: bytes, context: Context) -> Imported:
     shown = [page for page, following in zip(pages, after, strict=True) if not _is_within(page, following)]
     look = look_of(shown, outline)
     if overlaid := [page for page in pages if page not in shown]:
-        kind = f"pages whose text stands on the next one too ({_ranges([page.number for page in overlaid])})"
+        kind = f"pages whose text is on the next one, too ({_ranges([page.number for page in overlaid])})"
         for segment in (segment for page in overlaid for segment in segments_of(page.chars)):
             look.leave_out(kind, segment.text)
     written = convert_html(to_html(_body(shown, look)), context)

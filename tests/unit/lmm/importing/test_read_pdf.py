@@ -229,7 +229,7 @@ def test_slides_that_appear_step_by_step_are_one_page() -> None:
         == 1
     )
     assert document.left_out == {
-        "pages whose text stands on the next one too (1–2)": "Photosynthesis\nLight is caught.\n"
+        "pages whose text is on the next one, too (1–2)": "Photosynthesis\nLight is caught.\n"
         "Photosynthesis\nLight is caught.\nWater is split."
     }
 
