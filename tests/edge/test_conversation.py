@@ -298,7 +298,7 @@ def test_a_file_is_sent_along(terminal: Terminal, server: ScriptedServer, folder
     assert '<doc src="notes.md" local/>' in chat.read_text()
     terminal.wait_for(ENTER_KEY)
     terminal.enter("and @../outside.md")
-    terminal.wait_for("is outside of the folder")
+    terminal.wait_for("'../outside.md' is outside of")
     assert len(server.requests) == 1
     terminal.type("\x03")
     terminal.enter("/edit")

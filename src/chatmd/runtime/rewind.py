@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import dataclasses
+import os
 import re
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
@@ -11,6 +13,7 @@ from pathlib import Path
 
 from chatmd.compaction.compact import Compaction, CompactOptions, compact_text
 from chatmd.compaction.summary import is_summary
+from chatmd.content.expand import locate
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.agent import MessageItem, interpret
@@ -22,6 +25,7 @@ from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.errors import DocumentBusy
 from lmm.models.port import ChatModel
 
+_PUNCTUATION = ".,;:!?)]}'\""
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
 _KEPT = ("config", "tool", "input", "output", "import")  # what a file declares stays, wherever it stands
 
@@ -43,13 +47,23 @@ class RewindResult:
     original: Path = Path()
 
 
-def mentions(text: str) -> list[str]:
-    """Return the names after ``@`` in a text, each once, with the punctuation behind them.
+def attached_files(text: str, run: Run) -> tuple[str, ...]:
+    """Return the files named after ``@`` in a message, relative to the folder; a name without a file is just text.
 
-    >>> mentions('Is @a.md like @"my b.md"? mail x@y.z')
-    ['a.md', 'my b.md']
+    Raises:
+        ChatmdError: one of them is outside of the allowed folders.
     """
-    return list(dict.fromkeys(match[1] or match[2] for match in _MENTION.finditer(text)))
+    found: dict[str, None] = {}
+    for match in _MENTION.finditer(text):
+        name = match[1] or match[2]
+        for stem in dict.fromkeys((name, name.rstrip(_PUNCTUATION))):
+            with contextlib.suppress(OSError, ValueError, RuntimeError):  # of a name that no file can have
+                path = run.folder / Path(stem).expanduser()
+                if stem and path.is_file():
+                    locate(stem if path.is_relative_to(run.folder) else str(path), run)
+                    found[os.path.relpath(path, run.folder)] = None
+                    break
+    return tuple(found)
 
 
 def message_element(draft: Draft, files: Sequence[str] = ()) -> Element:

@@ -31,8 +31,6 @@ from prompt_toolkit.patch_stdout import patch_stdout
 from prompt_toolkit.shortcuts import PromptSession
 from prompt_toolkit.styles import Style
 
-from chatmd.errors import ChatmdError
-from chatmd.runtime.rewind import mentions
 from chatmd.terminal.view import PROMPT
 from lmm.disk.files import state_folder
 from lmm.terminal import clipped
@@ -111,41 +109,6 @@ class TypedHistory(FileHistory):
             path.parent.mkdir(parents=True, exist_ok=True)
             path.touch(0o600)
             super().store_string(string)
-
-
-# -- Files and pictures sent with a message, named after ``@`` ---------------------------------------------------
-
-
-_PUNCTUATION = ".,;:!?)]}'\""
-
-
-def attached_files(text: str, folder: Path) -> tuple[str, ...]:
-    """Return the files named in a text, relative to `folder`; a name without a file is just text.
-
-    Raises:
-        ChatmdError: one of them is outside of the folder.
-    """
-    folder = folder.resolve()
-    found: dict[str, None] = {}
-    for name in mentions(text):
-        path = next((path for part in (name, name.rstrip(_PUNCTUATION)) if (path := _named_file(folder, part))), None)
-        if path is None:
-            continue
-        if not path.resolve().is_relative_to(folder) or not path.is_relative_to(folder):
-            raise ChatmdError(
-                f"@{name} is outside of the folder of the conversation",
-                hint=f"copy it to {folder}, or write it without @",
-            )
-        found[path.relative_to(folder).as_posix()] = None
-    return tuple(found)
-
-
-def _named_file(folder: Path, name: str) -> Path | None:
-    try:
-        path = folder / Path(name).expanduser()
-        return Path(*path.parts) if name and path.is_file() else None
-    except (OSError, ValueError, RuntimeError):
-        return None
 
 
 # -- The prompt -------------------------------------------------------------------------------------------------

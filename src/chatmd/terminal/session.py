@@ -33,13 +33,12 @@ from chatmd.context import model_settings
 from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
-from chatmd.runtime import events
-from chatmd.runtime.rewind import Draft, compact_transcript, fork, forks, message_element, rewind_transcript
+from chatmd.runtime import events, rewind
 from chatmd.runtime.runner import Runner, open_run, write_copy
 from chatmd.runtime.transcript_file import open_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
-from chatmd.terminal.screen import KEYS, Screen, attached_files
+from chatmd.terminal.screen import KEYS, Screen
 from chatmd.terminal.view import ChatView, clean
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
@@ -216,8 +215,8 @@ class TerminalSession:
         if not text:
             return text
         try:
-            files = () if self.markup else attached_files(text, self.path.resolve().parent)
-            element = message_element(Draft(text, self.markup), files)
+            files = () if self.markup else rewind.attached_files(text, self.context)
+            element = rewind.message_element(rewind.Draft(text, self.markup), files)
         except LmmError as error:
             self._tell(error)
             self.screen.draft(text)
@@ -457,10 +456,10 @@ class TerminalSession:
             self.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does")
         self._want(act)
 
-    async def undo(self) -> Draft | None:
+    async def undo(self) -> rewind.Draft | None:
         """Remove the last message from the file, and return it; None if there is none."""
         with open_transcript(self.path) as transcript:
-            taken = rewind_transcript(transcript)
+            taken = rewind.rewind_transcript(transcript)
         if taken is None:
             self.note("there is no message of yours that could be taken back")
             return None
@@ -484,7 +483,7 @@ class TerminalSession:
         """Replace the older part of the conversation with a summary."""
         self.note("writing a summary …")
         with open_transcript(self.path) as transcript:
-            done = await compact_transcript(transcript, self.context)
+            done = await rewind.compact_transcript(transcript, self.context)
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
         self.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})")
@@ -494,12 +493,12 @@ class TerminalSession:
         if number:
             self.change("fork", partial(self._fork, number))
             return
-        said = enumerate(forks(read_document(self.path), str(self.path)), 1)
+        said = enumerate(rewind.forks(read_document(self.path), str(self.path)), 1)
         self.show_table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
     async def _fork(self, number: str) -> None:
         text = await asyncio.to_thread(read_document, self.path)
-        taken = fork(text, int(number) if number.isdecimal() else 0, str(self.path))
+        taken = rewind.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())
         await asyncio.to_thread(write_copy, self.path, taken.text, output)

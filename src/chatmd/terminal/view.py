@@ -333,13 +333,9 @@ class ChatView:
 
     def _hanging(self, first: Text, words: Text) -> list[str]:
         """Return words with `first` before their first line, and as much space before the others."""
-        if not first:
-            return render(words, self.size.columns)
-        grid = Table.grid()
-        grid.add_column(no_wrap=True)
-        grid.add_column(overflow="fold")
-        grid.add_row(first, words)
-        return render(grid, self.size.columns)
+        marked = "".join(render(first, self.size.columns)) + " " * bool(first)
+        lines = render(words, self.size.columns - first.cell_len)
+        return [f"{' ' * first.cell_len if at else marked}{line}" if line else "" for at, line in enumerate(lines)]
 
     def _ended(self, event: events.RunStopped | events.YourTurn | Failed, now: float) -> list[str]:
         self._work.clear()
