@@ -15,7 +15,6 @@ from chatmd.compaction.summary import (
     attachment_of,
     fitting,
     is_summary,
-    memory_of,
     notes_of,
     read_summary,
     shown_in,
@@ -210,7 +209,6 @@ def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: in
 # The share of the model's window for a request; the rest is for the reply, and for errors in the count of tokens.
 _SHARE = 0.7
 _LEAST_ROOM = 300
-_KEPT = 6  # characters that `memory_of` may carry over for each word of the summary
 
 
 @dataclass(frozen=True, slots=True)
@@ -266,8 +264,7 @@ async def compact_items(
     prompt = prompts.fill("compact", words=str(words))
     reply = await _ask(gone, model, prompt, window, words, expanded, server)
     text = _summary(reply)
-    kept = memory_of(gone, expanded, text, min(words * _KEPT, told))  # at most a quarter of the tokens
-    message = Summary(text, notes_of(gone, expanded), shown_in(gone), source, kept).as_message()
+    message = Summary(text, notes_of(gone, expanded), shown_in(gone), source).as_message()
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
     if after >= before:
         raise NothingToCompact(

@@ -1,14 +1,9 @@
-"""The message with the summary of a conversation: its format, and the lines that later summaries must not lose.
-
-Code carries over what the summary may leave out (`memory_of`): the user's words, the decisions of earlier summaries and
-the files that tools were given: one line each, the latest ones if there are too many.
-"""
+"""The message with the summary of a conversation, and what the model that writes it gets to read."""
 
 from __future__ import annotations
 
-import json
 import re
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import dataclass
 
 from chatmd.language.agent import (
@@ -29,41 +24,34 @@ from chatmd.language.transcript import NOTE_TAG, notes_in
 from lmm.messages import Attachment, Image, Message
 from lmm.models.tokens import count_tokens
 
-LABEL, NOTE, SHOWN, KEPT = "conversation-summary", NOTE_TAG, "shown", "kept"
+LABEL, NOTE, SHOWN = "conversation-summary", NOTE_TAG, "shown"
 NOTICE = (
     "The conversation up to here was longer than can be kept. This is a summary of it, for your information. "
     "It asks nothing: do not answer it, go on with what follows."
 )
-KEPT_NOTICE = " Lines in <kept> are from it word for word, and count."
 SHOWN_NOTICE = " <shown> names documents that you saw; read them again if you need them."
 MOST_SHOWN = 50
 
-_OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN}|{KEPT})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
-# A heading, and the text below it.
-_SECTION = re.compile(r"^#{1,6}[ \t](?P<title>.*)(?P<body>(?s:.*?))(?=^#{1,6}[ \t]|\Z)", re.MULTILINE)
+_OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
 
 
 @dataclass(frozen=True, slots=True)
 class Summary:
     """A summary: its `text` in markdown; `notes` that the user sent while tools ran; names of `shown` documents.
 
-    `kept` are the lines that were carried over by code (`memory_of`). `source` is the file with the whole
-    conversation.
+    `source` is the file with the whole conversation.
     """
 
     text: str
     notes: tuple[str, ...] = ()
     shown: tuple[str, ...] = ()
     source: str = ""
-    kept: tuple[str, ...] = ()
 
     def as_message(self) -> Message:
         """Return the summary as a user message for the conversation; `read_summary` parses it."""
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
-        documents += [Attachment("\n".join(self.kept), KEPT)] if self.kept else []
         documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
-        notice = NOTICE + KEPT_NOTICE * bool(self.kept) + SHOWN_NOTICE * bool(self.shown)
-        return Message("user", notice, tuple(documents))
+        return Message("user", NOTICE + SHOWN_NOTICE * bool(self.shown), tuple(documents))
 
 
 def is_summary(item: Item) -> bool:
@@ -81,7 +69,7 @@ def is_summary(item: Item) -> bool:
 def read_summary(item: Item) -> Summary:
     """Parse a message for which `is_summary` is true."""
     text, at = _text(item), 0
-    found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: [], KEPT: []}
+    found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: []}
     source = ""
     while opening := _OPENING.match(text, at):
         end = text.find(f"\n</{opening['label']}{opening['more'] or ''}>", opening.end())
@@ -92,17 +80,11 @@ def read_summary(item: Item) -> Summary:
         at = text.find(">", end) + 1
         at += len(text[at:]) - len(text[at:].lstrip("\n"))
     shown = tuple(line for names in found[SHOWN] for line in names.splitlines())
-    kept = tuple(line for lines in found[KEPT] for line in lines.splitlines())
-    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source, kept)
+    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source)
 
 
 def _text(item: Item) -> str:
     return text_of(item.content).lstrip() if isinstance(item, MessageItem) else ""
-
-
-def _sections(text: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the headings of a text, normalized for comparison, and the text below each."""
-    return ((one["title"].strip(" \t#").casefold(), one["body"]) for one in _SECTION.finditer(text))
 
 
 # -- Items of a conversation as attachments for the model that summarises, cut to fit its window --------------
@@ -236,68 +218,3 @@ def fitting(items: Sequence[Item], expanded: Expanded, room: int) -> tuple[Attac
 
 def _size(documents: Iterable[Attachment]) -> int:
     return sum(count_tokens(document.text) + 12 for document in documents)  # and its tags
-
-
-# -- Lines that code carries over, even if the summary leaves them out --------------------------------------
-
-
-DECIDED, SAID, FILE = "decided: ", "the user: ", "file: "
-_ORDER = (DECIDED, SAID, FILE)  # most important first
-_LONGEST_LINE = 300  # characters of a line
-_BULLET = re.compile(r"^[-*][ \t]+(\S.*(?:\n[ \t]+\S.*)*)", re.MULTILINE)
-_PATHS = ("path", "file", "src", "url")
-
-
-def memory_of(items: Sequence[Item], expanded: Expanded, summary: str, room: int) -> tuple[str, ...]:
-    """Return the lines to keep of `items` that a `summary` replaces, in at most `room` characters.
-
-    >>> memory_of([MessageItem("user", ("At most 200 words.",))], {}, "", 100)
-    ('the user: At most 200 words.',)
-    """
-    lines = [line for line in _lines(items, expanded) if line.partition(": ")[2] not in summary]
-    revoked = set(bullets(summary, "no longer holds"))
-    lines = [line for line in dict.fromkeys(lines) if line.removeprefix(DECIDED) not in revoked]
-    chosen: set[str] = set()
-    for kind in _ORDER:
-        for line in reversed([line for line in lines if line.startswith(kind)]):
-            if len(line) > room:
-                break
-            room -= len(line) + 1
-            chosen.add(line)
-    return tuple(line for line in lines if line in chosen)
-
-
-def _lines(items: Sequence[Item], expanded: Expanded) -> Iterator[str]:
-    for item in items:
-        if is_summary(item):
-            summary = read_summary(item)
-            yield from summary.kept
-            yield from (_line(DECIDED, bullet) for bullet in bullets(summary.text, "decisions"))
-        elif isinstance(item, MessageItem) and item.role == "user" and not item.is_blank:
-            yield _line(SAID, said((part for part in item.content if isinstance(part, str)), expanded))
-        elif isinstance(item, CallItem):
-            yield from (_line(FILE, f"{name} ({item.name})") for name in _files(said(item.arguments, expanded)))
-
-
-def _line(kind: str, text: str) -> str:
-    return kind + " ".join(cut(" ".join(text.split()), _LONGEST_LINE).split())
-
-
-def bullets(text: str, heading: str) -> list[str]:
-    """Return the bullets under a heading, each on one line.
-
-    >>> bullets("## Decisions\\n- In German,\\n  always.\\n## Open\\n- All.", "decisions")
-    ['In German, always.']
-    """
-    found = (body for title, body in _sections(text) if title == heading)
-    return [" ".join(one[1].split()) for body in found for one in _BULLET.finditer(body)]
-
-
-def _files(arguments: str) -> Iterator[str]:
-    try:
-        values = json.loads(arguments)
-    except (ValueError, RecursionError):
-        values = {}
-    if isinstance(values, dict):
-        yield from (values[name] for name in _PATHS if isinstance(values.get(name), str))
-    yield from re.findall(r"^\*\*\* (?:Add|Update|Delete) File: (.+)$", arguments.replace("\\n", "\n"), re.MULTILINE)

@@ -1,4 +1,4 @@
-"""Facts survive a compaction, even by a model that forgets everything."""
+"""After a compaction, the model finds what its summary forgot; and a cancelled reply is counted."""
 
 from __future__ import annotations
 
@@ -7,60 +7,20 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from chatmd import Chat
-from chatmd.compaction.summary import is_summary, memory_of, read_summary
-from chatmd.language.agent import CallItem, MessageItem, OutputItem
 from chatmd.runtime.events import RunResult
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
 from lmm.testing import ScriptedModel
 
 DULL = "## Goal\nThe work goes on."
-FACTS = ["At most 200 words.", "Tables in German, always.", "Never touch intro.md.", "My name is Ada Byron."]
 LONG = "A leaf is an organ of a plant. " * 40
 
 
 def talk(path: Path) -> Chat:
-    """Write a conversation with facts that the user states, and a file."""
-    turns = "".join(f"<user>{fact} Go on.</user><assistant>{LONG}</assistant>" for fact in FACTS)
-    call = (
-        '<tool_call tool_call_id="c" function_name="read_file">{"path": "notes/leaves.md"}</tool_call>'
-        '<tool_response tool_call_id="c">Green.</tool_response><assistant>Read.</assistant>'
-    )
+    """Write a long conversation in which a port was found out."""
+    turns = f"<user>Go on.</user><assistant>{LONG}</assistant>" * 4
     found = "<assistant>The port was 8471, not the default.</assistant><user>Why 8471?</user><assistant>So.</assistant>"
-    path.write_text(f"<system>Help.</system>{turns}{call}{found}<user>And now?</user><assistant>Chapter 1</assistant>")
+    path.write_text(f"<system>Help.</system>{turns}{found}<user>And now?</user><assistant>Chapter 1</assistant>")
     return Chat.open(path)
-
-
-def kept(chat: Chat) -> str:
-    return "\n".join(read_summary(next(item for item in chat.agent.items if is_summary(item))).kept)
-
-
-def test_a_dull_summary_loses_none_of_what_was_said(tmp_path: Path) -> None:
-    chat = talk(tmp_path / "a.chatmd")
-    chat.compact(keep=1, model=ScriptedModel([DULL]))
-    lines = kept(chat)
-    assert all(fact in lines for fact in FACTS)
-    assert "file: notes/leaves.md (read_file)" in lines
-
-
-def test_decisions_survive_a_second_compaction_unless_they_are_revoked(tmp_path: Path) -> None:
-    chat = talk(tmp_path / "a.chatmd")
-    chat.compact(keep=1, model=ScriptedModel([f"{DULL}\n## Decisions\n- Blue covers.\n- Red titles."]))
-    for reply in (f"{DULL}\n## No longer holds\n- Red titles.", DULL):
-        for _ in range(2):
-            chat.say("More.")
-            chat.run(model=ScriptedModel([LONG]))
-        chat.compact(keep=1, model=ScriptedModel([reply]))
-        assert "decided: Blue covers." in kept(chat)
-        assert "Red titles." not in kept(chat)
-        assert all(fact in kept(chat) for fact in FACTS)
-
-
-def test_what_is_kept_has_a_limit_and_the_latest_and_the_decided_count_more() -> None:
-    items = [MessageItem("user", (f"Word number {n}.",)) for n in range(100)]
-    lines = memory_of([CallItem("c", "f", ('{"path": "a.md"}',)), OutputItem("c"), *items], {}, "", 200)
-    assert sum(map(len, lines)) <= 200
-    assert lines[-1] == "the user: Word number 99."
-    assert len(lines) > 5
 
 
 def test_the_model_looks_back_into_what_was_folded(tmp_path: Path) -> None:
