@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import socket
 import threading
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
+from typing import NoReturn
 
 import pytest
 import talking
@@ -137,8 +139,9 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
         Action("Yes.", reasoning="Wait, no. " * 999),
         Action(pieces=("Green.", *("<|im_end|>",) * 100), finish="length"),
         Action(pieces=("Green.", *("\n",) * 9_000)),
+        Action(pieces=("Well.\n", *("The leaf is green.\n\n",) * 11)),
     ],
-    ids=["reply", "thoughts", "token of its template", "newlines"],
+    ids=["reply", "thoughts", "token of its template", "newlines", "equal lines"],
 )
 def test_what_goes_in_circles_is_stopped(server: ScriptedServer, circling: Action) -> None:
     """A small model does not come to an end: neither is its reply waited for, nor does it stand in the file."""
@@ -301,3 +304,18 @@ def test_no_connection_stays_open(server: ScriptedServer, folder: Path) -> None:
     talking.answered("---\n?: one\n---\nText.\n\n---\n?: two\n---\nMore.\n")
     wait_until(lambda: threading.active_count() <= before)  # the server's threads live as long as their connections
     assert len(server.requests) == 2
+
+
+def test_a_host_that_cannot_be_found_is_named(
+    server: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """As after a typing error, or without a network."""
+    config = folder / "config.toml"
+    config.write_text(config.read_text().replace("127.0.0.1", "localhost"))
+
+    def fail(*_: object, **__: object) -> NoReturn:
+        raise socket.gaierror(socket.EAI_NONAME, "Name or service not known")
+
+    monkeypatch.setattr(socket, "getaddrinfo", fail)
+    outcome = talking.answered(DOCUMENT)
+    assert "there is no host 'localhost'" in str(outcome.failures[0].error)

@@ -109,8 +109,9 @@ def _type(step: Mapping[str, Any], course: Path) -> None:
 
 def _call(command: str, course: Path, *, capture: bool = False) -> str:
     words = [sys.executable, "-m", "lmm", *shlex.split(command)]
-    output = {"stdout": subprocess.PIPE, "stderr": subprocess.STDOUT} if capture else {}
-    result = subprocess.run(words, cwd=course, env=offline_environment(course), check=False, encoding="utf-8", **output)
+    env = offline_environment(course)
+    out, err = (subprocess.PIPE, subprocess.STDOUT) if capture else (None, None)
+    result = subprocess.run(words, cwd=course, env=env, check=False, stdout=out, stderr=err, encoding="utf-8")
     if result.returncode:
         message = f"the command ended with exit code {result.returncode}"
         raise LmmError(message, where=f"lmm {command}", hint=f"please report this: {result.stdout or ''}")

@@ -201,9 +201,9 @@ class PydanticAIModel(Adapter):
             hint = "set a longer 'timeout' for this model in config.toml, or try again"
             return errors.ModelTimeout(f"{self.name} sent nothing for {seconds:g} s", hint=hint)
         said = error.body if isinstance(error.body, str) and error.body else json.dumps(error.body or str(error))
-        found = self._server.refusal(status, said)
         if isinstance(error, exceptions.ModelConnectionError):
-            found.hint = f"is the server running at {self._server.base or 'its usual address'}?"
+            return self._server.unreachable(error)
+        found = self._server.refusal(status, said)
         found.retry_after = error.retry_after
         if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
             return errors.TooLong(found.message, hint=found.hint)

@@ -273,6 +273,7 @@ def check_called(reply: Reply) -> None:
 # -- endless repetition ----------------------------------------------------------------------------
 
 _CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
+_EQUAL_LINES = 10
 # A token of the model's template, at which its server should have ended the reply, again and again.
 _TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
 
@@ -291,10 +292,22 @@ class RepetitionGuard:
         """
         before, self.said, self.end = self.said, self.said + len(text), (self.end + text)[-2 * _TIMES * _PERIOD :]
         of_template = "|>" in text and _TEMPLATE_TOKENS.search(self.end[-_PERIOD:])
-        if of_template or (before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end)):
+        circles = "\n" in text and ends_in_equal_lines(self.end)
+        if of_template or circles or (before // _CIRCLE != self.said // _CIRCLE and goes_in_circles(self.end)):
             raise errors.ModelRejected(
                 f"{self.model} repeated itself and was stopped", hint="rephrase the prompt, or use another model"
             )
+
+
+def ends_in_equal_lines(text: str) -> bool:
+    """Return whether the last ten lines with text are the same, and say something.
+
+    >>> ends_in_equal_lines("So:\\n" + "The leaf is green.\\n\\n" * 10), ends_in_equal_lines("| | |\\n" * 10)
+    (True, False)
+    """
+    ended = text.rsplit("\n", 2 * _EQUAL_LINES + 2)[1:-1]
+    lines = [line.strip() for line in ended if line.strip()][-_EQUAL_LINES:]
+    return len(lines) == _EQUAL_LINES and len(set(lines)) == 1 and any(map(str.isalpha, lines[0]))
 
 
 def goes_in_circles(text: str) -> bool:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+import socket
 from collections.abc import AsyncGenerator, Mapping
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field
@@ -84,8 +85,7 @@ class ModelServer:
         except httpx2.HTTPError as error:
             if begun:
                 raise self.broke_off() from error
-            message = f"{self.name}: {self.shown(str(error)) or type(error).__name__}"
-            raise errors.ModelUnavailable(message, hint=f"is the server running at {self.base}?") from error
+            raise self.unreachable(error) from error
         except (httpx2.InvalidURL, UnicodeError) as error:
             hint = f"correct it under {self.table}" if self.table else "correct base_url in config.toml"
             raise errors.ModelRejected(f"{self.name}: {self.url} is not an address", hint=hint) from error
@@ -94,6 +94,18 @@ class ModelServer:
     def base(self) -> str:
         """The address without the protocol's own path: what `base_url` sets."""
         return next((self.url.removesuffix(path) for path in _METHODS if self.url.endswith(path)), self.url)
+
+    def unreachable(self, error: Exception) -> errors.ModelUnavailable:
+        """Make the error for a server to which there is no connection."""
+        cause: BaseException | None = error
+        while cause is not None:
+            if isinstance(cause, socket.gaierror):
+                host = urlsplit(self.url).hostname
+                message = f"{self.name}: there is no host '{host}'" if host else f"{self.name}: its host was not found"
+                return errors.ModelUnavailable(message, hint="check the network and base_url")
+            cause = cause.__cause__ or cause.__context__
+        message = f"{self.name}: {self.shown(str(error)) or type(error).__name__}"
+        return errors.ModelUnavailable(message, hint=f"is the server running at {self.base or 'its usual address'}?")
 
     def broke_off(self) -> errors.ModelUnavailable:
         """Make the error for a reply that ends in the middle."""
