@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import asyncio
 import codecs
-import html
 import re
 import tempfile
 from dataclasses import dataclass
@@ -16,9 +15,8 @@ from chatmd.sidecar import SUFFIXES
 from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
 from lmm.fetch import Fetched, FetchRules, name_of
-from lmm.importing.elements import tags
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
-from lmm.importing.html_page import codec_of, decode_html
+from lmm.importing.html_page import MAX_OPEN, check_nesting, codec_of, decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
 from lmm.messages import Image, picture_type
@@ -43,72 +41,60 @@ def language_of(name: str, media_type: str = "") -> str:
 # `<https://…>` are not tags.
 
 
-_BLOCKS = tags(
-    "address article aside blockquote body br caption center dd details dialog dir div dl dt fieldset figcaption "
-    "figure footer form h1 h2 h3 h4 h5 h6 head header hgroup hr html legend li main menu nav ol optgroup option p pre "
-    "search section summary table tbody td tfoot th thead title tr ul"
+_BLOCKS = (
+    "address article aside blockquote br caption center dd details dialog dir div dl dt fieldset figcaption figure "
+    "footer form h1 h2 h3 h4 h5 h6 header hgroup hr legend li main menu nav ol optgroup option p pre search section "
+    "summary table tbody td tfoot th thead title tr ul"
 )
-_INLINE = tags(
-    "a abbr acronym area audio b base basefont bdi bdo big button canvas cite code col colgroup data datalist del dfn "
-    "em embed font frame frameset i iframe img input ins kbd label link map mark meta meter noframes nobr noscript "
-    "object output param picture portal progress q rb rp rt rtc ruby s samp select slot small source span strike "
-    "strong sub sup svg template textarea time track tt u var video wbr"
+_INLINE = (
+    "a abbr acronym area audio b base basefont bdi bdo big body button canvas cite code col colgroup data datalist del "
+    "dfn em embed font frame frameset head html i img input ins kbd label link map mark meta meter nobr noscript "
+    "output param picture portal progress q rb rp rt rtc ruby s samp select slot small source span strike strong sub "
+    "sup textarea time track tt u var video wbr"
 )
-# The content of these elements is not text of the page.
-_SILENT = frozenset(
-    {"script", "style", "template", "noframes", "iframe", "svg", "annotation", "annotation-xml", "object"}
+_SILENT = "script style template noframes iframe svg object"  # whose content is not text of the page
+_TAGS = re.compile(
+    r"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)"
+    r"|<({0}){2}(?:(?<=/)>|>.*?(?:</\1(?=[\s/>])[^>]*+(?:>|\Z)|\Z))"
+    r"|</?(?:{1}){2}>".format(
+        "|".join(_SILENT.split()),
+        "|".join(f"{_BLOCKS} {_INLINE} {_SILENT}".split()),
+        r"""(?=[\s/>])(?:[^<>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+""",  # of a tag, after its name
+    ),
+    re.IGNORECASE | re.DOTALL,
 )
-_MATH = tags(
-    "math mi mn mo ms mtext mrow mfrac msqrt mroot msub msup msubsup munder mover munderover mtable mtr mtd mspace "
-    "mstyle mpadded mphantom menclose semantics annotation annotation-xml"
-)
-_NAMES = _BLOCKS | _INLINE | _SILENT | _MATH | tags("script style")
-_REST = r"""(?=[\s/>])(?:[^<>=]++|=\s*+(?:"[^"]*+"|'[^']*+'|(?!["'])))*+"""  # of a tag, after its name
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
-
-
-def _tags(names: frozenset[str]) -> re.Pattern[str]:
-    """Return a pattern for comments, declarations and these tags, including the content of those in `_SILENT`."""
-    silent, others = "|".join(_SILENT & names), "|".join(names)
-    return re.compile(
-        rf"<!--.*?(?:-->|\Z)|<[!?][^>]*+(?:>|\Z)"
-        rf"|<({silent}){_REST}(?:(?<=/)>|>.*?(?:</\1(?=[\s/>])[^>]*+(?:>|\Z)|\Z))"
-        rf"|<(?P<tag>/?(?:{others})){_REST}>",
-        re.IGNORECASE | re.DOTALL,
-    )
-
-
-_IN_PAGES, _IN_TEXTS = _tags(_NAMES), _tags(_NAMES - _MATH)
+_BREAK, _LITERAL = "\ufdd0", {" ": "\ufdd1", "\t": "\ufdd2", "\n": "\ufdd3"}  # no text contains these
 
 
 def strip_page(page: str) -> str:
     """Return the text of a web page.
 
+    Raises:
+        ChatmdError: its elements are nested too deeply.
+
     >>> strip_page("<title>T</title><style>p{}</style><p>a  &lt; <b>b</b></p><pre>x\\n  y</pre>")
     'T\\na < b\\nx\\n  y\\n'
     """
-    lines: list[str] = []
-    line: list[str] = []
-    literal = 0  # how many <pre> are open
+    from selectolax.lexbor import LexborHTMLParser
 
-    def end_line() -> None:
-        text = "".join(line)
-        text = text.strip("\n") if literal else _BLANKS.sub(" ", text).strip()
-        if text.strip():
-            lines.append(html.unescape(text))
-        line.clear()
-
-    at = 0
-    for found in _IN_PAGES.finditer(page):
-        line.append(page[at : found.start()])
-        at, tag = found.end(), (found["tag"] or "").lower()
-        if tag.removeprefix("/") in _BLOCKS:
-            end_line()
-        if tag in ("pre", "/pre"):
-            literal = max(0, literal + (1 if tag == "pre" else -1))
-    line.append(page[at:])
-    end_line()
-    return "".join(f"{text}\n" for text in lines)
+    try:
+        check_nesting(page, MAX_OPEN)
+    except FileReadError as error:
+        raise ChatmdError(error.message, hint=error.hint) from error
+    root = LexborHTMLParser(page).root
+    if root is None:
+        return ""
+    for node in root.css(f"{_SILENT} annotation annotation-xml".replace(" ", ", ")):
+        node.decompose()
+    for node in root.css(_BLOCKS.replace(" ", ", ")):
+        node.insert_before(_BREAK)
+        node.insert_after(_BREAK)
+    for node in root.css("pre"):
+        node.replace_with(node.text().strip("\n").translate(str.maketrans(_LITERAL)))
+    lines = (_BLANKS.sub(" ", line).strip(" ") for line in root.text().split(_BREAK))
+    literal = str.maketrans({mark: char for char, mark in _LITERAL.items()})
+    return "".join(f"{text}\n" for line in lines if (text := line.translate(literal)).strip())
 
 
 def strip_tags(text: str) -> str:
@@ -119,7 +105,7 @@ def strip_tags(text: str) -> str:
     >>> strip_tags("if a <b then <i>c</i>")
     'if a <b then c'
     """
-    return _IN_TEXTS.sub("", text)
+    return _TAGS.sub("", text)
 
 
 _BOMS = {codecs.BOM_UTF8: "utf-8", codecs.BOM_UTF16_LE: "utf-16", codecs.BOM_UTF16_BE: "utf-16"}

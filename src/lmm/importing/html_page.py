@@ -38,7 +38,7 @@ _CLOSED_BY_OTHERS = tags(
     "p li dt dd tr td th tbody thead tfoot option optgroup colgroup a area base br col embed hr img input "
     "link meta param source track wbr html head body"
 )
-_MAX_OPEN = 2_000
+MAX_OPEN = 2_000
 _MAX_DEPTH = 150  # deeper trees are attacks, or text in which nothing was ever closed
 _MAX_SPAN = 200
 _MAX_CELLS = 1_000_000
@@ -100,7 +100,7 @@ def read_page(
     """
     from selectolax.lexbor import LexborHTMLParser
 
-    check_nesting(text, _MAX_OPEN)
+    check_nesting(text, MAX_OPEN)
     parser = LexborHTMLParser(plain(text))
     root, body = parser.root, parser.body
     if root is None or body is None:
