@@ -449,6 +449,23 @@ def test_the_last_line_names_a_tool_that_is_not_there(folder: Path, server: Scri
 SLOW = """<tool name="slow" command="sh -c 'echo one; echo two; sleep 1.2; echo three'"/>\n"""
 
 
+def test_a_reply_that_is_cut_off_is_no_end_like_others(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """The last line and the exit code say so; another agent reads it at the end of the answer."""
+    path = write(folder, HI)
+    server.queue(Action("One, two, thr", finish="length"))
+    done = run_here(capsys, "run", "a.chatmd")
+    assert (done.code, done.out) == (1, "One, two, thr\n")
+    assert done.err.endswith("; the reply is cut off at the model's output limit\n")
+    assert path.read_text().endswith("RAW|One, two, thr|RAW</assistant>\n\n<user>\n\n</user>\n")
+    server.queue(Action("One, two, thr", finish="length"), "Two.")
+    write(folder, '<user>How many? <agent src="b.chatmd" local/></user>\n')
+    write(folder, "<user>Count.</user>\n", "b.chatmd")
+    assert run_here(capsys, "run", "a.chatmd").code == 0
+    assert "One, two, thr\n[This answer was cut off" in server.requests[-1].messages[0][1]
+
+
 def test_the_last_lines_of_a_running_command_are_seen(server: ScriptedServer, folder: Path) -> None:
     """As an event of `--json`, and on a terminal as a line."""
     write(folder, SLOW + HI)

@@ -34,6 +34,7 @@ from chatmd.content.mentions import EditorMention, read_blocks, read_mentions
 from chatmd.context import RunOptions
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import CallItem, Content, Item, MessageItem, OutputItem
+from chatmd.runtime.events import RunResult
 from chatmd.runtime.rewind import Draft, message_element
 from chatmd.runtime.runner import Runner, open_run, prepare
 from chatmd.tools.registry import BUILTINS
@@ -137,7 +138,7 @@ class AcpAgent:
     def __init__(self, file: Path, options: RunOptions, *, asks: bool = False) -> None:
         self.file, self.options, self.asks = file, options, asks
         self._sessions: set[str] = set()
-        self._turns: dict[str, asyncio.Task[None]] = {}
+        self._turns: dict[str, asyncio.Task[RunResult]] = {}
         self._always: set[str] = set()
 
     async def serve(self) -> None:
@@ -203,8 +204,7 @@ class AcpAgent:
             await asyncio.wait((turn,))
             if turn.cancelled():
                 return "cancelled"
-            turn.result()
-            return "end_turn"
+            return "max_tokens" if turn.result().cut else "end_turn"
         except LimitReached as error:
             self._tell(session, TextDelta(str(error)))
             return "max_turn_requests"
@@ -217,7 +217,7 @@ class AcpAgent:
         if (turn := self._turns.get(session_id)) is not None:
             turn.cancel()
 
-    async def _turn(self, session: str, text: str, mentions: Sequence[EditorMention]) -> None:
+    async def _turn(self, session: str, text: str, mentions: Sequence[EditorMention]) -> RunResult:
         """Append a prompt to a session's file, and run it; consent is asked for as for the original file."""
         path, here = self._path(session), asyncio.get_running_loop()
 
@@ -233,7 +233,7 @@ class AcpAgent:
             run = run.with_options(say=said)
             return open_run(path if path.exists() else self.file, run, path)
 
-        await (await asyncio.to_thread(begin)).run()
+        return await (await asyncio.to_thread(begin)).run()
 
     async def _approve(self, session: str, call: ToolCall) -> bool:
         if call.name in self._always:

@@ -34,7 +34,7 @@ from lmm.messages import (
     Usage,
     Waiting,
 )
-from lmm.terminal import DONE, INTERRUPTED, usage_text
+from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
     from chatmd.runtime.runner import Runner
@@ -215,14 +215,14 @@ def _run(runner: Runner, printer: RunPrinter) -> int:
     from lmm import loop
 
     try:
-        loop.run(runner.run())
+        result = loop.run(runner.run())
     except KeyboardInterrupt:
         printer.interrupted(runner.path, runner.context.tally.turns, runner.context.tally.usage)
         return INTERRUPTED
     except LmmError:
         printer.end_line()
         raise
-    return DONE
+    return FAILED if result.cut else DONE
 
 
 def _begin(file: Path, interactive: bool) -> None:
@@ -321,6 +321,7 @@ class RunPrinter:
         used = f"{requests}, {usage_text(result.usage)}; " if result.turns else ""
         used += f"without {', '.join(self.missing)}; " if self.missing else ""
         next_ = "your turn" if result.turn_of == "user" else "lmm run continues"
+        next_ = "the reply is cut off at the model's output limit" if result.cut else next_
         text = terminal.visible(f"{result.path or '-'}: {used}{next_}", line=True)
         terminal.say(terminal.styled(text, "dim", err=True), err=True)
 

@@ -46,6 +46,7 @@ class RunResult(Event):
 
     `answer` is what the model said last, empty if it was not asked. `turns` counts the requests of the whole tree,
     `usage` is what they used.
+    `cut` says that the answer was cut off at the model's output limit.
     `turn_of` says whose turn it is: ``user``, or ``model`` if the run stopped before the model was done (`once`).
     """
 
@@ -56,3 +57,4 @@ class RunResult(Event):
     turns: int = 0
     turn_of: str = "user"
     cancelled: bool = False
+    cut: bool = False

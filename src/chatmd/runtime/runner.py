@@ -220,6 +220,7 @@ class Runner:
                 turns=self.context.tally.turns,
                 turn_of="user" if conversation.spec.waits_for_user else "model",
                 cancelled=self._cancelled,
+                cut=conversation.is_cut,
             )
         self.context.tell(result)
         return result

@@ -116,6 +116,7 @@ def with_inputs(text: str, run: Run) -> str:
 _TIMES_TOO_LONG = 4  # how often a request that is too long is made shorter
 _SHORTEST_RESULT = 50  # tokens
 _LARGER = "choose a model with a larger window"
+_CUT = "\n[This answer was cut off at the model's output limit.]"
 
 
 _AT_ONCE = 0.1  # seconds that a user who wants to write waits at most for a model
@@ -139,6 +140,7 @@ class Conversation:
     _model: ChatModel | None = None
     _records: dict[str, list[str]] = field(default_factory=dict)
     _expanded: Expansions = field(default_factory=Expansions)
+    is_cut: bool = False  # the answer, at the model's output limit
     _is_compact: bool = False  # nothing of it can be summarised
     _room: int | None = None  # tokens for the results of these calls
     _longest: int | None = None  # tokens of a result that is sent whole
@@ -272,6 +274,8 @@ class Conversation:
     async def answered(self) -> str:
         """Return the answer to the question in the text, once it is the user's turn; then the tools are closed.
 
+        An answer that was cut off at the model's output limit says so at its end.
+
         Raises:
             ChatmdError: the text asks nothing.
             LmmError: as `open` and `turn`.
@@ -280,7 +284,7 @@ class Conversation:
             if await self.open(stack) is None:
                 raise ChatmdError("this agent was asked nothing", where=self.run.chain[-1], hint="give it an input")
             await self.turn()
-        return self.answer
+        return self.answer + (_CUT if self.is_cut else "")
 
     # -- turns ---------------------------------------------------------------------------------------
 
@@ -447,6 +451,7 @@ class Conversation:
         self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
             self.run.tell(events.Delivered(notes, with_result=False))
+        self.is_cut = reply.cut
         if reply.cut:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
