@@ -17,18 +17,20 @@ from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
 from chatmd.runtime.events import RunResult
 from chatmd.runtime.transcript_file import without_blank_turn
+from chatmd.sidecar import PICTURES
 from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.errors import Changed, Failure, LmmError
+from lmm.models.tokens import published_models
 from lmm.providers import PROVIDERS
-from lmm_editor.notebook import WorkProgress, files_beside, lens, shown_on_hover
+from lmm_editor.notebook import WorkProgress, files_below, lens, replacing, shown_on_hover
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
 _ATTRIBUTE = re.compile(r"<(?P<tag>\w+)(?:\s+\w+(?:=\"[^\"]*\")?)*\s+\w*\Z")
-_VALUE = re.compile(r"<(?P<tag>\w+)\s[^<>]*\b(?P<name>\w+)=\"[^\"]*\Z")
+_VALUE = re.compile(r"<(?P<tag>\w+)\s[^<>]*\b(?P<name>\w+)=\"(?P<typed>[^\"]*)\Z")
 _SHOWN = 1500
 _SAY = "\n<user>\n\n</user>\n"
 
@@ -53,21 +55,25 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
     if f"_{before.rpartition('<')[2]}".isidentifier() and "<" in before:
         return [lsp.CompletionItem(t.name, kind=lsp.CompletionItemKind.Keyword, detail=t.help) for t in TAGS.values()]
     if (match := _VALUE.search(before)) and match["tag"] in TAGS:
-        names = _values(opened, match["tag"], match["name"])
-        return [lsp.CompletionItem(name, kind=lsp.CompletionItemKind.Value) for name in names]
+        names = _values(opened, match["tag"], match["name"], match["typed"])
+        return replacing(opened, at, match["typed"], names, lsp.CompletionItemKind.Value)
     if (match := _ATTRIBUTE.search(before)) and match["tag"] in TAGS:
         kind = lsp.CompletionItemKind.Property
         return [lsp.CompletionItem(a.name, kind=kind, detail=a.help) for a in TAGS[match["tag"]].attributes]
     return []
 
 
-def _values(opened: OpenDocument, tag: str, name: str) -> list[str]:
+def _values(opened: OpenDocument, tag: str, name: str, typed: str) -> list[str]:
     if (tag, name) == ("tool", "name"):
         return sorted(BUILTINS)
+    if name == "model" and "/" in typed:
+        provider = typed.partition("/")[0]
+        return [f"{provider}/{model}" for model in published_models(provider)]
     if name == "model":
-        return ["major", "minor", "aux", *(f"{provider}/" for provider in PROVIDERS)]
+        return ["major", "minor", "aux", *(f"{provider.name}/" for provider in PROVIDERS.values() if provider.chats)]
     if name in ("src", "agent"):
-        return files_beside(opened.path, "")
+        named = {"agent": (".chatmd",), "img": PICTURES}.get(name if name == "agent" else tag)
+        return files_below(opened.path, typed, *([named] if named else []))
     return []
 
 

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Iterator
+from collections.abc import Collection, Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -17,7 +17,7 @@ from lsprotocol import types as lsp
 
 from lmm import terminal
 from lmm.config import ANNOTATIONS
-from lmm.disk.folder import SUFFIXES
+from lmm.disk.folder import SUFFIXES, Folder
 from lmm.document import Document
 from lmm.errors import LmmError, Place
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
@@ -52,7 +52,7 @@ KEYS = {
     "model": "the models of this document, by tier",
 }
 TYPES = ("exercise", "solution", "definition", "example", "summary", "topic")
-_MENTION = re.compile(r"@\"?(?P<name>[^\s@\"]*)\Z")
+_MENTION = re.compile(r"@(?:\"(?P<quoted>[^\"\n]*)|(?P<name>[^\s@\"]*))\Z")
 _LINK = re.compile(r"\]\(#?(?P<name>[^\s)]*)\Z")
 _LONGEST_HOVER = 100_000
 _FILES = 200
@@ -179,7 +179,7 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
     before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
     block = _block_at(document, at.line + 1)
     if isinstance(block, MetadataBlock):
-        return _in_metadata(opened, document, before)
+        return _in_metadata(opened, document, before, at)
     if match := _LINK.search(before):
         anchors = [(b.anchor, b.title) for b in document.blocks if isinstance(b, HeadingBlock)]
         hash_mark = "" if before[match.start("name") - 1] == "#" else "#"
@@ -187,15 +187,17 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
     return []
 
 
-def _in_metadata(opened: OpenDocument, document: Document, before: str) -> list[lsp.CompletionItem]:
+def _in_metadata(opened: OpenDocument, document: Document, before: str, at: lsp.Position) -> list[lsp.CompletionItem]:
     mention = _MENTION.search(before)
     if mention and "@course:" in before[: mention.start()]:
         kind = lsp.CompletionItemKind.Reference
         return [_item(docid, title, kind) for docid, title in stored_documents(opened.path).items()]
     if mention:
         course = _item("course: ", "passages of the course about a phrase", lsp.CompletionItemKind.Keyword)
-        kind = lsp.CompletionItemKind.File
-        return [course, *(_item(name, "goes along with the prompt", kind) for name in files_beside(opened.path))]
+        typed, quote = (mention["name"], "") if mention["quoted"] is None else (mention["quoted"], '"')
+        names = files_below(opened.path, typed)
+        names = [f'"{name}"' if quote or " " in name else name for name in names]
+        return [course, *replacing(opened, at, quote + typed, names, lsp.CompletionItemKind.File)]
     if re.match(r"type:\s*\w*\Z", before):
         own = {str(node.own("type")) for node in preorder(document.tree) if node.own("type")}
         kind = lsp.CompletionItemKind.EnumMember
@@ -210,12 +212,26 @@ def _item(text: str, help: str, kind: lsp.CompletionItemKind) -> lsp.CompletionI
     return lsp.CompletionItem(text.strip(), kind=kind, detail=help, insert_text=text)
 
 
-def files_beside(path: Path | None, quote: str = '"') -> list[str]:
-    """Return the documents in a file's folder; names with spaces are in quotes."""
-    if path is None or not path.parent.is_dir():
+def files_below(path: Path | None, typed: str, suffixes: Collection[str] = (*SUFFIXES, ".pdf")) -> list[str]:
+    """Return the paths that a typed one may become: files, and folders with a ``/``, in the folder that it names, which
+    is below that of the file at `path`.
+    """
+    folder, slash, stem = typed.rpartition("/")
+    try:
+        there = sorted(Folder(path.parent).path(folder or ".").iterdir()) if path is not None else []
+    except (LmmError, OSError):
         return []
-    found = sorted(one.name for one in path.parent.iterdir() if one.suffix in (*SUFFIXES, ".pdf") and one != path)
-    return [f"{quote}{name}{quote}" if " " in name else name for name in found[:_FILES]]
+    shown = [one for one in there if one != path and (stem.startswith(".") or not one.name.startswith("."))]
+    names = [f"{one.name}/" if one.is_dir() else one.name for one in shown if one.is_dir() or one.suffix in suffixes]
+    return [folder + slash + name for name in names[:_FILES]]
+
+
+def replacing(
+    opened: OpenDocument, at: lsp.Position, typed: str, names: Iterable[str], kind: lsp.CompletionItemKind
+) -> list[lsp.CompletionItem]:
+    """Return items that replace all of what was typed before a position; an editor would replace its last word."""
+    there = lsp.Range(opened.buffer.position(opened.buffer.offset(at) - len(typed)), at)
+    return [lsp.CompletionItem(name, kind=kind, text_edit=lsp.TextEdit(there, name)) for name in names]
 
 
 def _block_at(document: Document, line: int) -> Block | None:

@@ -62,7 +62,7 @@ class EditorServer(LanguageServer):
 
     def _features(self) -> list[tuple[str, Callable[..., Any], Any]]:
         actions = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite])
-        completions = lsp.CompletionOptions(trigger_characters=["@", "#", "<", '"', "?", "=", "+", ":"])
+        completions = lsp.CompletionOptions(trigger_characters=["@", "#", "<", '"', "/", "?", "=", "+", ":"])
         tokens = lsp.SemanticTokensRegistrationOptions(_LEGEND, full=True)
         return [
             (lsp.INITIALIZE, self.initialize, None),

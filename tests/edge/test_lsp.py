@@ -245,6 +245,35 @@ def test_what_an_editor_asks_about_a_text(editor: FakeEditor, folder: Path) -> N
     assert editor.hover("a.md", "Y.") == ""
 
 
+@pytest.mark.parametrize(
+    ("name", "typed", "label", "completed"),
+    [
+        ("a.chatmd", '<doc src="my-no', "my-notes.md", '<doc src="my-notes.md'),
+        ("a.chatmd", '<doc src="su', "sub/", '<doc src="sub/'),
+        ("a.chatmd", '<doc src="sub/le', "sub/leaf 1.md", '<doc src="sub/leaf 1.md'),
+        ("a.chatmd", '<tool name="ask" agent="', "b.chatmd", '<tool name="ask" agent="b.chatmd'),
+        ("a.chatmd", '<img src="sub/', "sub/leaf.png", '<img src="sub/leaf.png'),
+        ("a.chatmd", '<config model="Open', "OpenAI/", '<config model="OpenAI/'),
+        ("a.chatmd", '<config model="OpenAI/gpt-4.1-m', "OpenAI/gpt-4.1-mini", '<config model="OpenAI/gpt-4.1-mini'),
+        ("a.md", "---\n?: see @my-no", "my-notes.md", "---\n?: see @my-notes.md"),
+        ("a.md", "---\n?: see @sub/", '"sub/leaf 1.md"', '---\n?: see @"sub/leaf 1.md"'),
+        ("a.md", '---\n?: see @"sub/leaf ', '"sub/leaf 1.md"', '---\n?: see @"sub/leaf 1.md"'),
+    ],
+)
+def test_a_completion_replaces_all_that_was_typed(
+    editor: FakeEditor, folder: Path, name: str, typed: str, label: str, completed: str
+) -> None:
+    """Paths, below the folder that is typed, and the models of a provider; and nothing above the folder."""
+    (folder / "sub").mkdir()
+    for file in ("my-notes.md", "b.chatmd", "sub/leaf 1.md", "sub/leaf.png"):
+        (folder / file).write_text("x\n")
+    editor.open(name, f"{typed}\n---\n\nText.\n" if name == "a.md" else f"{typed}\n")
+    assert editor.completed(name, typed, label) == completed
+    if label == "sub/":
+        editor.open("c.chatmd", '<doc src="../\n')
+        assert editor.complete("c.chatmd", '<doc src="../') == []
+
+
 def test_a_selection_becomes_a_question(editor: FakeEditor) -> None:
     """A block above the paragraph, or below the heading; it is read as one."""
     editor.open("a.md", "# Leaves\n\nA leaf is green.\n\nIt falls.\n")

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import ast
 import asyncio
+import re
 import sys
 import threading
 from collections.abc import Callable, Coroutine
@@ -217,6 +218,19 @@ class FakeEditor:
         params = lsp.CompletionParams(self.which(name), self._at(name, mark))
         found = self.run(self.client.text_document_completion_async(params))
         return [item.label for item in (found.items if isinstance(found, lsp.CompletionList) else found or [])]
+
+    def completed(self, name: str, mark: str, label: str) -> str:
+        """What becomes of the text up to a mark when an item is chosen there: its last word is replaced, as editors do
+        where the item does not say what it replaces."""
+        at = self._at(name, mark)
+        found = self.run(self.client.text_document_completion_async(lsp.CompletionParams(self.which(name), at)))
+        items = found.items if isinstance(found, lsp.CompletionList) else found or []
+        item = next(item for item in items if item.label == label)
+        buffer = self.buffers[name]
+        before = buffer.text[: buffer.offset(at)]
+        if isinstance(item.text_edit, lsp.TextEdit):
+            return before[: buffer.offset(item.text_edit.range.start)] + item.text_edit.new_text
+        return re.sub(r"\w*\Z", "", before) + (item.insert_text or item.label)
 
     def hover(self, name: str, mark: str) -> str:
         """What is shown behind a mark."""

@@ -221,6 +221,15 @@ def _published(settings: ModelSettings) -> ContextWindow | None:
     return ContextWindow(found.context_window, "published (genai-prices)") if found.context_window else None
 
 
+def published_models(provider: str) -> list[str]:
+    """Return the names of a provider's models in `genai_prices`, without a network."""
+    try:
+        from genai_prices.data_snapshot import get_snapshot
+    except ImportError:
+        return []
+    return [model.id for each in get_snapshot().providers if each.id == provider.lower() for model in each.models]
+
+
 # -- asking the server -----------------------------------------------------------------------------
 
 
