@@ -64,7 +64,8 @@ _TAGS = re.compile(
     re.IGNORECASE | re.DOTALL,
 )
 _BLANKS = re.compile(r"[ \t\r\n\f]+")
-_BREAK, _LITERAL = "\ufdd0", {" ": "\ufdd1", "\t": "\ufdd2", "\n": "\ufdd3"}  # no text contains these
+_BREAK, _MARKS = "\ufdd0", "\ufdd1\ufdd2\ufdd3"  # no text contains these
+_KEEP, _SHOW = str.maketrans(" \t\n", _MARKS), str.maketrans(_MARKS, " \t\n")
 
 
 def strip_page(page: str) -> str:
@@ -91,10 +92,9 @@ def strip_page(page: str) -> str:
         node.insert_before(_BREAK)
         node.insert_after(_BREAK)
     for node in root.css("pre"):
-        node.replace_with(node.text().strip("\n").translate(str.maketrans(_LITERAL)))
+        node.replace_with(node.text().strip("\n").translate(_KEEP))
     lines = (_BLANKS.sub(" ", line).strip(" ") for line in root.text().split(_BREAK))
-    literal = str.maketrans({mark: char for char, mark in _LITERAL.items()})
-    return "".join(f"{text}\n" for line in lines if (text := line.translate(literal)).strip())
+    return "".join(f"{text}\n" for line in lines if (text := line.translate(_SHOW)).strip())
 
 
 def strip_tags(text: str) -> str:

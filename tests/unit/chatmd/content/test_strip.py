@@ -63,7 +63,7 @@ def test_tags_in_texts(text: str, expected: str) -> None:
         ("", ""),
         ("   <p> </p> ", ""),
         ("<title>T", "T\n"),
-        ("<my-panel><p>Own elements</my-panel><x-bar role='b'> of a page</x-bar>", "Own elements\nof a page\n"),
+        ("<my-panel><p>Own elements</p></my-panel><x-bar role='b'> of a page</x-bar>", "Own elements\nof a page\n"),
     ],
 )
 def test_pages(page: str, expected: str) -> None:
