@@ -429,6 +429,7 @@ class Chat:
         cases: str | Path,
         *,
         rounds: int = ROUNDS,
+        again: bool = False,
         progress: Progress = lambda text: None,
         **options: Any,
     ) -> Refinement:
@@ -439,6 +440,7 @@ class Chat:
 
         Args:
             rounds: the number of rounds of proposals.
+            again: ask also what an earlier refinement has asked.
 
         Raises:
             InvalidCases, RefineError: the cases or the file cannot be used.
@@ -450,7 +452,7 @@ class Chat:
         found = await asyncio.to_thread(read_cases, Path(cases))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
         run = self._prepared(**options)
-        return await refine(text, self.path, found, run, rounds=rounds, progress=progress)
+        return await refine(text, self.path, found, run, rounds=rounds, again=again, progress=progress)
 
     refine = blocking(arefine)
 

@@ -109,6 +109,8 @@ def test_the_same_is_asked_once(world: World, refine: Refine) -> None:
     assert refine().out == first.out
     assert world.asked == asked
     assert re.search(r"^1\.2 \* +4/4 +2/2 ", first.out, re.MULTILINE)
+    refine("--check", "--again")
+    assert world.asked == asked | {"agent": asked["agent"] + 6, "judge": asked["judge"] + 1}
 
 
 def test_only_the_best_on_some_failures_is_measured_on_all(world: World, refine: Refine, folder: Path) -> None:

@@ -34,6 +34,7 @@ if TYPE_CHECKING:
 @options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
 @options.model_option("Run the file with this model instead of its own.", default="")
 @options.config
+@options.again
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.yes("Agree to what the file's tools can do, without being asked.")
 def refine(
@@ -104,7 +105,7 @@ def _next(done: Refinement, apply: bool, written: bool) -> str:
     if apply and done.winner is not None:
         return f"{done.path}: written" if written else ""
     if done.winner is not None:
-        return "to write it: the same command with --apply, which asks no model again"
+        return "to write it: the same command with --apply and without --again, which asks no model"
     if done.stopped:
         return "to continue: the same command; replies so far are kept"
     return f"{done.path}: nothing to write" if apply else ""

@@ -1,4 +1,4 @@
-"""Convert documents to text for a model: as they are, without tags, or as markdown; detect images by their bytes."""
+"""Convert documents to text for a model: as they are, without tags, or as markdown."""
 
 from __future__ import annotations
 
@@ -11,7 +11,6 @@ from pathlib import Path
 from typing import Self
 
 from chatmd.errors import ChatmdError
-from chatmd.sidecar import SUFFIXES
 from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
 from lmm.fetch import Fetched, FetchRules, name_of
@@ -19,8 +18,6 @@ from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
 from lmm.importing.html_page import MAX_OPEN, check_nesting, codec_of, decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
-from lmm.messages import Image, picture_type
-from lmm.terminal import megabytes
 
 
 def language_of(name: str, media_type: str = "") -> str:
@@ -228,41 +225,3 @@ def _decoded(raw: SourceDocument, charset: str) -> str:
         return text
     except (LookupError, UnicodeDecodeError, ValueError) as error:
         raise ChatmdError(f"it claims to be in {charset[:40]}, but is not") from error
-
-
-# -- Images: their format is detected from their bytes, not from the file name -----------------------------
-
-
-def image_from(data: bytes, *, limit: int) -> Image:
-    """Make an image from bytes, and detect its format.
-
-    >>> image_from(b"GIF89a" + bytes(10), limit=100).media_type
-    'image/gif'
-
-    Raises:
-        ChatmdError: it is not in a format that models support, is empty, or has more than `limit` bytes.
-    """
-    if len(data) > limit:
-        hint = "make it smaller, or allow more: fetch_limit under [chatmd] in config.toml"
-        raise ChatmdError(f"this image has {megabytes(len(data))}; the limit is {megabytes(limit)}", hint=hint)
-    kind = picture_type(data)
-    if kind and kind.media_type in SUFFIXES:
-        return Image(data, media_type=kind.media_type)
-    if not data:
-        what = "an empty file"
-    elif kind:
-        what = f"an image in the format {kind.suffix[1:].upper()}"
-    else:
-        what = f"{file_kind(data, name='').name}, not an image"
-    raise ChatmdError(f"this is {what}", hint="models support PNG, JPEG, GIF and WebP: convert it")
-
-
-def describe_image(image: Image) -> str:
-    """Describe an image for people.
-
-    >>> describe_image(Image(b"GIF89a", media_type="image/gif"))
-    'GIF, 6 bytes'
-    """
-    if image.url:
-        return f"image at {image.url}"
-    return f"{image.media_type.removeprefix('image/').upper()}, {megabytes(len(image.data))}"

@@ -103,11 +103,12 @@ def _short(text: str, limit: int) -> str:
 class JournaledModel:
     """A model that takes replies to repeated requests, and their usage, from the journal.
 
-    `about` distinguishes equal requests that are intentionally made several times.
+    `about` distinguishes equal requests that are intentionally made several times; with `again`, all are made again.
     """
 
     model: ChatModel
     about: str
+    again: bool = False
 
     @property
     def name(self) -> str:
@@ -118,7 +119,7 @@ class JournaledModel:
         """Stream the reply from the journal, or ask the model and store its reply."""
         journaled = is_journaled(self.model)
         key = journal.key_of("refine", self.name, self.about, repr((request.messages, request.tools)))
-        known = await asyncio.to_thread(journal.get, key) if journaled else None
+        known = await asyncio.to_thread(journal.get, key) if journaled and not self.again else None
         if known is not None:
             yield msgspec.convert(known, Reply)
             return
@@ -135,7 +136,7 @@ class Evaluator:
     """Runs the agent in a file, with any instructions, in memory and with its tools; asks a judge and a proposer.
 
     If its tools could change something (`copies`), each run gets a copy of the file's folder. The judge and the
-    proposer are None if they are not needed.
+    proposer are None if they are not needed. With `again`, earlier replies do not count.
     """
 
     path: Path
@@ -145,6 +146,7 @@ class Evaluator:
     copies: bool = False
     judge: ChatModel | None = None
     proposer: ChatModel | None = None
+    again: bool = False
     _at_once: asyncio.Semaphore = field(default_factory=lambda: asyncio.Semaphore(_AT_ONCE))
 
     @classmethod
@@ -227,7 +229,7 @@ class Evaluator:
     async def _reply(self, kind: str, model: ChatModel | None, request: ChatRequest, attempt: int) -> str:
         assert model is not None, f"no model is set to {kind}"
         async with self.budget.paying(kind) as paid:
-            reply = await ask(JournaledModel(model, f"{kind} {attempt}"), request)
+            reply = await ask(JournaledModel(model, f"{kind} {attempt}", self.again), request)
             cost = price(reply.model, reply.usage) if reply.usage.cost is None else reply.usage.cost
             paid(replace(reply.usage, cost=cost))
         return reply.text
@@ -239,7 +241,7 @@ class Evaluator:
         async with self._folder(agent) as run:
 
             def journaled(settings: ModelSettings) -> ChatModel:
-                return JournaledModel(run.open_model(settings), f"{case.name} {settings.base_url}".strip())
+                return JournaledModel(run.open_model(settings), f"{case.name} {settings.base_url}".strip(), self.again)
 
             text, tally = agent + gap(agent) + user_text(case.input), run.tally
             conversation = Conversation(replace(run, open_model=journaled), Transcript(text), user_turn="")

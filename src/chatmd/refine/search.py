@@ -274,6 +274,7 @@ async def refine(
     run: Run,
     *,
     rounds: int = ROUNDS,
+    again: bool = False,
     progress: Progress = lambda text: None,
 ) -> Refinement:
     """Measure the instructions in the text of a file on cases, and search for better ones; the file is not changed.
@@ -290,6 +291,7 @@ async def refine(
     done = await asyncio.to_thread(Refinement.of, path, text, cases, rounds)
     judges = any(check.kind == "judge" for case in cases for check in case.checks)
     evaluator = await asyncio.to_thread(Evaluator.open, path, text, run, budget, judges=judges, proposes=rounds > 0)
+    evaluator.again = again
     await search_versions(done, rounds, evaluator, progress)
     done.usage = budget.usage
     return done

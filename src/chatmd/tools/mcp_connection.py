@@ -20,7 +20,7 @@ from urllib.parse import urlsplit
 
 import httpx2
 
-from chatmd.content.documents import image_from
+from chatmd.content.images import image_from
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool

@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from chatmd.content.documents import image_from
+from chatmd.content.images import image_from
 from chatmd.errors import ChatmdError
 
 
@@ -22,7 +22,11 @@ def png(width: int, height: int) -> bytes:
 
 
 # The smallest files of their kinds.
-JPEG = b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0" + b"\xff\xc0\0\x0b\x08\0\x05\0\x07\1\1\x11\0" + b"\xff\xd9"
+JPEG = (
+    b"\xff\xd8\xff\xe0\0\x10JFIF\0\1\1\0\0\1\0\1\0\0"
+    + b"\xff\xc0\0\x0b\x08\0\x05\0\x07\1\1\x11\0"
+    + b"\xff\xda\0\x02\xff\xd9"
+)
 WEBP = base64.b64decode("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
 
 
@@ -31,9 +35,8 @@ WEBP = base64.b64decode("UklGRhoAAABXRUJQVlA4TA0AAAAvAAAAEAcQERGIiP4HAA==")
     [
         (png(3, 2), "image/png"),
         (JPEG, "image/jpeg"),
-        (b"GIF87a\x03\0\x02\0", "image/gif"),
+        (b"GIF87a\x03\0\x02\0\0\0\0;", "image/gif"),
         (WEBP, "image/webp"),
-        (b"GIF89a", "image/gif"),
     ],
 )
 def test_kinds(data: bytes, media_type: str) -> None:
@@ -48,6 +51,12 @@ def test_kinds(data: bytes, media_type: str) -> None:
         (b"BM" + bytes(12), "in the format BMP"),
         (b"\0\0\0\x18ftypheic", "in the format HEIC"),
         (b"# Notes", "this is text, not an image"),
+        (b"GIF89a", "this image is damaged"),
+        (JPEG[:-1], "this image is damaged"),
+        (JPEG.replace(b"\xff\xc0", b"\xff\xc4"), "this image is damaged"),
+        (WEBP[:-1], "this image is damaged"),
+        (png(8, 8)[:-13], "this image is damaged"),
+        (png(8001, 1), "this image has 8,001 × 1 pixels; models take up to 8,000 on a side"),
         (png(90, 90)[:60] * 200, "this image has 12 kB; the limit is 10 kB"),
     ],
 )
