@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import Any
 
 from chatmd.call_texts import call_in_words
-from chatmd.content.images import describe_image
 from chatmd.content.expand import expansions, shown_part
+from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent, text_of
 from chatmd.language.inputs import fill
