@@ -13,7 +13,7 @@ from typing import Any, Literal, NamedTuple
 from lmm.errors import LmmError, Place
 
 Role = Literal["system", "developer", "user", "assistant", "tool"]
-Task = Literal["answer", "summary", "questions", "keywords", "edit", "extract"]
+Task = Literal["answer", "annotate", "summary", "questions", "keywords", "edit", "extract"]
 
 
 class Event:

@@ -14,7 +14,7 @@ import pytest
 from edge.conftest import write_config
 from edge.support import Ran, files_in, finish, lmm, run_here, start, wait_until
 from fakes.forked import python
-from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
+from fakes.openai_server import Action, Recorded, ScriptedServer, annotation_reply, fail, hang
 
 from lmm.cli.main import main
 from lmm.scan import scan_rag
@@ -48,23 +48,9 @@ def section(request: Recorded) -> str:
     return match[1]
 
 
-def field(request: Recorded) -> str:
-    """The annotation that a request asks for."""
-    return next(
-        name
-        for name, words in (("summary", "Summarise"), ("questions", "questions"), ("keywords", "key terms"))
-        if words in request.prompt
-    )
-
-
-def named(request: Recorded) -> str:
-    """A reply of its own for every field and section."""
-    return f"{field(request).capitalize()} of {section(request)}."
-
-
 def asked(server: ScriptedServer, start: int = 0) -> list[str]:
     """What was asked about which sections, sorted."""
-    return sorted(f"{field(r)} of {section(r)}" for r in server.requests[start:])
+    return sorted(f"{', '.join(r.fields)} of {section(r)}" for r in server.requests[start:])
 
 
 def summaries(path: Path) -> list[str]:
@@ -85,19 +71,16 @@ def document(folder: Path) -> Path:
 
 def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A parent's summary sees its own text and its children's summaries under their headings, no more."""
-    server.answer = named
+    server.answer = annotation_reply
     ran = run_here(capsys, "annotate", "d.md", "--no-titles", "--summaries")
-    prompt = (
-        "Summarise the text in at most 80 words, in English, as a paragraph of plain sentences that can stand alone. "
-        "Name the topics by the words that the text uses, and what the text is about, if only a context says it. "
-        "Reply with the summary only."
-    )
+    prompt = "Annotate this section."
     context = '<context from="Organs">\nPlants have organs.\n</context>'
     assert sorted((section(r), r.last) for r in server.requests) == [
         (
             "Organs",
             '<text from="Organs">\nPlants have organs.\n\n'
-            "## Leaves\n\nSummary of Organs > Leaves.\n\n## Roots\n\nSummary of Organs > Roots.\n</text>\n\n" + prompt,
+            "## Leaves\n\nSummary:\nSummary of Organs > Leaves.\n\n## Roots\n\nSummary:\nSummary of Organs > Roots.\n"
+            "</text>\n\n" + prompt,
         ),
         ("Organs > Leaves", f'<text from="Organs > Leaves">\n{LEAF}\n</text>\n\n{context}\n\n{prompt}'),
         (
@@ -105,7 +88,9 @@ def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsy
             f'<text from="Organs > Roots">\nRoots are brown. {WORDS.strip()}\n</text>\n\n{context}\n\n{prompt}',
         ),
     ]
-    assert all([role for role, _ in r.messages] == ["user"] for r in server.requests)
+    (system,) = {r.system for r in server.requests}  # the same for all, which caches of servers know by its beginning
+    assert "A summary of the text in at most 80 words, in English: one paragraph" in system
+    assert all([role for role, _ in r.messages] == ["system", "user"] for r in server.requests)
     assert summaries(document) == [
         "Summary of Organs.", "Summary of Organs.", "Summary of Organs > Leaves.", "Summary of Organs > Roots.",
     ]  # fmt: skip
@@ -133,14 +118,14 @@ def test_only_a_changed_leaf_and_its_ancestors_are_asked_again(
     server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A changed paragraph; the other leaf, and the questions of nobody else, are not asked."""
-    server.answer = lambda r: f"Reply {r.number} about {section(r)}."
+    server.answer = lambda r: annotation_reply(r, f"{r.number}: ")
     words = ("annotate", "d.md", "--summaries", "--questions")
     assert run_here(capsys, *words).code == 0
     count = len(server.requests)
     document.write_text(document.read_text().replace("Leaves are green.", "Leaves are green or red."))
     assert run_here(capsys, *words).code == 0
     assert asked(server, count) == [
-        "questions of Organs", "questions of Organs > Leaves", "summary of Organs", "summary of Organs > Leaves",
+        "summary, questions of Organs", "summary, questions of Organs > Leaves",
     ]  # fmt: skip
     count = len(server.requests)
     before = document.read_bytes(), document.stat().st_mtime_ns
@@ -152,7 +137,7 @@ def test_another_model_or_prompt_is_listed_and_refreshed(
     server: ScriptedServer, document: Path, folder: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Never silently: a run says that there is something, --changed lists it, --refresh makes it anew."""
-    server.answer = named
+    server.answer = annotation_reply
     words = ("annotate", "d.md", "--no-titles", "--summaries")
     run_here(capsys, *words)
     count, before = len(server.requests), document.read_bytes()
@@ -183,7 +168,7 @@ def test_dry_run_and_changed_send_nothing(
     before = document.read_bytes(), document.stat().st_mtime_ns
     dry = run_here(capsys, "annotate", "d.md", "--summaries", "--dry-run")
     assert re.fullmatch(
-        r"d.md: would make titles 3, summary 4; 3 calls to OpenAICompatible/test, about \d+ tokens in, \d+ out, "
+        r"d.md: would make titles 3, summary 4; 3 calls to OpenAICompatible/test, about [\d,]+ tokens in, \d+ out, "
         r"price unknown\n",
         dry.out,
     )
@@ -200,11 +185,11 @@ def test_a_dry_run_counts_what_a_run_then_asks(
     server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """And what the journal knows costs nothing."""
-    server.answer = named
+    server.answer = annotation_reply
     words = ("annotate", "d.md", "--summaries", "--questions")
-    assert "; 6 calls to" in run_here(capsys, *words, "--dry-run").out
+    assert "; 3 calls to" in run_here(capsys, *words, "--dry-run").out
     run_here(capsys, *words)
-    assert len(server.requests) == 6
+    assert len(server.requests) == 3
     document.write_text(TREE)
     assert run_here(capsys, *words, "--dry-run").out == "d.md: would make titles 3, summary 4, questions 3; no calls\n"
 
@@ -221,27 +206,27 @@ def test_the_price_where_it_is_known(document: Path, capsys: pytest.CaptureFixtu
 # -- side by side ----------------------------------------------------------------------------------
 
 
-def test_forty_annotations_eight_at_a_time(server: ScriptedServer, folder: Path) -> None:
+def test_twenty_sections_eight_at_a_time(server: ScriptedServer, folder: Path) -> None:
     """The default limit is reached, and never passed."""
-    server.answer = lambda r: Action(named(r), delay=0.1)
+    server.answer = lambda r: Action(annotation_reply(r), delay=0.1)
     path = folder / "d.md"
     path.write_text("---\ntitle: T\n---\n\n" + "".join(f"# S{n}\n\nNumber {n}. {WORDS}\n\n" for n in range(20)))
     report = scan_rag(path, "titles", "questions", "keywords")
-    assert (report.failures, len(server.requests), server.most_in_flight) == ((), 40, 8)
+    assert (report.failures, len(server.requests), server.most_in_flight) == ((), 20, 8)
 
 
 def test_the_limit_of_the_configuration(server: ScriptedServer, document: Path, folder: Path) -> None:
     """Minor follows major in this too."""
     write_config(folder, server, concurrency=1)
-    server.answer = lambda r: Action(named(r), delay=0.02)
+    server.answer = lambda r: Action(annotation_reply(r), delay=0.02)
     scan_rag(document, "titles", "summary", "questions")
-    assert (len(server.requests), server.most_in_flight) == (6, 1)
+    assert (len(server.requests), server.most_in_flight) == (3, 1)
 
 
 def test_two_processes_pay_once(server: ScriptedServer, document: Path) -> None:
     """The second waits, says so, and finds nothing left to make."""
     release = threading.Event()
-    server.answer = lambda r: Action(named(r), hold=release)
+    server.answer = lambda r: Action(annotation_reply(r), hold=release)
     first = start("annotate", "d.md", "--summaries")
     server.wait_for(2)
     second = start("annotate", "d.md", "--summaries")
@@ -258,7 +243,7 @@ def test_two_processes_pay_once(server: ScriptedServer, document: Path) -> None:
 
 def hold_roots(request: Recorded) -> Action | str:
     """Answers all but the one about roots."""
-    return hang() if section(request).endswith("Roots") else named(request)
+    return hang() if section(request).endswith("Roots") else annotation_reply(request)
 
 
 def journaled(state_folder: Path) -> set[str]:
@@ -270,7 +255,7 @@ def journaled(state_folder: Path) -> set[str]:
 def test_ctrl_c_saves_what_was_made(
     server: ScriptedServer, document: Path, state_folder: Path, number: signal.Signals
 ) -> None:
-    """SIGINT: titles and one summary are in the file, exit 130; the next run asks for the rest only."""
+    """SIGINT: titles and one summary of the leaves are in the file, exit 130; the next run asks for the rest only."""
     server.answer = hold_roots
     process = start("annotate", "d.md", "--summaries")
     wait_until(lambda: len(server.requests) == 2 and journaled(state_folder))
@@ -278,11 +263,11 @@ def test_ctrl_c_saves_what_was_made(
     ran = finish(process)
     assert (ran.code, ran.err) == (130, "")
     assert ran.out == (
-        "d.md: made titles 3, summary 1; 1 call, 11 tokens in, 7 out; interrupted; what was made is saved\n"
+        "d.md: made titles 2, summary 1; 1 call, 11 tokens in, 7 out; interrupted; what was made is saved\n"
     )
     assert summaries(document) == ["Summary of Organs > Leaves."]
-    assert document.read_text().count("~titles_:") == 3
-    server.answer = named
+    assert document.read_text().count("~titles_:") == 2
+    server.answer = annotation_reply
     assert lmm("annotate", "d.md", "--summaries").code == 0
     assert asked(server, 2) == ["summary of Organs", "summary of Organs > Roots"]
     assert files_in(document.parent) == {"config.toml", "d.md"}
@@ -290,13 +275,15 @@ def test_ctrl_c_saves_what_was_made(
 
 def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """500 for one section: its ancestors have no summary, all else is there; exit 1 and what to do."""
-    server.answer = lambda r: fail(500) if (field(r), section(r)) == ("summary", "Organs > Roots") else named(r)
+    server.answer = lambda r: fail(500) if section(r) == "Organs > Roots" else annotation_reply(r)
     ran = run_here(capsys, "annotate", "d.md", "--summaries", "--questions")
     assert ran.code == 1
-    assert ran.out.endswith("; 1 failed, and 2 depend on it\n")
-    assert ran.err == ("d.md:13: summary of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n")
-    assert (summaries(document), document.read_text().count("~questions_:")) == (["Summary of Organs > Leaves."], 3)
-    server.answer = named
+    assert ran.out.endswith("; 1 failed, and 3 depend on it\n")
+    assert ran.err == (
+        "d.md:13: summary, questions of 'Roots': OpenAICompatible/test: HTTP 500: no (try again later)\n"
+    )
+    assert (summaries(document), document.read_text().count("~questions_:")) == (["Summary of Organs > Leaves."], 1)
+    server.answer = annotation_reply
     assert run_here(capsys, "annotate", "d.md", "--summaries", "--questions").code == 0
     assert len(summaries(document)) == 4
 
@@ -304,7 +291,7 @@ def test_a_failure_keeps_the_others(server: ScriptedServer, document: Path, caps
 def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> None:
     """Both are kept; the paragraph that the author changed is made anew by the next run."""
     release = threading.Event()
-    server.answer = lambda r: Action(named(r), hold=release)
+    server.answer = lambda r: Action(annotation_reply(r), hold=release)
     process = start("annotate", "d.md", "--summaries")
     server.wait_for(2)
     document.write_text(TREE.replace("Roots are brown.", "Roots are white.").replace("title: Plants", "title: Trees"))
@@ -314,7 +301,7 @@ def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> 
     assert "Roots are white." in text
     assert "title: Trees" in text
     assert len(summaries(document)) == 4
-    server.answer = lambda r: f"New: {named(r)}"
+    server.answer = lambda r: annotation_reply(r, "New: ")
     count = len(server.requests)
     assert lmm("annotate", "d.md", "--summaries").code == 0
     assert asked(server, count) == ["summary of Organs", "summary of Organs > Roots"]
@@ -322,7 +309,7 @@ def test_the_author_writes_meanwhile(server: ScriptedServer, document: Path) -> 
 
 def test_two_files(server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """One line each; a file that is not there does not keep the others from being annotated."""
-    server.answer = named
+    server.answer = annotation_reply
     (document.parent / "e.md").write_text("---\ntitle: E\n---\n# X\n")
     ran = run_here(capsys, "annotate", "d.md", "no.md", "e.md", "--summaries")
     assert ran.out.splitlines() == [
@@ -338,6 +325,7 @@ def test_what_is_made_anew_beside_an_old_hash_is_named(
     """The hash of seed 004 is that of a text that the seed leaves out: its titles and questions are not kept."""
     old = "~txthash: S/ec1NIX0xV3NhFFuHY6bQ\ntitles: Chapter 1 - What?\nquestions: What are they?"
     (folder / "d.md").write_text(f"---\ntitle: Chapter 1\n---\n\n---\n{old}\n---\n## What?\n\n{WORDS}\n")
+    server.answer = annotation_reply
     ran = run_here(capsys, "annotate", "d.md", "--questions")
     assert ran.err.splitlines() == [
         f"d.md:10: {field} of 'What?': its text is not that of the old ~txthash; made anew"
@@ -353,6 +341,7 @@ def test_seed_spellings_are_read_with_a_hint(
         config.write("\n[RAG]\nquestions = True\ntitles = True\n")
     text = f"---\ntitle: T\n---\n\n---\ntitles: Mine\nfrozen = True\n---\n# A\n\n{WORDS}\n\n# B\n\n{WORDS}\n"
     (folder / "d.md").write_text(text)
+    server.answer = annotation_reply
     ran = run_here(capsys, "annotate", "d.md")
     assert ran.code == 0
     assert ran.err.splitlines() == [
@@ -367,7 +356,7 @@ def test_an_edited_annotation_is_kept_with_a_notice(
     server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """The notice names the place; nothing is asked."""
-    server.answer = named
+    server.answer = annotation_reply
     run_here(capsys, "annotate", "d.md", "--summaries")
     document.write_text(document.read_text().replace("Summary of Organs > Roots.", "Mine.").replace("brown", "white"))
     ran = run_here(capsys, "annotate", "d.md", "--summaries", "--no-titles")
@@ -378,7 +367,7 @@ def test_an_edited_annotation_is_kept_with_a_notice(
 def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) -> None:
     """It reaches its end and is taken away; the line at the end stays."""
     pty = pytest.importorskip("pty")
-    server.answer = named
+    server.answer = annotation_reply
     main, end = pty.openpty()
     process = python("-m", "lmm", "annotate", "d.md", "--summaries", stdout=subprocess.PIPE, stderr=end)
     out, _ = process.communicate(timeout=60)
@@ -512,7 +501,7 @@ def test_a_file_that_does_not_load(
 
 def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedServer, document: Path) -> None:
     """Annotated and cleared, the document is as before; what somebody edited stays, and so does another's field."""
-    server.answer = named
+    server.answer = annotation_reply
     assert main(["annotate", "d.md", "--summaries", "--questions"]) == 0
     annotated = document.read_text()
     assert main(["annotate", "d.md", "--clear"]) == 0

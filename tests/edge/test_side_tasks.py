@@ -13,7 +13,7 @@ from typing import NamedTuple
 
 import pytest
 from edge.support import Ran, run_here
-from fakes.openai_server import Action, Recorded, ScriptedServer
+from fakes.openai_server import Action, Recorded, ScriptedServer, annotation_reply
 
 import chatmd
 from chatmd.language.transcript import transcript_text
@@ -35,6 +35,8 @@ class Servers(NamedTuple):
 
 def answer(request: Recorded) -> Action:
     """Summaries, judgements, annotations: whatever is asked for."""
+    if "summary" in request.fields:
+        return Action(annotation_reply(request))
     if "json" in str(request.body).lower():
         return Action(json.dumps({"score": 9, "reason": "ok", "questions": ["Why?"]}))
     return Action("## Goal\nA short summary.", usage=(len(str(request.body)) // 4, 5))

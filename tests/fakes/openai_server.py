@@ -13,6 +13,7 @@ from __future__ import annotations
 
 import contextlib
 import json
+import re
 import socket
 import threading
 import time
@@ -110,6 +111,12 @@ class Recorded:
         return self.messages[-1][1]
 
     @property
+    def fields(self) -> list[str]:
+        """The annotations that it asks for."""
+        form = self.body.get("response_format")
+        return list(form["json_schema"]["schema"]["properties"]) if form else []
+
+    @property
     def texts(self) -> list[str]:
         """The texts to be embedded."""
         return embeddings_protocol.texts_of(self.path, self.body)
@@ -121,6 +128,15 @@ class Recorded:
 
 
 Answer = Callable[[Recorded], "Action | str"]
+
+
+def annotation_reply(request: Recorded, words: str = "") -> str:
+    """Annotations for the section that a request is about, each of its own: ``Summary of A > B.``."""
+    section = re.search(r'<text from="([^"]*)">', request.last)
+    made = {name: f"{words}{name.capitalize()} of {section[1] if section else ''}." for name in request.fields}
+    if not made:
+        return f"{words}About {section[1] if section else ''}."
+    return json.dumps({name: one if name == "summary" else [one] for name, one in made.items()})
 
 
 def echo(request: Recorded) -> str:

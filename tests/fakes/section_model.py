@@ -6,6 +6,7 @@ It is a whole model behind the port, for tests that are about annotation and not
 from __future__ import annotations
 
 import asyncio
+import json
 from collections.abc import AsyncGenerator, Mapping
 
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Reply, Usage
@@ -30,13 +31,13 @@ class SectionModel:
 
     @property
     def asked(self) -> list[str]:
-        """``summary of A`` for every request, sorted: the order of arrival means nothing."""
-        return sorted(about(request) for request in self.requests)
+        """``summary of A`` for everything asked for, sorted: the order of arrival means nothing."""
+        return sorted(one for request in self.requests for one in about(request).values())
 
     @property
     def texts(self) -> dict[str, str]:
         """What was sent as the text, by ``summary of A``."""
-        return {about(request): _document(request).text for request in self.requests}
+        return {one: _document(request).text for request in self.requests for one in about(request).values()}
 
     def forget(self) -> None:
         """Begin to count anew."""
@@ -51,19 +52,26 @@ class SectionModel:
             await asyncio.sleep(self.pause)
         finally:
             self.in_flight -= 1
-        key = about(request)
         self._replies_given += 1
         number = f", number {self._replies_given}" if self.numbered else ""
-        reply = self.replies.get(key, f"{key.capitalize()}{number}.")
-        if isinstance(reply, Exception):
-            raise reply
-        yield Reply(reply, self.name, Usage(len(_document(request).text.split()), len(reply.split()), None, 1))
+        replies = {name: self.replies.get(one, f"{one.capitalize()}{number}.") for name, one in about(request).items()}
+        for reply in replies.values():
+            if isinstance(reply, Exception):
+                raise reply
+        text = str(replies.get(request.task)) if request.schema is None else json.dumps(_fitted(replies))
+        yield Reply(text, self.name, Usage(len(_document(request).text.split()), len(text.split()), None, 1))
 
 
-def about(request: ChatRequest) -> str:
-    """What a request is about: ``summary of A``, with the section's own title; ``document`` for the whole."""
+def about(request: ChatRequest) -> dict[str, str]:
+    """What a request is about: ``summary of A``, with the section's own title, by field."""
     title = _document(request).source.rpartition(" > ")[2]
-    return f"{request.task} of {title}"
+    names = [request.task] if request.schema is None else request.schema["properties"]
+    return {name: f"{name} of {title}" for name in names}
+
+
+def _fitted(replies: Mapping[str, object]) -> dict[str, object]:
+    """As the schema has them: questions and keywords are the lines of a reply."""
+    return {name: str(one) if name == "summary" else str(one).splitlines() for name, one in replies.items()}
 
 
 def _document(request: ChatRequest) -> Attachment:

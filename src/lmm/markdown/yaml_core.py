@@ -166,6 +166,14 @@ def scalar_value(text: str) -> Any:
     return text
 
 
+class OneLine(dict[str, Any]):
+    """A mapping of scalars that is written in braces, on one line.
+
+    >>> print(entry("~txthash_", OneLine(titles="a b c")), end="")
+    ~txthash_: {titles: a b c}
+    """
+
+
 # -- writing -------------------------------------------------------------------------------------
 
 _PLAIN = re.compile(
@@ -295,6 +303,8 @@ def item(value: Any, *, indent: int) -> str:
 
 def _after(value: Any, indent: int, *, dash: bool) -> str:
     """Return what follows the colon of an entry at column `indent`, or the `dash` of an item."""
+    if isinstance(value, OneLine):
+        return f" {{{', '.join(f'{key_source(name)}: {scalar(inner)}' for name, inner in value.items())}}}\n"
     if isinstance(value, Mapping) and value:
         pad = " " * (indent + 2)
         entries = [entry(str(k), v, indent=indent + 2) for k, v in value.items()]

@@ -68,15 +68,22 @@ def _by_task(request: ChatRequest) -> str:
         )
     if request.task != "answer" and not sentences:
         raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
-    if request.task == "summary":
+    if request.task == "answer":
+        return answer(request.messages)
+    names = (request.schema or {}).get("properties", [request.task])
+    made = {name: _annotation(name if request.task == "annotate" else request.task, sentences) for name in names}
+    value = made.get(request.task, "")
+    return json.dumps(made) if request.schema else value if isinstance(value, str) else "\n".join(value)
+
+
+def _annotation(name: str, sentences: Sequence[Sentence]) -> str | list[str]:
+    if name == "summary":
         return " ".join(s.text for s in central_sentences(sentences, 2))
-    if request.task == "keywords":
-        return "\n".join(key_terms(sentences, 8))
-    if request.task == "questions":
-        headings = list(dict.fromkeys(s.heading for s in sentences if s.heading))[:3]
-        about = headings + key_terms(sentences, 5 - len(headings))
-        return "\n".join(f"What does the text say about {topic}?" for topic in about)
-    return answer(request.messages)
+    if name == "keywords":
+        return key_terms(sentences, 8)
+    headings = list(dict.fromkeys(s.heading for s in sentences if s.heading))[:3]
+    about = headings + key_terms(sentences, 5 - len(headings))
+    return [f"What does the text say about {topic}?" for topic in about]
 
 
 def key_terms(sentences: Sequence[Sentence], count: int) -> list[str]:

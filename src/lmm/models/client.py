@@ -19,6 +19,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
 from typing import Any, TypeVar
 
@@ -188,8 +189,9 @@ class Client:
             NoValidReply: no reply was valid, or one was cut off.
             ModelError: the model did not answer.
         """
-        (found,) = await self.run(structured(ask, schema, tier=self.tier_name, retries=retries))
-        return found
+        retries = 0 if self.estimate else retries  # its reply is none
+        found = await self.run(structured(ask, schema, tier=self.tier_name, retries=retries))
+        return found if schema.many else found[0]
 
     # -- flows -----------------------------------------------------------------------------------------
 
@@ -294,7 +296,11 @@ class Estimate:
         self.name = name
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Answer with a text of typical length."""
+        """Answer with a text of typical length, or with data made of texts."""
         sent = sum(len(render(message)) for message in request.messages) // 4
-        words = {"summary": 70, "questions": 60, "keywords": 20}.get(request.task, 100)
-        yield Reply("word " * words, self.name, Usage(sent, words * 4 // 3, None, 1))
+        asked = (request.schema or {}).get("properties", {})
+        sizes = {"summary": 70, "questions": 60, "keywords": 20}
+        words = sum(sizes.get(name, 100) for name in asked or (request.task,))
+        made = {name: "word" if one.get("type") == "string" else ["word"] for name, one in asked.items()}
+        reply = json.dumps(made) if made else "word"
+        yield Reply(reply, self.name, Usage(sent, words * 4 // 3, None, 1))

@@ -356,9 +356,9 @@ def shown_schema(schema: Schema) -> str:
 
 
 def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
-    """Return the request with the schema, also shown in its last message."""
+    """Return the request with the schema, also shown in its last message, unless one of them contains it."""
     *earlier, last = request.messages
-    if schema.text not in last.text:
+    if not any(schema.text in message.text for message in request.messages):
         last = replace(last, text=f"{last.text}\n\n{shown_schema(schema)}")
     return replace(request, messages=(*earlier, last), schema=schema.sent)
 

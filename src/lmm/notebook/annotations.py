@@ -15,7 +15,7 @@ import json
 import re
 from collections.abc import Callable, Collection, Mapping, Sequence
 from contextlib import suppress
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from functools import partial
 from pathlib import Path
 from typing import Any, Self
@@ -26,22 +26,30 @@ from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply
 from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
+from lmm.models.structured import object_of
 from lmm.notebook.batch import Batch, BatchFunction
-from lmm.notebook.generated_fields import Field, FieldMaterial, sections_of, text_of
+from lmm.notebook.generated_fields import Field, FieldMaterial, FieldPass, Make, Values, sections_of, text_of
 from lmm.prompts.templates import Prompts, packaged_prompt
 
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
     "nl": "Dutch", "pl": "Polish", "sv": "Swedish", "da": "Danish", "cs": "Czech", "ja": "Japanese", "zh": "Chinese",
 }  # fmt: skip
-# The annotations made by a model: the task, and the number of words below which a text is not worth a call.
-_ASKED: dict[str, tuple[Task, int]] = {
-    "summary": ("summary", 50),
-    "questions": ("questions", 15),
-    "keywords": ("keywords", 15),
-}
-_MOST = {"questions": 5, "keywords": 10}  # as the packaged prompts ask
+# The annotations made by a model: the number of words below which a text is not worth a call, and the most items.
+_LEAST: dict[Task, int] = {"summary": 50, "questions": 15, "keywords": 15}
+_MOST = {"questions": 5, "keywords": 10}
 _SUMMARY_WORDS = "80"  # at most
+# Identify the packaged prompts in fingerprints: with another wording of ours, annotations are not out of date.
+_RECIPES = Prompts(
+    {
+        "summary": "Summarise the text in at most {words} words, in {language}, as a paragraph of plain sentences that "
+        "can stand alone. Name the topics by the words that the text uses. Reply with the summary only.",
+        "questions": "Write up to five questions, in {language}, that a student might ask and that the text answers. "
+        "One question per line; no numbers, no bullets, nothing else.",
+        "keywords": "List up to ten key terms of the text, in {language}, in the form in which they occur there. "
+        "One term per line; no numbers, no bullets, nothing else.",
+    }
+)
 
 
 def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tuple[str, ...]:
@@ -60,13 +68,15 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry
     With an `entry_size` in characters, every section gets a summary, except for those in an entry of at most this size.
     """
     slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
-    fields = [Field("titles", _title, _title_path)] if "titles" in names else []
     entries = Entries.of(batch.tree, entry_size)
-    for name in _ASKED:
-        if name in names:
-            most = _MOST.get(name) if prompts.texts[name] == packaged_prompt(name) else None
-            fields.append(_from_model(batch, name, prompts.fill(name, **slots), entries, most))
-    await batch.make_fields(*fields)
+    fields = [Field("titles", source=_title_path)] if "titles" in names else []
+    for name in (name for name in _LEAST if name in names):
+        packaged = prompts.texts[name] == packaged_prompt(name)
+        make = None if packaged else _by_own_prompt(batch, name, prompts.fill(name, **slots), entries)
+        recipe = (_RECIPES if packaged else prompts).fill(name, **slots)
+        fields.append(Field(name, make, partial(_material_of, name, entries), name == "summary", recipe))
+    wanted = {name: prompts.fill(name, **slots) for name in _LEAST}
+    await FieldPass(batch, fields, partial(_ask_once, batch, wanted, entries)).run()
 
 
 def rag_annotations(
@@ -134,50 +144,101 @@ class Entries:
         return cls(size, inside, above)
 
 
-def _from_model(batch: Batch, name: str, prompt: str, entries: Entries, most: int | None) -> Field:
-    task, least = _ASKED[name]
+# -- asking ----------------------------------------------------------------------------------------
+
+
+async def _ask_once(
+    batch: Batch,
+    prompts: Mapping[Any, str],
+    entries: Entries,
+    node: HeadingNode,
+    names: Sequence[str],
+    below: Sequence[Values],
+) -> Values:
+    """Ask the model for several annotations of a section in one call."""
+    schema = object_of(**{name: _json_type(name) | {"description": prompts[name]} for name in names})
+    system = Prompts({"annotate": packaged_prompt("annotate")}).fill("annotate", schema=schema.text)
+    about = _attachments(node, _shown(node, below, names), entries)
+    made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
+    return {name: _checked(name, made[name]) for name in names}
+
+
+def _json_type(name: str) -> dict[str, Any]:
+    return {"type": "array", "items": {"type": "string"}} if name in _MOST else {"type": "string"}
+
+
+def _checked(name: str, value: str | list[str]) -> str | list[str] | EmptyReply:
+    """Return an annotation without surplus; an error if there is nothing in it."""
+    if isinstance(value, list):
+        value = [item for line in value if (item := _unmarked(line))][: _MOST[name]]
+    else:
+        value = value.strip()
+    return value or EmptyReply(f"the reply contains no {name}", hint="run again with --again")
+
+
+def _by_own_prompt(batch: Batch, name: Task, prompt: str, entries: Entries) -> Make:
+    """Return the function that asks for an annotation with a prompt of the project, in a call of its own."""
 
     async def make(node: HeadingNode, text: str) -> str | list[str]:
-        source, above = " > ".join((*node.heading_path, node.title)), entries.above.get(id(node), "")
-        context = (Attachment(above, "context", " > ".join(node.heading_path)),) if above else ()
-        reply = await batch.ask(prompt, Attachment(text, "text", source), *context, task=task)
-        if name == "summary":
-            return reply.strip()
-        lines = lines_of(reply)[:most]
-        if not lines:
+        reply = await batch.ask(prompt, *_attachments(node, text, entries), task=name)
+        value = lines_of(reply) if name in _MOST else reply.strip()
+        if not value:
             raise EmptyReply(f"the reply contains no {name}", hint="run again with --again")
-        return lines
+        return value
 
-    def material(node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
-        found = _material(node, below, least)
-        if found is None or found.value is not None:
-            return found
-        above = entries.above.get(id(node))
-        found = replace(found, headings=(*found.headings, above)) if above else found
-        if name == "summary" and entries.size:
-            return replace(found, stands=id(node) in entries.inside or not re.search(r"\w", found.text))
-        return found
-
-    return Field(name, make, material, root=name == "summary", made_by=prompt)
+    return make
 
 
-def _material(node: HeadingNode, below: Sequence[Any], least: int) -> FieldMaterial | None:
-    """Return the material for a field: the section's own text, then the value of each subsection under its heading."""
+def _attachments(node: HeadingNode, text: str, entries: Entries) -> list[Attachment]:
+    source, above = " > ".join((*node.heading_path, node.title)), entries.above.get(id(node), "")
+    context = [Attachment(above, "context", " > ".join(node.heading_path))] if above else []
+    return [Attachment(text, "text", source), *context]
+
+
+# -- material --------------------------------------------------------------------------------------
+
+
+def _material_of(name: Task, entries: Entries, node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
+    """Return the material for a field: the section's own text, and the value of each subsection."""
     own = text_of(node)
     if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], FieldMaterial):
         return FieldMaterial(_as_text(below[0]), value=below[0])
-    shown, counted, headings = [own], [own], list[str]()
+    counted, headings = [own], list[str]()
     for child, value in zip(sections_of(node), below, strict=True):
-        heading = f"{'#' * child.level} {child.title}".rstrip()
         part = value if isinstance(value, FieldMaterial) else FieldMaterial(_as_text(value))
-        shown += [heading, part.text]
         counted.append(part.fingerprinted)
-        headings += [heading, *part.headings]
+        headings += [_heading(child), *part.headings]
     text = _joined(counted)
     if not text:
         return None
-    short = count_words(text) < least and all(value is None or isinstance(value, FieldMaterial) for value in below)
-    return FieldMaterial(_joined(shown), text, tuple(headings), stands=short)
+    if above := entries.above.get(id(node)):
+        headings.append(above)
+    shown = _shown(node, [{name: value} for value in below], [name])
+    if name == "summary" and entries.size:
+        stands = id(node) in entries.inside or not re.search(r"\w", shown)
+    else:
+        made = any(value is not None and not isinstance(value, FieldMaterial) for value in below)
+        stands = not made and count_words(text) < _LEAST[name]
+    return FieldMaterial(shown, text, tuple(headings), stands=stands)
+
+
+def _shown(node: HeadingNode, below: Sequence[Values], names: Sequence[str]) -> str:
+    """Return a section's text, and under the heading of each subsection its annotations, or its text."""
+    parts = [text_of(node)]
+    for child, values in zip(sections_of(node), below, strict=True):
+        parts += [_heading(child), *dict.fromkeys(_part(name, values.get(name)) for name in names)]
+    return _joined(parts)
+
+
+def _heading(node: HeadingNode) -> str:
+    return f"{'#' * node.level} {node.title}".rstrip()
+
+
+def _part(name: str, value: Any) -> str:
+    """Return an annotation of a subsection under its name, or the text in its place."""
+    if isinstance(value, FieldMaterial):
+        return value.text
+    return f"{name.capitalize()}:\n{text}" if (text := _as_text(value)) else ""
 
 
 def _joined(parts: Sequence[str]) -> str:
@@ -190,15 +251,12 @@ def _as_text(value: Any) -> str:
     return "" if value is None else str(value)
 
 
-def _title_path(node: HeadingNode, below: Sequence[Any]) -> str | None:
+def _title_path(node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
     path = (*node.heading_path, node.title)
     title = next((a.title for a in node.ancestors() if a.level == 0), path[0]) or "Untitled"
     path = path if title == path[0] else (title, *path)  # the first heading may repeat it
-    return " - ".join(filter(None, path)) or None
-
-
-async def _title(node: HeadingNode, text: str) -> str:
-    return text
+    text = " - ".join(filter(None, path))
+    return FieldMaterial(text, value=text) if text else None
 
 
 def lines_of(reply: str) -> list[str]:
@@ -216,6 +274,10 @@ def lines_of(reply: str) -> list[str]:
         items = json.loads(listed[0]) if listed else []
         if items and all(isinstance(item, str) for item in items):
             return [item.strip() for item in items if item.strip()]
-    lines = (re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])\s+", "", line).strip() for line in reply.splitlines())
-    bare = (line[2:-2] if line.startswith("**") and line.endswith("**") else line for line in lines)
-    return [line for line in bare if line and not line.endswith(":") and not line.startswith(("```", "~~~"))]
+    lines = map(_unmarked, reply.splitlines())
+    return [line for line in lines if line and not line.endswith(":") and not line.startswith(("```", "~~~"))]
+
+
+def _unmarked(line: str) -> str:
+    line = re.sub(r"^\s*(?:\d{1,2}[.)]|[-*•])(?:\s+|$)", "", line).strip()
+    return line[2:-2] if line.startswith("**") and line.endswith("**") else line

@@ -26,6 +26,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 from lmm.markdown.parse_markdown import misread
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, preorder, tree_to_blocks
 from lmm.markdown.units import like_captions
+from lmm.markdown.yaml_core import OneLine
 from lmm.messages import Attachment, ChatRequest, Message, Task
 from lmm.models.client import Client
 from lmm.models.port import Ask
@@ -43,7 +44,7 @@ from lmm.notebook.generated_fields import (
 )
 from lmm.notebook.header import check_readable
 from lmm.notebook.patches import find_again
-from lmm.notebook.staleness import EMPTY
+from lmm.notebook.staleness import EMPTY, KEY
 from lmm.pipeline import ChangedDocument, ParsedDocument, Report
 from lmm.user_code import call, user_error
 
@@ -105,19 +106,23 @@ class Batch(FieldWork):
             raise ModelRejected(f"{self.client.name} was cut off at its output limit", hint=hint)
         return reply.text
 
-    def _ask(self, prompt: str, attachments: tuple[Attachment, ...], task: Task) -> Ask:
-        persona = self.system if task in ("answer", "extract") else ""  # annotations have no voice
-        system = (Message("system", persona),) if persona else ()
-        request = ChatRequest((*system, Message("user", prompt, attachments)), task)
+    def _ask(self, prompt: str, attachments: tuple[Attachment, ...], task: Task, system: str = "") -> Ask:
+        system = self.system if task in ("answer", "extract") else system  # annotations have no voice
+        above = (Message("system", system),) if system else ()
+        request = ChatRequest((*above, Message("user", prompt, attachments)), task)
         return Ask(request, Place(self.file), prompt)
 
-    async def value(self, prompt: str, *attachments: Attachment, schema: Schema) -> Any:
+    async def value(
+        self, prompt: str, *attachments: Attachment, schema: Schema, task: Task = "extract", system: str = ""
+    ) -> Any:
         """Ask the model about attached texts and return data that fits `schema`; journaled as well.
+
+        `system` is the system message of an annotation; for other tasks it is the configured one.
 
         Raises:
             ModelError: the model did not answer, or not with such data, or its answer was cut off.
         """
-        return await self.client.value(self._ask(prompt, attachments, "extract"), schema)
+        return await self.client.value(self._ask(prompt, attachments, task, system), schema)
 
     def run(self, awaitable: Awaitable[Any]) -> Any:
         """Await something from a sync function."""
@@ -349,7 +354,7 @@ def _change_alike(node: Node, before: MetadataBlock | None, after: MetadataBlock
         return
     for key in keys:
         if key in new:
-            node.set_metadata(key, new[key])
+            node.set_metadata(key, OneLine(new[key]) if key == KEY else new[key])
         else:
             node.remove_metadata(key)
 

@@ -1,7 +1,8 @@
 """A reply to a request for an edit: the new text in it, and what the model says about it.
 
-The text is asked for between ``<new>`` and ``</new>``; what is outside is the model's remark. Where the tags are
-missing, as from small models or after a project's own edit.md, what models put around a text is taken off.
+The text is asked for between ``<new>`` and ``</new>``; what is outside is the model's remark, and ``<none>`` says that
+there is no new text. Where the tags are missing, as from small models or after a project's own edit.md, what models put
+around a text is taken off.
 """
 
 from __future__ import annotations
@@ -55,12 +56,17 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
     reply = reply.replace("\r\n", "\n")
     tag = tag_for(old, prompt)
     tagged = _tagged(reply, tag)
+    if tagged is None and _NONE.search(reply) and not _NONE.search(old):
+        raise no_edit("the model wrote no new text", _NONE.sub("", reply))
     found = tagged or _untagged(_Untagged(reply.strip("\n"), old))
     if kind := _other_kind(found.text, old, tagged=tagged is not None):
         raise no_edit(kind, found.text if kind != _DIFF else found.remark)
     if not found.text.strip():
         raise no_edit("the model sent no new text", found.remark) if found.remark else EmptyReply("the reply is empty")
     return found
+
+
+_NONE = re.compile(r"</?none ?/?>", re.IGNORECASE)
 
 
 def no_edit(what: str, said: str) -> NoEdit:
@@ -148,7 +154,8 @@ _FINDING = re.compile(
     re.IGNORECASE,
 )
 _CANNOT = re.compile(
-    r"\b(?:I (?:cannot|can't|can not|could not|couldn't)|(?:kann ich|ich kann)\b[^.]*\bnicht|je ne peux|no puedo)\b",
+    r"\b(?:I (?:cannot|can't|can not|could not|couldn't)|(?:kann ich|ich kann)\b[^.]*\bnicht|je ne peux|no puedo"
+    r"|nothing (?:needs )?to \w+|nothing needs|nichts zu \w+|rien à \w+|nada que \w+|niente da \w+)\b",
     re.IGNORECASE,
 )
 _VERSION = re.compile(

@@ -1,21 +1,23 @@
 """Generated fields of sections: their source material, and generating them.
 
-They are generated over a tree, bottom-up, all sections of one depth concurrently, and all fields, too. The values are
-written at the end, in the order of the document and of the fields, so that the file does not depend on which
-reply arrived first; if cancelled, the values until then are written.
+They are generated over a tree, bottom-up, all sections of one depth concurrently: of each section, what is missing or
+stale. The values are written at the end, in the order of the document and of the fields, so that the file does not
+depend on which reply arrived first; if cancelled, the values until then are written.
 """
 
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Callable, Coroutine, Iterable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
-from typing import Any
+from typing import Any, TypeVar
 
 from lmm.errors import (
     ConfigError,
     Failure,
+    Interrupted,
     LimitReached,
     LmmError,
     MetadataError,
@@ -33,6 +35,8 @@ from lmm.models.client import Client
 from lmm.notebook import staleness
 from lmm.notebook.staleness import GeneratedValue, State
 from lmm.user_code import call, user_error
+
+T = TypeVar("T")
 
 # -- source material of fields ---------------------------------------------------------------------
 
@@ -97,8 +101,10 @@ def own_material(node: HeadingNode, below: Sequence[Any]) -> str | None:
     return text_of(node) or None
 
 
+Values = dict[str, Any]
 Make = Callable[[HeadingNode, str], Any]
 MakeSource = Callable[[HeadingNode, Sequence[Any]], FieldMaterial | str | None]
+MakeTogether = Callable[[HeadingNode, Sequence[str], Sequence[Values]], Awaitable[Mapping[str, Any]]]
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,7 +114,7 @@ class Field:
     Args:
         name: the field's name; it is written as ``~name``.
         make: returns the value for the section and its text, sync or async; called only if the field is missing
-            or its text has changed. None writes nothing.
+            or its text has changed. None writes nothing. Without it, the field is made together with others.
         source: returns the material for the value, given the section and the values (or the material in their
             place) of the sections below (`sections_of`); None skips the field.
         root: whether the document itself gets the field, in its header.
@@ -116,7 +122,7 @@ class Field:
     """
 
     name: str
-    make: Make
+    make: Make | None = None
     source: MakeSource = own_material
     root: bool = False
     made_by: str = ""
@@ -147,10 +153,9 @@ class FieldStatus:
 # Errors that all other calls would raise, too.
 _HOPELESS = (ConfigError, LimitReached, ModelKeyMissing, ModelNotFound, ModelNotInstalled)
 _PROBE = GeneratedValue("x", "", "")
-
-
-class _Unavailable(Exception):
-    """A value below is missing because it could not be generated."""
+_NO_MATERIAL = FieldMaterial("")
+_UNAVAILABLE = object()
+"""In place of a value that could not be generated."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -199,19 +204,27 @@ class Decision:
     `how` is what the value depends on besides its text.
     """
 
+    field: Field
     state: State
-    material: FieldMaterial | None
+    material: FieldMaterial
     how: str
-    make: bool = False
+    make: bool
 
 
 @dataclass(slots=True)
 class FieldPass:
-    """One pass over a tree."""
+    """One pass over a tree.
+
+    `together` makes the values of several fields of a section in one call: it gets the section, the names of those
+    that it lacks, and for each section below the values, or the material in their place; an error in place of a value
+    is that field's failure.
+    """
 
     work: FieldWork
     fields: Sequence[Field]
+    together: MakeTogether | None = None
     total: int = 0
+    done: int = 0
     hopeless: bool = False
     # By node and field; None for fields to be removed.
     results: dict[tuple[int, str], GeneratedValue | None] = field(default_factory=dict)
@@ -221,72 +234,92 @@ class FieldPass:
         skipped = is_on(self.work.tree.own("skip"))
         roots = [_read(node) for node in (sections_of(self.work.tree, skipped=True) if skipped else [self.work.tree])]
         sections = [section for root in roots for section in root.walk()]
-        self.total = sum(_has(section, made) for section in sections for made in self.fields)
+        self.total = sum(len(self._fields_of(section.node)) for section in sections)
         self._progress()
         try:
-            await _all(self._visit(root, made) for root in roots for made in self.fields)
+            await _all(self._visit(root) for root in roots)
         finally:
             if not self.work.client.estimate:
                 self._write(sections)
 
-    # -- one field -----------------------------------------------------------------------------------
+    def _fields_of(self, node: HeadingNode) -> list[Field]:
+        return [one for one in self.fields if one.root or not isinstance(node, HeaderNode)]
 
-    async def _visit(self, section: _Section, made: Field) -> Any:
-        """Return the value of a field for a section, or the material in its place."""
-        below = await _all(self._visit(child, made) for child in section.below)
-        if not _has(section, made):
-            return None
-        try:
-            return await self._make(section, made, below)
-        except (_Unavailable, Untrusted):
-            raise
-        except LmmError as error:
-            raise self._failed(made.name, section.node, error) from error
-        except Exception as error:
-            raise self._failed(made.name, section.node, user_error(error)) from error
+    # -- one section ---------------------------------------------------------------------------------
 
-    async def _make(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Any:
-        """Do what was decided for a field of a section; return its value, or the material in its place."""
-        node, decision = section.node, self._decide(section, made, below)
-        if decision.state is State.BLOCKED:
-            self._visited(made, node, State.BLOCKED)
-            raise _Unavailable
-        if decision.make:
-            return await self._generate(node, made, decision)
-        current = metadata.lookup(section.values, made.name)
-        if decision.state is State.GONE:
-            self.results[id(node), made.name] = current = None
-        self._visited(made, node, decision.state)
-        return decision.material if current is None else current
+    async def _visit(self, section: _Section) -> Values:
+        """Generate what a section and those below it lack; return its values, or the material in their place."""
+        below = await _all(self._visit(child) for child in section.below)
+        node, values, lacking = section.node, Values(), list[Decision]()
+        for one in self._fields_of(node):
+            values[one.name] = _UNAVAILABLE
+            with self._reporting(node, one.name):
+                decision = self._decide(section, one, [child[one.name] for child in below])
+                if not decision.make:
+                    values[one.name] = self._existing(section, decision)
+                elif decision.material.value is not None:
+                    values[one.name] = self._record(node, decision, decision.material.value)
+                else:
+                    lacking.append(decision)
+        calls = [[one] for one in lacking if one.field.make] + [[one for one in lacking if not one.field.make]]
+        for made in await _all(self._generate(node, some, below) for some in calls if some):
+            values |= made
+        return values
 
-    def _decide(self, section: _Section, made: Field, below: Sequence[Any] | None) -> Decision:
-        """Decide what is to be done for a field; `below` is None if a value that it needs could not be generated."""
-        node, name = section.node, made.name
-        material = made.source(node, below) if below is not None else None
-        material = FieldMaterial(material) if isinstance(material, str) else material
+    def _decide(self, section: _Section, made: Field, below: Sequence[Any]) -> Decision:
+        """Decide what is to be done for a field, given its values in the sections below."""
+        node, name, blocked = section.node, made.name, _UNAVAILABLE in below
+        found = None if blocked else made.source(node, below)
+        material = FieldMaterial(found) if isinstance(found, str) else found
         text = None if material is None or material.stands else material.fingerprinted
         how, other = self._how(node, made, material), partial(_other_hash, node)
         state = State.LOCKED if section.frozen else staleness.state_of(section.values, name, text, how, other=other)
         wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHER_RECIPE)
         make = wanted and text is not None
-        if (below is None and state not in staleness.KEPT) or (make and self.hopeless):
-            return Decision(State.BLOCKED, material, how)
-        return Decision(state, material, how, make)
+        if (blocked and state not in staleness.KEPT) or (make and self.hopeless):
+            state, make = State.BLOCKED, False
+        if make:
+            _check_writable(node, name)
+        return Decision(made, state, material or _NO_MATERIAL, how, make)
 
-    async def _generate(self, node: HeadingNode, made: Field, decision: Decision) -> Any:
-        material = decision.material
-        assert material is not None
-        _check_writable(node, made.name)
-        value = material.value
-        if value is None:
+    def _existing(self, section: _Section, decision: Decision) -> Any:
+        """Return the value of a field that is not generated, or the material in its place."""
+        name, current = decision.field.name, metadata.lookup(section.values, decision.field.name)
+        if decision.state is State.GONE:
+            self.results[id(section.node), name] = current = None
+        self._visited(decision, section.node)
+        if decision.state is State.BLOCKED:
+            return _UNAVAILABLE
+        material = None if decision.material is _NO_MATERIAL else decision.material
+        return material if current is None else current
+
+    async def _generate(self, node: HeadingNode, decisions: Sequence[Decision], below: Sequence[Values]) -> Values:
+        """Generate fields in one call; return their values, or the material in their place."""
+        names, make = [one.field.name for one in decisions], decisions[0].field.make
+        values = dict.fromkeys(names, _UNAVAILABLE)
+        with self._reporting(node, *names):
+            made: Mapping[str, Any] = {}
             try:
-                value = await call(made.make, node, material.text)
+                if make is not None:
+                    made = {names[0]: await call(make, node, decisions[0].material.text)}
+                elif self.together is not None:
+                    made = await self.together(node, names, below)
             except Exception:
                 if not self.work.client.estimate:  # else it failed on the placeholder of an estimated reply
                     raise
+            for one in decisions:
+                with self._reporting(node, one.field.name):
+                    values[one.field.name] = self._record(node, one, made.get(one.field.name))
+        return values
+
+    def _record(self, node: HeadingNode, decision: Decision, value: Any) -> Any:
+        """Record a generated value, and return it, or the material in its place. An error in its place is raised."""
+        if isinstance(value, LmmError):
+            raise value
+        name, material = decision.field.name, decision.material
         if value is not None:
-            self.results[id(node), made.name] = GeneratedValue(value, material.fingerprinted, decision.how)
-        self._visited(made, node, decision.state, anew=value is not None or self.work.client.estimate)
+            self.results[id(node), name] = GeneratedValue(value, material.fingerprinted, decision.how)
+        self._visited(decision, node, anew=value is not None or self.work.client.estimate)
         return material if value is None else value
 
     def _how(self, node: HeadingNode, made: Field, material: FieldMaterial | None) -> str:
@@ -295,21 +328,31 @@ class FieldPass:
         headings = material.headings if material is not None else ()
         return "\0".join([*asked, " > ".join((*node.heading_path, node.title)), *headings])
 
-    def _visited(self, made: Field, node: HeadingNode, state: State, *, anew: bool = False) -> None:
-        self.work.visited.append(FieldStatus(made.name, node.title, self._place(node), state, anew))
-        self._progress(made.name)
-
-    def _failed(self, name: str, node: HeadingNode, error: LmmError) -> _Unavailable:
-        self.hopeless = self.hopeless or isinstance(error, _HOPELESS)
-        failure = Failure(self._place(node), error, f"{name} of '{node.title}'")
-        self.work.failures.append(failure)
-        self.work.client.tell(Failed(error, failure.what), failure.place)
+    def _visited(self, decision: Decision, node: HeadingNode, *, anew: bool = False) -> None:
+        name = decision.field.name
+        self.work.visited.append(FieldStatus(name, node.title, self._place(node), decision.state, anew))
         self._progress(name)
-        return _Unavailable()
 
-    def _progress(self, note: str = "") -> None:
-        done = min(len(self.work.visited) + len(self.work.failures), self.total)
-        self.work.client.tell(Progress("fields", done, self.total, note), Place(self.work.file))
+    @contextmanager
+    def _reporting(self, node: HeadingNode, *names: str) -> Iterator[None]:
+        """Report what is raised as the failure of these fields, unless the run was interrupted."""
+        try:
+            yield
+        except Untrusted:
+            raise
+        except Interrupted:
+            return
+        except Exception as raised:
+            error = raised if isinstance(raised, LmmError) else user_error(raised)
+            self.hopeless = self.hopeless or isinstance(error, _HOPELESS)
+            failure = Failure(self._place(node), error, f"{', '.join(names)} of '{node.title}'")
+            self.work.failures.append(failure)
+            self.work.client.tell(Failed(error, failure.what), failure.place)
+            self._progress(*names)
+
+    def _progress(self, *names: str) -> None:
+        self.done = min(self.done + len(names), self.total)
+        self.work.client.tell(Progress("fields", self.done, self.total, ", ".join(names)), Place(self.work.file))
 
     def _place(self, node: HeadingNode) -> Place:
         line = node.heading.line if node.heading is not None else 1
@@ -322,28 +365,20 @@ class FieldPass:
             node = section.node
             found = {f.name: self.results[id(node), f.name] for f in self.fields if (id(node), f.name) in self.results}
             made = {name: generated for name, generated in found.items() if generated is not None}
-            try:
+            with self._reporting(node, *found):
                 for name in found.keys() - made.keys():
                     _remove(node, name)
                 if made:
                     _add(node, made)
-            except LmmError as error:
-                for name in found:
-                    self._failed(name, node, error)
 
 
-async def _all(visits: Iterable[Coroutine[Any, Any, Any]]) -> list[Any] | None:
-    """Return the results when all visits have ended; None if one was unavailable. Other errors are raised."""
+async def _all(visits: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
+    """Return the results when all visits have ended; else raise the first error."""
     found = await asyncio.gather(*map(asyncio.ensure_future, visits), return_exceptions=True)
-    failed = [result for result in found if isinstance(result, BaseException)]
-    for error in failed:
-        if not isinstance(error, _Unavailable):
+    for error in found:
+        if isinstance(error, BaseException):
             raise error
-    return None if failed else found
-
-
-def _has(section: _Section, made: Field) -> bool:
-    return made.root or not isinstance(section.node, HeaderNode)
+    return [one for one in found if not isinstance(one, BaseException)]
 
 
 def _check_writable(node: HeadingNode, name: str) -> None:

@@ -1,6 +1,6 @@
 """Fingerprints of generated fields, so that a field is generated again if, and only if, its source has changed.
 
-Next to the fields that a model wrote, a block has ``~txthash_``, a mapping from each field to three short
+Next to the fields that a model wrote, a block has ``~txthash_``, on one line: a mapping from each field to three short
 hashes: of the source text, of the value as generated (both ignore white space), and of how it was generated
 (prompt, model, headings). A scalar ``~txthash``, as another program writes it, is read as the text's
 hash for all fields, and the bare ``titles``, ``questions`` and ``summary`` beside it as generated.
@@ -19,6 +19,7 @@ from typing import Any
 from lmm.markdown import metadata
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.inline import BLANK_LINES
+from lmm.markdown.yaml_core import OneLine
 
 KEY = metadata.generated_key("txthash")
 EMPTY: Mapping[str, Any] = {KEY: {}}
@@ -205,7 +206,8 @@ def without_field(block: MetadataBlock, name: str) -> MetadataBlock:
     Raises:
         MetadataError: nothing can be removed from the block in its form.
     """
-    prints = {field: print_ for field, print_ in _prints(block).items() if field != name}
+    prints = _prints(block)
+    prints.pop(name, None)
     block = block.without_key(_key_in(block.values(), name))
     return block.with_key(KEY, prints) if prints else block.without_key(KEY)
 
@@ -227,9 +229,9 @@ def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataB
     return block if left is marked else left
 
 
-def _prints(block: MetadataBlock) -> dict[str, Any]:
+def _prints(block: MetadataBlock) -> OneLine:
     kept = block.values().get(KEY)
-    return dict(kept) if isinstance(kept, Mapping) else {}
+    return OneLine(kept if isinstance(kept, Mapping) else {})
 
 
 def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
@@ -237,7 +239,7 @@ def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:
     values = block.values()
     if (scalar := _scalar(values)) is None:
         return block
-    prints = {}
+    prints = OneLine()
     block = block.without_key(_OTHER_KEY)
     for name in BARE:
         if name in values:

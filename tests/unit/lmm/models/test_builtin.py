@@ -194,4 +194,4 @@ def test_key_terms_prefer_headings() -> None:
 
 def test_every_task_is_known() -> None:
     """A new task of the port is answered or refused, never taken for another one."""
-    assert set(get_args(Task)) == {"answer", "summary", "questions", "keywords", "edit", "extract"}
+    assert set(get_args(Task)) == {"answer", "annotate", "summary", "questions", "keywords", "edit", "extract"}

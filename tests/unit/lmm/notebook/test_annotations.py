@@ -19,7 +19,7 @@ from lmm.messages import render
 from lmm.notebook.annotations import language_name
 from lmm.notebook.staleness import State
 
-_PRINT = re.compile(r"^(  \w+: )\S+ \S+ (?:[^\s-]|-\S)\S*?(\r?)$", re.MULTILINE)
+_PRINT = re.compile(r"(?<=: )\S+ \S+ (?:[^\s-]|-\S)[^\s,}]*(?=[,}])")
 WORDS = "word " * 60
 SMALL_CHUNKS = Config(path=Path("config.toml"), text="[text_splitter]\nmax_size = 100\n")
 
@@ -49,7 +49,7 @@ def test_golden(case: Case) -> None:
     fields, replies = fields_and_replies(case.expected)
     model = SectionModel(replies)
     report = annotate(case.source, model, *fields)
-    after = tuple(f"| {line}".rstrip(" ") for line in _PRINT.sub(r"\1…\2", report.text).split("\n"))
+    after = tuple(f"| {line}".rstrip(" ") for line in _PRINT.sub("…", report.text).split("\n"))
     asked = tuple(f"asked: {line}" for line in model.asked)
     assert (asked, after) == (
         tuple(line for line in case.expected if line.startswith("asked")),
@@ -250,19 +250,92 @@ def test_again_asks_what_the_journal_knows() -> None:
     assert len(model.asked) == 7
 
 
+ANNOTATED = f"""\
+---
+title: T
+---
+---
+~titles_: T - A
+~summary_: Summary of a.
+~questions_:
+  - Questions of a.
+~keywords_:
+  - Keywords of a.
+~txthash_:
+  titles: HWjjiXGaCY s6RqRtuhlh A+PCQg9QZq
+  summary: nPtxFVgpHb XEW/QoZCuW r4W+tHls2G
+  questions: veTtoOMw0X UL0Ctg2Rao jBOpkge32w
+  keywords: "/zitKwdofU lZTzdicacQ x5VCLiw1nu"
+---
+# A
+
+One. {WORDS}
+
+---
+~titles_: T - A - B
+~summary_: Summary of b.
+~questions_:
+  - Questions of b.
+~keywords_:
+  - Keywords of b.
+~txthash_:
+  titles: X08eWGDK0E nIkn2Wd/nh XOeDewOPz0
+  summary: JMykulXJ8o XBNtG3pGvi sPGs4pO1HD
+  questions: JMykulXJ8o R3WSc5sNCp J4B4Tnz58B
+  keywords: JMykulXJ8o Ezc4qEl5YU tOOrT39Hne
+---
+## B
+
+Two. {WORDS}
+"""
+
+
+def test_what_was_made_by_an_earlier_version_is_up_to_date() -> None:
+    """With its wording of the prompts and its form of the hashes; even --refresh makes only what is missing."""
+    model = SectionModel()
+    done = annotate(ANNOTATED, model, "titles", "summary", "questions", "keywords", refresh=True)
+    assert (model.asked, done.text.partition("~txthash_: {summary: ")[2].partition("}\n")[2]) == (
+        [], ANNOTATED.partition("title: T\n")[2]
+    )  # fmt: skip
+
+
 # -- failures --------------------------------------------------------------------------------------
 
 
-def test_a_failure_leaves_out_the_field_of_its_ancestors_only() -> None:
-    """Other sections and other fields are made; the next run asks only for what is missing."""
+def test_a_failed_call_leaves_out_its_section_and_its_ancestors_only() -> None:
+    """Other sections are made, and what needs no model; the next run asks only for what is missing."""
     model = SectionModel({"summary of A2a": ModelUnavailable("down")})
     report = annotate(TREE, model, "titles", "summary", "questions")
-    assert [(f.what, str(f.error)) for f in report.failures] == [("summary of 'A2a'", "down")]
+    assert [(f.what, str(f.error)) for f in report.failures] == [("summary, questions of 'A2a'", "down")]
     assert sorted(re.findall(r"~summary_: Summary of (\w+)", report.text)) == ["a1", "a2b", "b"]
-    assert len(re.findall(r"~questions_:", report.text)) == 6
+    assert [len(re.findall(rf"~{field}_:", report.text)) for field in ("questions", "titles")] == [3, 6]
     healthy = SectionModel()
     assert annotate(report.text, healthy, "titles", "summary", "questions").failures == ()
-    assert healthy.asked == ["summary of A", "summary of A2", "summary of A2a", "summary of T"]
+    assert healthy.asked == [
+        "questions of A", "questions of A2", "questions of A2a",
+        "summary of A", "summary of A2", "summary of A2a", "summary of T",
+    ]  # fmt: skip
+    assert len(healthy.requests) == 4
+
+
+def test_a_section_is_asked_about_once_for_what_is_missing() -> None:
+    """Its text is sent once, with its subsections' annotations under their names; what is there is not asked for."""
+    model = SectionModel()
+    text = TREE.replace("## A1\n", "---\nquestions: Mine?\n---\n## A1\n")
+    text = text.replace("# B\n", "---\nsummary: Mine.\n---\n# B\n")
+    report = annotate(text, model, "summary", "questions", "keywords")
+    asked = {request.messages[-1].attachments[0].source: request for request in model.requests}
+    fields = {source.rpartition(" > ")[2]: [*(request.schema or {})["properties"]] for source, request in asked.items()}
+    three = ["summary", "questions", "keywords"]
+    assert fields == {
+        "A1": ["summary", "keywords"], "A2": three, "A2a": three, "A2b": three, "A": three,
+        "B": ["questions", "keywords"], "T": ["summary"],
+    }  # fmt: skip
+    of_a1 = "## A1\n\nSummary:\nSummary of a1.\n\nQuestions:\nMine?\n\nKeywords:\nKeywords of a1.\n\n"
+    assert model.texts["summary of A"].startswith(f"Own text of A.\n\n{of_a1}## A2\n")
+    model.forget()
+    annotate(re.sub(r"~keywords_:\n  - Keywords of b.\n", "", report.text), model, "summary", "questions", "keywords")
+    assert model.asked == ["keywords of B"]
 
 
 def test_a_failure_below_an_authors_own_summary_stops_there() -> None:
@@ -282,9 +355,12 @@ def test_a_block_that_cannot_be_added_to_costs_nothing() -> None:
 
 
 def test_a_reply_without_questions_is_a_failure() -> None:
-    """And not an empty list for ever."""
-    report = annotate(TREE, SectionModel({"questions of B": "- \n"}), "questions")
-    assert [str(f.error) for f in report.failures] == ["the reply contains no questions (run again with --again)"]
+    """And not an empty list for ever; what else is in it is written."""
+    report = annotate(TREE, SectionModel({"questions of B": "- \n"}), "questions", "summary")
+    assert [(f.what, str(f.error)) for f in report.failures] == [
+        ("questions of 'B'", "the reply contains no questions (run again with --again)")
+    ]
+    assert "Summary of b." in report.text
 
 
 @pytest.mark.parametrize("text", ["", "\n", "---\n", "---\nkey: [\n---\n\n# A\n\n" + WORDS + "\n"], ids=repr)
@@ -307,7 +383,7 @@ def test_languages_without_spaces_are_annotated() -> None:
     model = SectionModel()
     annotate("---\ntitle: T\nlang: ja\n---\n# A\n\n" + "葉は緑色です。" * 20 + "\n", model, "summary")
     assert model.asked == ["summary of A"]
-    assert "in Japanese" in model.requests[0].messages[-1].text
+    assert "in Japanese" in model.requests[0].messages[0].text
 
 
 @pytest.mark.parametrize(
@@ -318,7 +394,7 @@ def test_the_prompt_names_the_language(code: str, name: str) -> None:
     model = SectionModel()
     annotate(f"---\ntitle: T\nlang: {code}\n---\n# A\n\n{WORDS}\n", model, "questions")
     assert language_name(code) == name
-    assert f"in {name}" in model.requests[0].messages[-1].text
+    assert f"in {name}" in model.requests[0].messages[0].text
 
 
 @pytest.mark.parametrize(

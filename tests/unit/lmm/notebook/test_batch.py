@@ -14,6 +14,7 @@ import lmm
 from lmm.errors import ConfigError, ModelKeyMissing, ModelRejected, ModelUnavailable, Place
 from lmm.markdown.tree import HeadingNode
 from lmm.messages import Attachment, Event, Progress
+from lmm.models.structured import make_schema
 from lmm.notebook import batch as batches
 from lmm.notebook.batch import Batch, find_batch_model
 from lmm.notebook.generated_fields import Field, FieldMaterial, is_on
@@ -126,7 +127,7 @@ def test_fields_are_written_in_the_order_given() -> None:
     async def model(batch: Batch) -> None:
         await batch.make_fields(Field("a", late), Field("b", soon))
 
-    assert "---\n~a_: late\n~b_: soon\n~txthash_:\n" in run(model)
+    assert "---\n~a_: late\n~b_: soon\n~txthash_: {" in run(model)
 
 
 def test_all_sections_of_a_level_and_all_fields_side_by_side() -> None:
@@ -264,6 +265,20 @@ def test_a_reply_is_paid_once_and_counted_once() -> None:
         assert await batch.ask("?", Attachment("x")) == "two"
 
     assert talking.worked(again, TREE, again=True, model=model).report.usage.requests == 1
+
+
+def test_data_that_fit_a_schema() -> None:
+    """A list is a list; a dry run counts one call for each."""
+    model = ScriptedModel(['```json\n{"records": ["leaf", "oak"]}\n```'] * 4)
+
+    async def terms(batch: Batch) -> None:
+        async def make(section: HeadingNode, text: str) -> Any:
+            return await batch.value("Which terms?", Attachment(text), schema=make_schema(list[str]))
+
+        await batch.annotate("terms", make)
+
+    assert talking.worked(terms, TREE, model=model).text.count("~terms_:\n  - leaf\n  - oak\n") == 4
+    assert talking.worked(terms, TREE, estimate=True, model=model).report.usage.requests == 4
 
 
 def test_an_estimate_lets_a_function_read_what_no_model_said() -> None:
