@@ -1,4 +1,4 @@
-"""Forty annotations of one document, one after the other and eight at once."""
+"""Forty annotations of twenty sections, one section after the other and eight at once."""
 
 from __future__ import annotations
 
@@ -13,7 +13,7 @@ from lmm.models.chat import Resilient
 
 SECTIONS = 20
 FIELDS = ("questions", "keywords")
-LIMIT = 0.8  # five rounds of 100 ms, and the rest for everything that is ours
+LIMIT = 0.6  # three rounds of 100 ms, and the rest for everything that is ours
 
 
 def document(sections: int = SECTIONS) -> str:

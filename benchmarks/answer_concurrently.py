@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import json
 import os
 import tempfile
 from collections.abc import AsyncGenerator, Iterator
@@ -27,7 +28,9 @@ class SlowModel:
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """One event, late."""
         await asyncio.sleep(PAUSE)
-        yield Reply(f"About that: {request.messages[-1].text}", self.name)
+        text = f"About that: {request.messages[-1].text}"
+        fields = {key: [text] for key in request.schema["properties"]} if request.schema else None
+        yield Reply(json.dumps(fields) if fields else text, self.name)
 
 
 def document(questions: int = QUESTIONS) -> str:

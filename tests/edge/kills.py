@@ -16,7 +16,7 @@ from typing import Any
 import pytest
 from edge.support import Ran, copy_course, files_in, finish, lmm, start
 from fakes.courses import contents_of
-from fakes.openai_server import Action, Recorded, ScriptedServer
+from fakes.openai_server import Action, Recorded, ScriptedServer, annotation_reply
 
 from lmm.disk import swap
 from lmm_education import Course
@@ -69,12 +69,16 @@ def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, k
 
 def _told(request: Recorded) -> Action:
     """A reply of its own for every request, which takes a time of its own."""
-    text = _reply(request)
-    return Action(text, delay=int(text[-2:], 16) / 2550)
+    return Action(_reply(request), delay=int(_digest(request)[-2:], 16) / 2550)
 
 
 def _reply(request: Recorded) -> str:
-    return f"Reply {hashlib.sha256(json.dumps(request.messages).encode()).hexdigest()[:12]}"
+    words = f"Reply {_digest(request)} "
+    return annotation_reply(request, words) if request.fields else words.strip()
+
+
+def _digest(request: Recorded) -> str:
+    return hashlib.sha256(json.dumps(request.messages).encode()).hexdigest()[:12]
 
 
 def _journaled(state: Path) -> set[str]:

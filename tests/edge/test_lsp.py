@@ -11,7 +11,7 @@ import pytest
 import talking
 from edge.support import copy_course, exchanges, wait_until
 from fakes.editor import FakeEditor
-from fakes.openai_server import Action, ScriptedServer
+from fakes.openai_server import Action, ScriptedServer, annotation_reply
 from lsprotocol import types as lsp
 
 from chatmd import Chat
@@ -215,14 +215,15 @@ def test_annotations_whose_text_changed_are_made_again(
 ) -> None:
     """The lens says so, and goes."""
     document = Document.from_text("# Leaves\n\n" + "A leaf is green. " * 20 + "\n")
-    document.annotate("summary", model=ScriptedModel(["They are green."]))
+    document.annotate("summary", model=ScriptedModel(['{"summary": "They are green."}']))
+    server.answer = annotation_reply
     editor.open("a.md", document.text)
     assert not [title for _, title in editor.titles("a.md") if "summary" in title]
     editor.type_after("a.md", "A leaf is green.", " Or red.")
     with (folder / "config.toml").open("a") as file:
         file.write(f'[minor]\nmodel = "OpenAICompatible/test"\nbase_url = "{server.url}"\n')
     editor.press("a.md", "The text changed: make summary again")
-    wait_until(lambda: "Reply to" in editor.text("a.md"))
+    wait_until(lambda: "Summary of" in editor.text("a.md"))
     wait_until(lambda: not [title for _, title in editor.titles("a.md") if "summary" in title])
 
 

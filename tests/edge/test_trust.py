@@ -172,7 +172,7 @@ def test_a_document_names_no_model_outside_of_its_folder(
 ) -> None:  # fmt: skip
     """A header has no power that its config.toml would have to be given; what the user names counts."""
     outside = tmp_path_factory.mktemp("outside")
-    (outside / "replies.json").write_text('[{"prompt": "", "reply": "Reply."}]')
+    (outside / "replies.json").write_text('[{"prompt": "", "reply": "{\\"questions\\": [\\"Why?\\"]}"}]')
     model = f"Recorded/{outside}/replies.json"
     (folder / "below").mkdir()
     (folder / "below" / "agent.chatmd").write_text(f'<config model="{model}"/>')
