@@ -10,7 +10,7 @@ from __future__ import annotations
 import re
 import unicodedata
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -174,7 +174,7 @@ def _plain(prose: str) -> str:
     return " ".join(unicodedata.normalize("NFKC", text).translate(_SAME).split())
 
 
-class _Index(NamedTuple):
+class Index(NamedTuple):
     """The words of a text, their spans in it, and the positions of each word."""
 
     words: list[str]
@@ -182,13 +182,19 @@ class _Index(NamedTuple):
     places: dict[str, list[int]]
 
 
+def index_of(matches: Iterable[re.Match[str]]) -> Index:
+    """Return an index of words that were matched in a text."""
+    index = Index([], [], {})
+    for at, match in enumerate(matches):
+        index.words.append(word := match[0].casefold())
+        index.spans.append(match.span())
+        index.places.setdefault(word, []).append(at)
+    return index
+
+
 @lru_cache(maxsize=256)
-def _index(text: str) -> _Index:
-    matches = list(_WORD.finditer(text))
-    words, places = [match[0].casefold() for match in matches], dict[str, list[int]]()
-    for at, word in enumerate(words):
-        places.setdefault(word, []).append(at)
-    return _Index(words, [match.span() for match in matches], places)
+def _index(text: str) -> Index:
+    return index_of(_WORD.finditer(text))
 
 
 def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
@@ -197,14 +203,14 @@ def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
     index, near = _index(text), list[tuple[float, str]]()
     for piece in pieces:
         wanted = [word.casefold() for word in _WORD.findall(piece)][:_LONG]
-        matched, first, last = _nearest(wanted, index)
+        matched, first, last = nearest(wanted, index)
         words = text[index.spans[first][0] : index.spans[last - 1][1]] if matched else ""
         near.append((matched / max(len(wanted), last - first, 1) * len(wanted), words))
     size = sum(min(len(_WORD.findall(piece)), _LONG) for piece in pieces)
     return sum(each for each, _ in near) / max(size, 1), " … ".join(filter(None, (words for _, words in near)))
 
 
-def _nearest(wanted: Sequence[str], index: _Index) -> tuple[int, int, int]:
+def nearest(wanted: Sequence[str], index: Index) -> tuple[int, int, int]:
     """Return how many words the nearest part has in common, and the range of words it covers."""
     places = {word: at for word in set(wanted) if len(at := index.places.get(word, [])) <= _FREQUENT}
     votes = Counter(at - i for i, word in enumerate(wanted) for at in places.get(word, ()))

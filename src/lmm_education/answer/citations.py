@@ -31,7 +31,7 @@ _LABELLED = rf"(?:see |siehe )?{_LABEL}(?P<%s>{_NUMBERS})(?:[:,†][^\[\]()\n]{{
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _FORM = re.compile(
     rf"\\?\[{{1,2}}(?:(?P<note>\^)?(?P<bare>{_NUMBERS})|S(?P<s>{_NUMBERS})|{_LABELLED % 'named'})\\?\]{{1,2}}"
-    rf"(?P<link>\([^()\s]{{0,300}}\))?(?!:[ \t])"
+    rf"(?P<link>\([^()\s]{{0,300}}\))?"
     rf"|[【［](?:{_LABEL})?(?P<wide>{_NUMBERS})(?:[†:][^】］\n]{{0,80}})?[】］]|\({_LABELLED % 'round'}\)"
     rf"|<sup>\[?(?P<sup>{_NUMBERS})\]?</sup>|(?P<raised>[⁰¹²³⁴-⁹]+(?:[,˒ ][⁰¹²³⁴-⁹]+)*)",
     re.IGNORECASE,
@@ -86,6 +86,8 @@ def _citation(text: str, match: re.Match[str], offered: Collection[int], *, ends
     if kind in ("sup", "raised"):
         counts = is_offered and _WORD.search(before) is not None and (ends or not is_joined)
         return Citation(*match.span(), numbers) if counts else None
+    if kind == "bare" and not before.rpartition("\n")[2].strip() and text.startswith((": ", ":\t"), match.end()):
+        return None  # it says where a link leads
     if match["note"] and re.search(rf"^[ ]{{0,3}}\[\^{match['bare']}\]:", text, re.MULTILINE):
         return None
     if kind == "bare" and (_VALUES.search(before) or (is_joined and not ends)):

@@ -8,7 +8,7 @@ from itertools import islice
 from lmm.markdown import prose_of
 from lmm.markdown.sentences import sentences_of
 from lmm_education.answer.citations import citations
-from lmm_education.answer.negations import NEGATIONS
+from lmm_education.answer.opposites import NEGATIONS
 
 _SOURCES = re.compile(
     r"\b(?:sources?|course|materials?|documents?|passages?|excerpts?|texts?|notes|context|chapters?|sections?|quellen?"

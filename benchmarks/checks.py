@@ -1,0 +1,88 @@
+"""What the checks of answers catch and what they mark wrongly, in sentences written by hand over real passages.
+
+``python -m benchmarks.checks`` reads ``tests/fixtures/checks``: ``planted.txt`` has two wordings of each error,
+``true.txt`` sentences that are true in a way that a comparison of words finds hard. ``-v`` prints what went wrong.
+"""
+
+from __future__ import annotations
+
+import re
+import sys
+from collections.abc import Iterator
+from importlib.resources import files
+from pathlib import Path
+
+from benchmarks.documents import SHARED
+from lmm_education.answer.verification import mark_of, verify
+from lmm_education.material import Lines, Location, Passage
+
+CASES = Path(__file__).parents[1] / "tests/fixtures/checks"
+_SQUAD, _RUST, _COURSE = SHARED / "eval/squad/docs", SHARED / "corpus/rust-book", Path(str(files("lmm"))) / "example"
+_TYPES, _OWNS, _REFS = "ch03-02-data-types.md", "ch04-01-what-is-ownership.md", "ch04-02-references-and-borrowing.md"
+_LINEAR = "course/01-linear-models.md"
+PASSAGES = {  # file and beginning of the heading of each source, numbered from 1
+    "oxygen": (_SQUAD, [("Oxygen.md", "The common allotrope"), ("Oxygen.md", "Highly concentrated"),
+                        ("Oxygen.md", "Oxygen is a chemical"), ("Oxygen.md", "In this dioxygen"),
+                        ("Victoria_Australia.md", "The economy")]),
+    "rust": (_RUST, [(_TYPES, "Integer Types"), (_TYPES, "Floating"), (_TYPES, "The Character"), (_TYPES, "The Array"),
+                     (_OWNS, "What Is Ownership"), (_OWNS, "Stack-Only"), (_OWNS, "Memory and"),
+                     ("ch03-01-variables-and-mutability.md", "Variables and"),
+                     ("ch03-01-variables-and-mutability.md", "Declaring"), (_REFS, "Mutable Ref"), (_REFS, "Dangling"),
+                     (_OWNS, "Ownership Rules")]),
+    "stats": (_COURSE, [(_LINEAR, "What a linear"), (_LINEAR, "Least squares"), (_LINEAR, "How well"),
+                        (_LINEAR, "A worked"), (_LINEAR, "Confounding"), (_LINEAR, "Categorical"),
+                        (_LINEAR, "The matrix"), (_LINEAR, "Linear models")]),
+    "cities": (_SQUAD, [("Jacksonville_Florida.md", "Much of"), ("Super_Bowl_50.md", "There would"),
+                        ("Immune_system.md", "Immunodeficiencies"), ("Immune_system.md", "When suffering")]),
+}  # fmt: skip
+
+
+def passages(name: str) -> list[Passage]:
+    """The sources of a group of sentences."""
+    folder, places = PASSAGES[name]
+    return [_passage(folder / file, heading, number) for number, (file, heading) in enumerate(places, 1)]
+
+
+def _passage(file: Path, heading: str, number: int) -> Passage:
+    parts = re.split(r"^(?=#+ )", file.read_text("utf-8"), flags=re.MULTILINE)
+    title, _, text = next(part for part in parts if part.lstrip("# ").startswith(heading)).partition("\n")
+    text = re.sub(r"^---\n.*?^---\n", "", text, flags=re.MULTILINE | re.DOTALL)
+    place = Location(file.name, file.name, Lines(1, 2), (title.strip("# "),))
+    return Passage(f"{file.name}#{heading}", place, text.strip(), number=number, language="en")
+
+
+def cases(name: str) -> Iterator[tuple[str, str, str]]:
+    """Iterate over the group, kind and text of the sentences in a file."""
+    group = ""
+    for line in (CASES / name).read_text("utf-8").splitlines():
+        if line.startswith("## "):
+            group = line[3:]
+        else:
+            kind, _, text = line.partition(": ")
+            yield group, kind, text.replace("\\n", "\n")
+
+
+def failing(name: str) -> dict[str, list[tuple[str, list[str]]]]:
+    """The sentences of a file by kind, each with its marks."""
+    found: dict[str, list[tuple[str, list[str]]]] = {}
+    shown = {group: passages(group) for group in PASSAGES}
+    for group, kind, text in cases(name):
+        found.setdefault(kind, []).append((text, [str(mark_of(each)) for each in verify(text, shown[group]).failures]))
+    return found
+
+
+def main() -> None:
+    """Print how many sentences of each kind are marked."""
+    for name, wrong in (("planted.txt", False), ("true.txt", True)):
+        found = failing(name)
+        for kind, rows in found.items():
+            sys.stdout.write(f"{name:<12}{kind:<10}{sum(bool(marks) for _, marks in rows):>4} of {len(rows)} marked\n")
+            for text, marks in rows:
+                if "-v" in sys.argv and (bool(marks) == wrong or "-vv" in sys.argv):
+                    sys.stdout.write(f"    {text!r}\n        {marks}\n")
+        every = [marks for rows in found.values() for _, marks in rows]
+        sys.stdout.write(f"{name:<12}{'all':<10}{sum(map(bool, every)):>4} of {len(every)} marked\n\n")
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,292 @@
+"""Numbers in a text, what they measure, and whether another text says them, also rounded or converted."""
+
+from __future__ import annotations
+
+import re
+import unicodedata
+from collections.abc import Iterable, Iterator, Sequence
+from decimal import Decimal
+from functools import lru_cache
+from itertools import permutations
+from typing import NamedTuple
+
+_SMALL = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen",
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn",
+)
+_TENS = ("twenty thirty forty fifty sixty seventy eighty ninety hundred",
+         "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert")  # fmt: skip
+_IN_WORDS = {
+    **{word: value for words in _TENS for value, word in zip(range(20, 110, 10), words.split(), strict=True)},
+    **{word: value for words in _SMALL for value, word in enumerate(words.split(), 1)},
+}
+_MONTHS = {
+    name: number
+    for names in (
+        "january february march april may june july august september october november december",
+        "januar februar märz april mai juni juli august september oktober november dezember",
+    )
+    for number, name in enumerate(names.split(), 1)
+}
+_SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "tausend": 3, "millionen": 6, "milliarden": 9}
+_REFERENCE = r"(?:section|chapter|figure|table|step|source|part|example|exercise|abschnitt|kapitel|abbildung|schritt)s?"
+_NUMBER = re.compile(
+    rf"(?P<skipped>\b{_REFERENCE}\s+\d[\d.–-]*)|\b(?P<date>\d{{4}}-\d\d-\d\d|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}})\b"
+    rf"|\b(?P<month>{'|'.join(_MONTHS)})\b"
+    r"|(?P<sign>(?<![\w)\]}.,])[-−])?(?P<money>[$€£])?(?<![\w.,])"
+    r"(?P<number>\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+|_\d{3})*"
+    rf"|\b(?:{'|'.join(_IN_WORDS)})\b)(?:(?P<ordinal>st|nd|rd|th)\b|\^\{{?(?P<power>\d{{1,2}})\b\}}?|(?P<decade>s)\b)?"
+    rf"(?:[ \u00a0-](?P<scale>{'|'.join(_SCALES)})\b)?",
+    re.IGNORECASE,
+)
+_AFTER = re.compile(
+    r"(?:-|\s{0,2})(?P<power>(?:square|cubic|sq\.?|Quadrat|Kubik)[ -]?)?"
+    r"(?P<unit>[%‰°€£]?[^\W\d_]*)(?P<exponent>\^?[23])?"
+    r"(?:(?:/| (?:per|pro|a) |·)(?P<per>[^\W\d_]+))?(?P<more>[ \u00a0-][^\W\d_]+)?"
+)
+_PREFIXES = {"p": -12, "n": -9, "µ": -6, "μ": -6, "m": -3, "c": -2, "k": 3, "M": 6, "G": 9, "T": 12,
+             "nano": -9, "micro": -6, "mikro": -6, "milli": -3, "centi": -2, "zenti": -2, "kilo": 3, "mega": 6,
+             "giga": 9}  # fmt: skip
+_PREFIXED = {  # units that take prefixes, by what they measure; words may have an ending
+    "length": "m meter metre", "mass": "g gram gramm", "volume": "L l liter litre", "time": "s second sekunde",
+    "pressure": "Pa pascal", "energy": "J joule", "heat": "cal calorie", "power": "W watt", "voltage": "V volt",
+    "current": "A ampere", "frequency": "Hz hertz", "data": "B byte", "bits": "bit", "amount": "mol",
+}  # fmt: skip
+_OTHERS = {  # with the factor to the first one of its kind
+    "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344 meile 1609",
+    "mass": "t 1000000 ton 1000000 tonne 1000000 lb 453.6 lbs 453.6 pound 453.6 pfund 500 ounce 28.35 oz 28.35",
+    "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1",
+    "time": "sec 1 min 60 minute 60 h 3600 hour 3600 stunde 3600 day 86400 tag 86400 week 604800 woche 604800"
+            " month 2629746 monat 2629746 year 31556952 jahr 31556952 decade 315569520 century 3155695200",
+    "pressure": "bar 100000 atm 101325", "power": "hp 735.5 horsepower 735.5", "celsius": "°C 1", "fahrenheit": "°F 1",
+    "dollar": "$ 1 dollar 1 usd 1", "euro": "€ 1 euro 1 eur 1", "sterling": "£ 1",
+}  # fmt: skip
+_ENDINGS = ("s", "n", "en", "e")
+
+
+class Unit(NamedTuple):
+    """What a unit measures, and its factor to the basic one."""
+
+    measures: str
+    factor: float
+
+
+@lru_cache(maxsize=4096)
+def unit_of(word: str) -> Unit | None:
+    """Return the unit that a word names.
+
+    >>> unit_of("mg"), unit_of("Kilometres"), unit_of("leaves")
+    (Unit(measures='mass', factor=0.001), Unit(measures='length', factor=1000.0), None)
+    """
+    for name in dict.fromkeys((word, word.lower(), *(word.lower().removesuffix(end) for end in _ENDINGS))):
+        if name in _UNITS:
+            return _UNITS[name]
+    return None
+
+
+def _units() -> Iterator[tuple[str, Unit]]:
+    for measures, names in _PREFIXED.items():
+        for name in names.split():
+            yield name, Unit(measures, 1.0)
+            is_symbol = len(name) < 3 or name in ("cal", "bit", "mol")
+            for prefix, power in _PREFIXES.items():
+                if (len(prefix) == 1) == is_symbol:
+                    yield prefix + name, Unit(measures, 10.0**power)
+    for measures, names in _OTHERS.items():
+        parts = names.split()
+        yield from ((name, Unit(measures, float(factor))) for name, factor in zip(parts[::2], parts[1::2], strict=True))
+
+
+_UNITS = dict(_units())
+_UNITS |= {name: Unit("data", unit.factor / 8) for name, unit in _UNITS.items() if unit.measures == "bits"}
+
+
+class Number(NamedTuple):
+    """A number as written, with its unit, and its position; the values that it may mean; its unit, and that of the
+    denominator; the two words after it in lower case."""
+
+    text: str
+    start: int
+    end: int
+    values: frozenset[Decimal]
+    unit: Unit | None = None
+    per: Unit | None = None
+    counted: tuple[str, ...] = ()
+    is_decade: bool = False
+    is_ordinal: bool = False
+    is_month: bool = False
+
+    @property
+    def is_count(self) -> bool:
+        """Whether it is small and may count something."""
+        return not (self.unit or self.is_ordinal) and all(0 <= value < 10 and not value % 1 for value in self.values)
+
+    @property
+    def decimals(self) -> int:
+        """Its digits after the point."""
+        return max((-int(value.as_tuple().exponent) for value in self.values), default=0)
+
+
+def readable(text: str) -> str:
+    """Return a text with plain digits, and ``^`` before raised ones.
+
+    >>> readable("H₂O, 10⁶ and 2<sup>8</sup>")
+    'H2O, 10^6 and 2^8'
+    """
+    text = re.sub(r"<sup>([^<>]{0,40})</sup>", r"^\1", re.sub(r"([⁰¹²³⁴-⁹]+)", r"^\1", text))
+    return unicodedata.normalize("NFKC", text)
+
+
+def numbers_of(text: str) -> list[Number]:
+    """Return the numbers in a text that are no references; the parts of a date one by one.
+
+    >>> found = numbers_of("1,000 oaks, 12.50 m, three million (see chapter 4)")
+    >>> [(each.text, sorted(map(str, each.values))) for each in found]
+    [('1,000', ['1.000', '1000']), ('12.50 m', ['12.50']), ('three million', ['3', '3E+6'])]
+    >>> [each.text for each in numbers_of("On 2026-10-05, the 3rd and the 1990s")]
+    ['2026', '10', '05', '3rd', '1990s']
+    """
+    found = list[Number]()
+    for match in _NUMBER.finditer(text):
+        if match["date"]:
+            begin = match.start("date")
+            for part in re.finditer(r"\d+", match["date"]):
+                found.append(Number(part[0], begin + part.start(), begin + part.end(), frozenset([Decimal(part[0])])))
+        elif match["month"]:
+            value = frozenset([Decimal(_MONTHS[match["month"].casefold()])])
+            found.append(Number(match["month"], *match.span(), value, is_month=True))
+        elif match["number"]:
+            found.append(_number(text, match))
+    return found
+
+
+def _number(text: str, match: re.Match[str]) -> Number:
+    values = frozenset(_readings(match["number"].casefold()))
+    if match["power"]:
+        values = frozenset(value ** int(match["power"]) for value in values)
+    if scale := _SCALES.get((match["scale"] or "").casefold()):
+        values |= {value.scaleb(scale) for value in values}
+    if match["sign"]:
+        values = frozenset(-value for value in values)
+    after, end = _AFTER.match(text, match.end()), match.end()
+    unit = per = None
+    counted = tuple[str, ...]()
+    if after and not match["decade"] and not match["ordinal"]:
+        unit, counted = unit_of(after["unit"]), tuple(re.findall(r"[^\W\d_]+", after[0].casefold()))
+        per = unit_of(after["per"] or "")
+        exponent = (
+            3 if (after["exponent"] or "").endswith("3") or (after["power"] or "")[:1].lower() in ("c", "k") else 2
+        )
+        if unit and (after["power"] or after["exponent"]):
+            unit = Unit(f"{unit.measures}{exponent}", unit.factor**exponent)
+        end = after.end("per" if per else "exponent" if after["exponent"] else "unit") if unit else end
+    if match["money"]:
+        unit = unit_of(match["money"])
+    return Number(text[match.start() : end].strip(), match.start(), end, values, unit, per, counted,
+                  bool(match["decade"]), bool(match["ordinal"]))  # fmt: skip
+
+
+def _readings(number: str) -> Iterator[Decimal]:
+    """Iterate over the possible values of a number: commas and points may separate thousands or decimals."""
+    if number in _IN_WORDS:
+        yield Decimal(_IN_WORDS[number])
+        return
+    number = re.sub(r"[ \u00a0\u202f'’_]", "", number)
+    *whole, last = re.split(r"[.,]", number)
+    if not whole:
+        yield Decimal(number)
+        return
+    if len(last) == 3 and all(len(part) == 3 for part in whole[1:]) and len(whole[0]) <= 3:
+        yield Decimal("".join([*whole, last]))
+    if len(whole) == 1 or all(len(part) == 3 for part in whole[1:]):
+        yield Decimal(f"{''.join(whole)}.{last}")
+    else:  # a version
+        yield Decimal("".join([*whole, last]))
+
+
+_ITSELF = 10  # a smaller number without a unit is no operand, or nearly every number could be computed
+
+
+# -- comparison ------------------------------------------------------------------------------------
+
+
+def is_said(number: Number, others: Iterable[Number], *, roughly: bool = False) -> bool:
+    """Return whether one of the others is the number: with the same unit, converted, or rounded to its digits;
+    `roughly` also rounded to its first digits.
+
+    >>> is_said(*((each := numbers_of("0.5 kg 500 g"))[0], each[1:])), is_said(each[0], numbers_of("0.5 g"))
+    (True, False)
+    """
+    return any(_is_same(number, other, roughly=roughly) for other in others)
+
+
+def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
+    """Return the number of the others that has the same value in another unit of its kind, if none has the same one.
+
+    >>> has_other_unit(*((each := numbers_of("5 g, 5 mg, 5 feet"))[0], each[1:])).text
+    '5 mg'
+    """
+    same = [each for each in others if number.unit and each.unit and number.values & each.values]
+    if any(number.unit == each.unit and number.per in (None, each.per) for each in same):
+        return None
+    return next(
+        (each for each in same if each.unit and number.unit and each.unit.measures == number.unit.measures), None
+    )
+
+
+def _is_same(number: Number, other: Number, *, roughly: bool) -> bool:
+    pairs = [(value, each) for value in number.values for each in other.values]
+    if number.is_ordinal and any((each - 1) // 100 + 1 == value for value, each in pairs):  # a year of this century
+        return True
+    if number.is_decade:
+        return any(value <= each < value + (1 if other.is_decade or value % 10 else 10) for value, each in pairs)
+    if number.unit is None or other.unit is None:
+        share = number.unit or other.unit
+        if share and share.measures == "share":
+            hundredth = Decimal("0.01")
+            pairs += [(value * hundredth, each) if number.unit else (value, each * hundredth) for value, each in pairs]
+    elif number.unit != other.unit or (number.per and other.per and number.per != other.per):
+        if number.unit.measures != other.unit.measures or (number.per is None) != (other.per is None):
+            return False
+        factor = other.unit.factor / number.unit.factor
+        if number.per and other.per:
+            factor *= number.per.factor / other.per.factor if number.per.measures == other.per.measures else 0
+        pairs = [(value, each * Decimal(factor)) for value, each in pairs]
+        return any(
+            _close(value, each, number.decimals) or abs(value - each) <= abs(each) / 100 for value, each in pairs
+        )
+    return any(
+        _close(value, abs(each) if value > 0 else each, number.decimals, roughly=roughly) for value, each in pairs
+    )
+
+
+def _close(value: Decimal, each: Decimal, decimals: int, *, roughly: bool = False) -> bool:
+    if value == each or (each % 1 and round(each, decimals) == value):
+        return True
+    _, digits, exponent = value.normalize().as_tuple()
+    place = Decimal(1).scaleb(int(exponent))  # of its last digit
+    if int(exponent) < 3 and not (roughly and len(digits) < 3):
+        return False
+    return abs(each) > 1 and abs(value - each) < place * (Decimal(1) if roughly else Decimal("0.5"))
+
+
+def is_computed(number: Number, others: Sequence[Number]) -> bool:
+    """Return whether a number is the sum, difference, product or quotient of two others.
+
+    >>> is_computed(*((each := numbers_of("7 mg: 14.6 mg, 7.6 mg"))[0], each[1:]))
+    True
+    """
+    operands = [each for each in others if each.unit or each.decimals or min(map(abs, each.values)) >= _ITSELF]
+    values = [value for other in operands for value in other.values if not other.is_month][:60]
+    wanted = {abs(value) for value in number.values}
+    if number.unit is None and any(1000 <= value <= 2100 for value in wanted):  # a year: some years after another one
+        spans = {value for each in operands if each.unit and each.unit.measures == "time" for value in each.values}
+        return any(abs(value - each) in spans for value in wanted for each in values)
+    if number.unit and number.unit.measures == "share":
+        wanted |= {value / 100 for value in wanted}
+        values = [*values, Decimal(100)]
+    for a, b in permutations(values, 2):
+        results = (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
+        if any(_close(value, each, number.decimals) for value in wanted for each in results):
+            return True
+    return False

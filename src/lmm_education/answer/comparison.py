@@ -1,0 +1,498 @@
+"""Compare a sentence of an answer with its sources: numbers, units, formulas and code, names, and what it denies.
+
+Words are compared by their stems, as BM25 does. A sentence contradicts a source that says nearly the same with another
+number, unit or sign, with a word more or less denied, or with the opposite word.
+"""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable, Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
+from difflib import SequenceMatcher
+from functools import lru_cache
+from typing import Literal, NamedTuple
+
+from lmm.markdown import Span, prose_of, replace_spans
+from lmm.markdown.numbers import Number, has_other_unit, is_computed, is_said, numbers_of, readable, unit_of
+from lmm.markdown.quotations import Index, index_of, nearest
+from lmm.markdown.sentences import LETTERS
+from lmm_education.answer.opposites import (
+    CLAUSES,
+    CONDITIONS,
+    DEGREES,
+    DETERMINERS,
+    HALF,
+    IF,
+    NEGATIONS,
+    opposites,
+)
+from lmm_education.encode.bm25 import LANGUAGES, word_id
+from lmm_education.material import KEPT_PASSAGES, Passage
+
+Problem = Literal["", "source", "numbers", "units", "formula", "names", "negation", "elsewhere", "words"]
+Key = int | str
+
+
+class Mismatch(NamedTuple):
+    """What is wrong with a sentence: what is `missing` from its sources, or the `words` of the source `number`."""
+
+    problem: Problem = ""
+    missing: tuple[str, ...] = ()
+    number: int | None = None
+    words: str = ""
+
+
+# -- reading ---------------------------------------------------------------------------------------
+
+_NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")
+_NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step")
+_TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:[.,]\d+)*|[^\W\d_]+|[^\s\w{}$`&~*]")
+_QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
+_SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
+_WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:.()!?—–]")
+_TERM = r"[-−(]{0,2}\d[\d.,]{0,20}\)?"
+_CALCULATION = re.compile(
+    rf"{_TERM}(?:\s{{0,2}}(?:[-+−–·×*/÷^]|\\cdot|\\times)\s{{0,2}}{_TERM}){{1,20}}\s{{0,2}}[=≈]\s{{0,2}}"
+    r"[-−]?\d(?:[\d.,]{0,20}\d)?"
+)
+_RAISED = re.compile(r"[\w)]\^\S{1,20}(?: ?[-−+] ?\w{1,9}\)?)?")
+_VALUE = re.compile(r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*(?:\\?%)?\s*\$*")
+_HEDGE = re.compile(
+    r"(?:about|around|roughly|approximately|approx\.|nearly|almost|some|over|(?:more|less|fewer) than|under|up to|just"
+    r"|ca\.|circa|etwa|rund|ungefähr|fast|knapp|über|unter|environ|presque|unos|casi|quasi|ongeveer|[~≈<>])\s?\Z",
+    re.IGNORECASE,
+)
+
+
+class Clause(NamedTuple):
+    """The words of a clause, those that are denied directly, and whether it denies. A `half` one is not compared."""
+
+    words: tuple[Key, ...]
+    denied: tuple[Key, ...] = ()
+    denies: bool = False
+    half: bool = False
+
+
+class Sentence(NamedTuple):
+    """A sentence as it is compared. `known` are the numbers of its calculations, `formulas` the tokens of its formulas
+    and its code."""
+
+    text: str
+    words: frozenset[Key]
+    clauses: tuple[Clause, ...]
+    numbers: tuple[Number, ...]
+    known: tuple[Number, ...] = ()
+    names: tuple[str, ...] = ()
+    formulas: tuple[tuple[str, ...], ...] = ()
+
+
+@lru_cache(maxsize=200_000)
+def _key(word: str, language: str) -> Key | None:
+    """Return by what a word is compared; None for a stop word."""
+    word = word.casefold()
+    if word in _degrees():
+        return word
+    return word_id(word, language)
+
+
+@lru_cache(maxsize=1)
+def _degrees() -> dict[str, set[str]]:
+    found = dict[str, set[str]]()
+    for one, others in DEGREES.items():
+        for other in others.split():
+            found.setdefault(one, set()).add(other)
+            found.setdefault(other, set()).add(one)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _opposites(language: str) -> dict[Key, set[Key]]:
+    found = dict[Key, set[Key]]()
+    for pair in opposites(language):
+        one, other = (_key(word, language) or word for word in pair)
+        found.setdefault(one, set()).add(other)
+        found.setdefault(other, set()).add(one)
+    for word, others in _degrees().items():
+        found.setdefault(word, set()).update(others)
+    return found
+
+
+@lru_cache(maxsize=16)
+def _grammar(language: str) -> re.Pattern[str]:
+    denials, joints = NEGATIONS.get(language, "(?!)"), CLAUSES.get(language, "(?!)")
+    return re.compile(
+        rf"(?:(?P<all>{CONDITIONS})|(?P<no>{DETERMINERS})|(?P<not>{denials})|(?P<and>{joints})"
+        rf"|(?P<if>{IF})|(?P<half>(?:{HALF})\w*))\Z",
+        re.IGNORECASE,
+    )
+
+
+_NOT_QUITE = re.compile(
+    r"\W+(?:only|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen)\b", re.IGNORECASE
+)
+
+
+def _clauses(text: str, language: str) -> tuple[Clause, ...]:
+    """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*."""
+    grammar, kept = _grammar(language), _opposites(language)
+    found, words = list[Clause](), list[Key]()
+    since, width, half, vague = -1, 1, False, False
+    for match in [*_WORD_OR_END.finditer(text), None]:
+        word = match[0] if match else "."
+        kind = (role.lastgroup or "") if (role := grammar.match(word)) else "" if word[0].isalpha() else "and"
+        if match is None or kind in ("and", "if"):
+            is_open = since == len(words)  # "but the other one does not"
+            if words or is_open:
+                denied = () if since < 0 else tuple(words[since : since + width])
+                found.append(Clause(tuple(words), denied, since >= 0, half or is_open))
+            words, since, width, half = [], -1, 1, kind == "if"
+        elif match and kind in ("no", "not"):
+            half = half or since >= 0 or _NOT_QUITE.match(text, match.end()) is not None
+            since, width = len(words), 2 if kind == "no" else 1
+        elif kind in ("half", "all"):
+            half, vague = True, vague or kind == "all"
+        else:
+            key = _key(word, language) or (word.casefold() if word.casefold() in kept else None)
+            if key is not None and not (since == len(words) and word.endswith("ly")):
+                words.append(key)
+    return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
+
+
+def read_sentence(text: str, language: str, bare: str = "") -> Sentence:
+    """Read a sentence; `bare` is the same without code and formulas, which hold no names."""
+    formulas = list[tuple[str, ...]]()
+
+    def shown(span: Span) -> str | None:
+        """Keep inline code, and formulas that only give a value."""
+        if span.kind not in ("code", "math", "code_block"):
+            return None
+        formulas.extend(map(_tokens, span.text.splitlines() if span.kind == "code_block" else [span.text]))
+        return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
+
+    plain = readable(replace_spans(text, shown))
+    formulas += map(_tokens, _RAISED.findall(plain))
+    known = tuple(number for each in _CALCULATION.finditer(plain) for number in numbers_of(each[0]))
+    counted = replace_spans(
+        _CALCULATION.sub(" ", plain), lambda span: None if _VALUE.fullmatch(span.text) else _blank(span)
+    )
+    words = frozenset(key for word in LETTERS.findall(plain) if (key := _key(word, language)) is not None)
+    prose = readable(bare or plain)
+    names = tuple(
+        match[0]
+        for match in _NAME.finditer(prose)
+        if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
+    )
+    return Sentence(text, words, _clauses(prose, language), tuple(numbers_of(counted)), known, names, tuple(formulas))
+
+
+def _blank(span: Span) -> str | None:
+    return " " if span.kind in ("code", "math", "code_block") else None
+
+
+def _tokens(text: str) -> tuple[str, ...]:
+    return tuple(each.casefold() for each in _TOKEN.findall(_as_formula(text)))
+
+
+def _as_formula(text: str) -> str:
+    return _SPACING.sub(" ", readable(text).replace("−", "-"))
+
+
+@dataclass(slots=True)
+class Source:
+    """A passage as it is compared."""
+
+    number: int
+    document: str
+    sentences: Sequence[Sentence]
+    words: frozenset[Key] = field(default_factory=frozenset)
+    numbers: Sequence[Number] = ()
+    formula: str = ""
+    tokens: Index = field(default_factory=lambda: Index([], [], {}))
+
+    def common(self, said: Sentence) -> list[tuple[float, Sentence]]:
+        """Return the share of a sentence's words that each sentence has, the largest first."""
+        size = max(len(said.words), 1)
+        return sorted(
+            ((len(said.words & each.words) / size, each) for each in self.sentences), key=lambda pair: -pair[0]
+        )
+
+    def covers(self, said: Sentence, sources: Sequence[Source]) -> float:
+        """Return the largest share of a sentence's words and numbers in two adjacent sentences; a word that several
+        sources have counts less."""
+        wanted = said.words | _values(said.numbers)
+        weights = {word: 1 / max(sum(word in each.words for each in sources), 1) for word in wanted}
+        best, before = 0.0, frozenset[Key]()
+        for each in self.sentences:
+            here = each.words | _values(each.numbers)
+            best = max(best, sum(weights[word] for word in wanted & (before | here)))
+            before = here
+        return best / max(sum(weights.values()), 1)
+
+
+def _values(numbers: Iterable[Number]) -> frozenset[Key]:
+    return frozenset(f"#{value.normalize()}" for number in numbers for value in number.values)
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)
+def _read(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
+    text = _QUOTED.sub("", text)
+    prose, formula = prose_of(text), _as_formula(text)
+    sentences = [read_sentence(prose[start:end], language) for start, end in divide(prose)]
+    words = frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)
+    numbers = [*numbers_of(readable(text)), *(each for sentence in sentences for each in sentence.numbers)]
+    return Source(0, "", sentences, words, numbers, formula, index_of(_TOKEN.finditer(formula)))
+
+
+def read_source(passage: Passage, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
+    """Read a passage, which `divide` parts into sentences."""
+    read = _read(f"{passage.path}.\n\n{passage.with_above}", passage.language, divide)
+    return Source(
+        passage.number, passage.place.document, read.sentences, read.words, read.numbers, read.formula, read.tokens
+    )
+
+
+def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
+    """Return whether a text is certainly in this language: a fifth of its words are stop words, or the sources have
+    half of the others."""
+    words = LETTERS.findall(text.casefold())[:200]
+    content = [key for word in words if (key := word_id(word, language)) is not None]
+    known = frozenset[Key]().union(*(source.words for source in sources))
+    there = sum(key in known for key in content)
+    return language in LANGUAGES and (len(words) - len(content) > len(words) / 5 or 2 * there >= len(content) > 0)
+
+
+# -- comparison ------------------------------------------------------------------------------------
+
+_SAME, _ALIKE, _NEAR, _FAR = 0.8, 0.7, 0.5, 0.25
+"""The share of common words above which a sentence is the same as another, repeats it, is about the same, or may be."""
+_FEWEST, _SHARE = 6, 0.25
+"""A sentence with at least so many words fails if its sources contain less than this share of them."""
+_ELSEWHERE, _MORE = 0.6, 0.3
+"""The share of a sentence's words that another source has to have, and by how much more than the cited ones."""
+
+
+def compare(
+    said: Sentence, cited: Sequence[Source], others: Sequence[Source], language: str, *, is_own: bool, speaks: bool
+) -> Mismatch:
+    """Compare a sentence with its sources. `is_own`: it cites them itself; `speaks`: it is in their language."""
+    every = [*cited, *others]
+    checked = _numbers(said, cited, others if is_own else every, is_own=is_own) or _formulas(said, every)
+    if checked or not speaks:
+        return checked or Mismatch()
+    if is_own and language != "de" and (names := _names(said, cited)):
+        return _found_elsewhere(said, others, lambda source: _all_in(names, source, language)) or Mismatch(
+            "names", names
+        )
+    if opposite := _opposite(said, cited if is_own else every, language):
+        return opposite
+    if is_own and others and len(said.words) >= 4:
+        here = max(each.covers(said, every) for each in cited)
+        there, number = max((each.covers(said, every), each.number) for each in others)
+        if there >= max(_ELSEWHERE, here + _MORE):
+            return Mismatch("elsewhere", (), number)
+    foreign = [word for word in said.words if not any(word in each.words for each in cited)]
+    few = is_own and len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
+    return Mismatch("words") if few else Mismatch()
+
+
+def _line(text: str) -> str:
+    return " ".join(text.split())
+
+
+def _found_elsewhere(said: Sentence, others: Sequence[Source], holds: Callable[[Source], bool]) -> Mismatch | None:
+    found = [(share, each.number) for each in others if holds(each) and (share := each.covers(said, [each])) >= _NEAR]
+    return Mismatch("elsewhere", (), max(found)[1]) if found else None
+
+
+def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
+    return all(_key(name, language) in source.words for name in names)
+
+
+def _numbers(said: Sentence, cited: Sequence[Source], others: Sequence[Source], *, is_own: bool) -> Mismatch | None:
+    """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
+    A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
+    searched = cited if is_own else [*cited, *others]
+    there = [number for source in searched for number in source.numbers]
+    near = [(share, each, source) for source in searched for share, each in source.common(said)[:3]]
+    near.sort(key=lambda each: -each[0])
+    operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
+    missing = list[Number]()
+    for number in said.numbers if said.numbers else ():
+        if number.is_month:
+            continue
+        if number.is_count:
+            missing += [number] if _counts_differ(number, near) else []
+            continue
+        if is_said(number, [each for each in there if each.unit and number.unit]):
+            continue
+        if other := has_other_unit(number, there):
+            source = next(each for each in searched if other in each.numbers)
+            return Mismatch("units", (number.text,), source.number, other.text)
+        more = [*operands, *said.known, *(each for each in said.numbers if each != number)]
+        roughly = _is_rough(said, number)
+        if not is_said(number, [*there, *said.known], roughly=roughly) and not is_computed(number, more):
+            missing.append(number)
+    if not missing:
+        return _replaced(said, near)
+    found = _found_elsewhere(said, others, lambda each: all(is_said(number, each.numbers) for number in missing))
+    if found and is_own:
+        return found
+    texts = tuple(dict.fromkeys(number.text for number in missing))
+    best = next((each for each in near[:1] if each[0] >= _NEAR and each[1].numbers), None)
+    return Mismatch("numbers", texts, *((best[2].number, _line(best[1].text)) if best else ()))
+
+
+def _is_rough(said: Sentence, number: Number) -> bool:
+    text = readable(said.text)
+    at = text.find(number.text)
+    return _HEDGE.search(text[max(at - 20, 0) : max(at, 0)]) is not None
+
+
+Near = Sequence[tuple[float, Sentence, Source]]
+
+
+def _counts_differ(number: Number, near: Near) -> bool:
+    """Return whether the sentences that say nearly the same give another number for the same thing."""
+    counted = {word[:5] for word in number.counted[:1]}
+    if not counted:
+        return False
+    values = {value for share, sentence, _ in near if share >= _NEAR for each in sentence.numbers
+              if counted & {word[:5] for word in each.counted} for value in each.values}  # fmt: skip
+    return bool(values) and not values & number.values
+
+
+def _replaced(said: Sentence, near: Near) -> Mismatch | None:
+    """Return the sentence that has other numbers or names in nearly the same words."""
+    for _, sentence, source in near:
+        alike = len(said.words & sentence.words) / max(len(said.words), len(sentence.words), 1)
+        if len(said.words) < 3 or alike < _ALIKE:
+            continue
+        at = source.sentences.index(sentence)
+        around = [number for each in source.sentences[max(at - 1, 0) : at + 2] for number in each.numbers]
+        gone = [each for each in said.numbers if not is_said(each, around, roughly=_is_rough(said, each))]
+        if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
+            return Mismatch("numbers", tuple(each.text for each in gone), source.number, _line(sentence.text))
+    return None
+
+
+def _formulas(said: Sentence, sources: Sequence[Source]) -> Mismatch | None:
+    """Return what a source has instead of a formula or of code that differs in a number, a sign or a letter."""
+    for tokens in said.formulas:
+        if len(tokens) < 4 or not any(each[0].isdigit() or each in _SIGNS for each in tokens):
+            continue
+        joined = f" {' '.join(tokens)} "
+        if any(joined in f" {' '.join(source.tokens.words)} " for source in sources):
+            continue
+        for source in sources:
+            if found := _differs(tokens, source.tokens):
+                first, last = (source.tokens.spans[found[0]][0], source.tokens.spans[found[1] - 1][1])
+                return Mismatch("formula", (), source.number, source.formula[first:last])
+    return None
+
+
+_SIGNS = frozenset("+-*/<>=≤≥·×^")
+
+
+def _differs(tokens: Sequence[str], index: Index) -> tuple[int, int] | None:
+    """Return the range of words that differ from these tokens only in numbers, signs or a letter."""
+    size = len(tokens)
+    matched, first, last = nearest(tokens, index)
+    if matched < _ALIKE * size:
+        return None
+    for start in range(max(first - 2, 0), first + 3):  # as long as this, and other in one or two places
+        part = index.words[start : start + size]
+        pairs = [(one, other) for one, other in zip(tokens, part, strict=False) if one != other]
+        if len(part) == size and 0 < len(pairs) <= 2 and all(_is_slip(*pair, size) for pair in pairs):
+            return start, start + size
+    part = index.words[first:last]
+    ops = [op for op in SequenceMatcher(None, tokens, part, autojunk=False).get_opcodes() if op[0] != "equal"]
+    if len(ops) == 1:  # something more or less in it
+        _, a, b, c, d = ops[0]
+        changed = [*tokens[a:b], *part[c:d]]
+        if 0 < a <= b < size and len(changed) <= 3 and all(each[0].isdigit() or each in _SIGNS for each in changed):
+            return first, last
+    return None
+
+
+def _is_slip(one: str, other: str, size: int) -> bool:
+    if one[0].isdigit() and other[0].isdigit():
+        return True
+    letters = len(one) == len(other) == 1 and one.isalpha() and other.isalpha() and size >= 8
+    return letters or (one in _SIGNS and other in _SIGNS)
+
+
+def _names(said: Sentence, cited: Sequence[Source]) -> tuple[str, ...]:
+    """Return the names that no source has, or that replace another one in a repeated sentence."""
+    missing = [name for name in said.names if not any(_has_name(name, source.formula) for source in cited)]
+    for source in cited if said.names else ():
+        for share, sentence in source.common(said):
+            if share >= _ALIKE and len(said.words & sentence.words) >= _ALIKE * len(sentence.words):
+                at = source.sentences.index(sentence)
+                around = "\n".join(each.text for each in source.sentences[max(at - 1, 0) : at + 2])
+                if any(not _has_name(name, said.text) for name in sentence.names):
+                    missing += [name for name in said.names if not _has_name(name, around)]
+    return tuple(dict.fromkeys(missing))
+
+
+def _has_name(name: str, text: str) -> bool:
+    begin = name[:-2] if len(name) > 6 else name.removesuffix("s")
+    return re.search(rf"\b{re.escape(begin)}", text, re.IGNORECASE) is not None
+
+
+# -- opposites -------------------------------------------------------------------------------------
+
+
+def _opposite(said: Sentence, sources: Sequence[Source], language: str) -> Mismatch | None:
+    """Return the sentence of a source that denies what this one says, or says the opposite, if none says the same."""
+    near = [(share, sentence, source) for source in sources for share, sentence in source.common(said)
+            if share >= _NEAR and len(said.words & sentence.words) >= 3]  # fmt: skip
+    for share, sentence, source in sorted(near, key=lambda each: -each[0]):
+        word = _contested(said, sentence, language)
+        others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)
+        if word and not any(_contested(said, each, language) is None for each in others):
+            return Mismatch("negation", (), source.number, _line(sentence.text))
+    return None
+
+
+def _contested(said: Sentence, other: Sentence, language: str) -> Key | None:
+    """Return the word of a sentence that the other one denies, or whose opposite it has."""
+    same, sentences = said.words & other.words, (said, other)
+    if len(same) >= _SAME * max(len(said.words), len(other.words)):
+        denies = {any(each.denies for each in sentence.clauses) for sentence in sentences}
+        if len(denies) == 2 and not any(each.half for sentence in sentences for each in sentence.clauses):
+            return next(iter(same))
+    pairs = ((one, two) for one in said.clauses for two in other.clauses if not (one.half or two.half))
+    words = (found(one, two, said, other, language) for one, two in pairs for found in (_denied, _reversed))
+    return next((word for word in words if word is not None), None)
+
+
+def _denied(one: Clause, two: Clause, said: Sentence, other: Sentence, language: str) -> Key | None:
+    """Return the word that one clause denies and the other one says."""
+    if one.denies == two.denies or any(_opposites(language).get(word, set()) & set(two.words) for word in one.words):
+        return None
+    denying, saying = (said, other) if one.denies else (other, said)
+    both = {word for each in denying.clauses if not each.denies for word in each.words}
+    both |= {word for each in saying.clauses if each.denies for word in each.words}
+    together = set(one.words) & set(two.words) - both
+    contrast = len(together) == 1 and all(any(each.denies for each in sentence.clauses) for sentence in (said, other))
+    return next(
+        (word for word in one.denied or two.denied if word in together and (len(together) > 1 or contrast)), None
+    )
+
+
+def _reversed(one: Clause, two: Clause, said: Sentence, other: Sentence, language: str) -> Key | None:
+    """Return the word of one clause whose opposite the other one has, with common words on the same side of it."""
+    pairs = _opposites(language) if one.denies == two.denies else {}
+    for at, word in enumerate(one.words):
+        for place, opposite in enumerate(two.words):
+            if opposite not in pairs.get(word, ()) or word in other.words or opposite in said.words:
+                continue
+            if word in _degrees() and one.words[at + 1 : at + 2] != two.words[place + 1 : place + 2]:
+                continue
+            before, after = set(one.words[:at]), set(one.words[at + 1 :])
+            there, then = set(two.words[:place]), set(two.words[place + 1 :])
+            same, crossed = len(before & there) + len(after & then), len(before & then) + len(after & there)
+            if same + crossed >= 2 and same > crossed:
+                return word
+    return None
