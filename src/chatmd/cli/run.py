@@ -127,7 +127,7 @@ def run(
     file = file or _chosen(interactive)
     if acp:
         check_installed("acp", "lmm run --acp needs", "acp")
-        from chatmd.cli.acp import serve
+        from chatmd.acp_server import serve
 
         return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
     compares = replay and not (interactive or given["--say"] or output or from_input)
