@@ -39,7 +39,7 @@ from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
 from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event
-from lmm.models.port import ChatModel
+from lmm.models.given import ModelLike
 from lmm.models.structured import make_schema
 
 T = TypeVar("T")
@@ -392,7 +392,7 @@ class Chat:
     # -- the conversation as a whole -------------------------------------------------------------------
 
     @background
-    async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: str | ChatModel = "") -> Compaction:
+    async def acompact(self, *, keep: int = KEEP, to: int | None = None, model: ModelLike = "") -> Compaction:
         """Replace the older part by a summary, so that the chat fits its model; the original is kept.
 
         Args:

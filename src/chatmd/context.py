@@ -21,6 +21,7 @@ from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, ToolCall, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
+from lmm.models.given import ModelLike
 from lmm.models.port import ChatModel, RunnableTool
 
 if TYPE_CHECKING:
@@ -206,7 +207,7 @@ class RunOptions:
     `retries` times (None: the file's number, or 2).
     """
 
-    model: str | ChatModel = ""
+    model: ModelLike = ""
     config: str | Path | None = None
     roots: Sequence[str | Path] = ()
     once: bool = False

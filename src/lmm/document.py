@@ -27,11 +27,12 @@ from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.tree import HeaderNode, tree_to_blocks
+from lmm.markdown.tree import HeaderNode, tree_to_blocks, without_metadata
 from lmm.messages import Failed, Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
-from lmm.models.port import Ask, ChatModel
+from lmm.models.given import ModelLike, given_model
+from lmm.models.port import Ask
 from lmm.models.structured import load_schema, make_schema
 from lmm.models.tokens import known_window
 from lmm.notebook import authorship, edits as pending_edits
@@ -69,7 +70,7 @@ class ModelOptions(TypedDict, total=False):
     documents share; requests that it does not cover are not sent.
     """
 
-    model: str | ChatModel | None
+    model: ModelLike | None
     again: bool
     budget: str | SharedBudget
 
@@ -198,6 +199,10 @@ class Document:
     def __repr__(self) -> str:
         return f"Document({str(self.path or self._parsed.name)!r}, {len(self.text):,} characters)"
 
+    def _repr_markdown_(self) -> str:
+        """Return the text as its readers see it, for a notebook: without header and metadata."""
+        return without_metadata(self.blocks)
+
     def __enter__(self) -> Self:
         """Hold the document's lock until the end of the block. Leaving the block does not save."""
         run(self._acquire())
@@ -294,7 +299,7 @@ class Document:
             PartlyFailed: something that a prompt names cannot be loaded; `report.results` are the other requests.
         """
         check_keywords("requests", asking, ModelOptions)
-        settings = self._check_settings("major", asking.get("model"))
+        settings = self._check_settings("major", given_model(asking.get("model"))[0])
         planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
         named = partial(load_mentions, self.path, fetch=False)
         planner = planner if load else replace(planner, load_mentions=named, window=known_window)
@@ -443,14 +448,15 @@ class Document:
             journal.forget_old()
         return report
 
-    def _client(self, tier: str, *, model: str | ChatModel | None = None, **how: Any) -> Client:
-        settings, given = self._check_settings(tier, model), None if isinstance(model, str) else model
+    def _client(self, tier: str, *, model: ModelLike | None = None, **how: Any) -> Client:
+        name, given = given_model(model)
+        settings = self._check_settings(tier, name)
         return Client(settings, tier=tier, model=given, listener=self.listener, **how)
 
-    def _check_settings(self, tier: str, model: str | ChatModel | None) -> Settings:
+    def _check_settings(self, tier: str, model: str) -> Settings:
         """Return the settings with the named model; fail if metadata that say what may be sent cannot be read."""
         check_readable(self.blocks, ("model",) if tier == "major" else ("model", "skip", "frozen"), self._parsed.file)
-        return self._settings({tier: model} if isinstance(model, str) else {})
+        return self._settings({tier: model} if model else {})
 
     def _settings(self, overrides: Mapping[str, str]) -> Settings:
         header = self._version.header

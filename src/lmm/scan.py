@@ -15,7 +15,8 @@ from lmm.errors import Finding as Finding, ModelRejected
 from lmm.loop import background, blocking
 from lmm.messages import ChatRequest, Listener, Reply, ignore
 from lmm.models.client import Client
-from lmm.models.port import Ask, ChatModel
+from lmm.models.given import ModelLike, given_model
+from lmm.models.port import Ask
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.edit_reply import read_edit_reply
@@ -27,7 +28,6 @@ from lmm.prompts.templates import load_prompts
 from lmm.watcher import watch_documents as watch_documents
 
 Earlier = Sequence[tuple[str, str]]
-Model = str | ChatModel | None
 
 
 def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
@@ -93,7 +93,7 @@ async def aask(
     text: str,
     prompt: str,
     *,
-    model: str | ChatModel | None = None,
+    model: ModelLike | None = None,
     context: str = "",
     earlier: Earlier = (),
     config: str | Path | None = None,
@@ -127,7 +127,7 @@ async def aedit(
     text: str,
     prompt: str,
     *,
-    model: str | ChatModel | None = None,
+    model: ModelLike | None = None,
     context: str = "",
     config: str | Path | None = None,
     again: bool = False,
@@ -156,8 +156,8 @@ async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, c
     return await client.ask(Ask(request, text=prompt, key=key))
 
 
-def _client(model: Model, config: str | Path | None, again: bool) -> Client:
-    name, given = (model, None) if isinstance(model, str) else (None, model)
-    overrides = {"major": name} if name is not None else {}
+def _client(model: ModelLike | None, config: str | Path | None, again: bool) -> Client:
+    name, given = given_model(model)
+    overrides = {"major": name} if name else {}
     settings = config_files.settings_for(config=Path(config) if config else None, overrides=overrides)
     return Client(settings, tier="major", model=given, again=again)

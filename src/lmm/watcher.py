@@ -17,7 +17,7 @@ from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking, cancel_when
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
-from lmm.models.port import ChatModel
+from lmm.models.given import ModelLike
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import waiting_texts
 from lmm.notebook.problems import unasked_prompts
@@ -57,7 +57,7 @@ class Scanned(Event):
 async def awatch_documents(
     paths: Iterable[str | Path],
     *,
-    model: str | ChatModel | None = None,
+    model: ModelLike | None = None,
     config: str | Path | None = None,
     quiet: float = 1.0,
     poll: bool = False,

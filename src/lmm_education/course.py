@@ -14,6 +14,7 @@ from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from lmm import loop
 from lmm.errors import LmmError, check_keywords
+from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
 from lmm_education.answer.history import Exchange
@@ -214,16 +215,16 @@ class Course(CourseParts):
 
     afetch = loop.threaded(fetch)
 
-    def _chats(self, model: str | ChatModel | None, temperature: float | None = None) -> tuple[ChatModel, ChatModel]:
+    def _chats(self, model: ModelLike | None, temperature: float | None = None) -> tuple[ChatModel, ChatModel]:
         """Return the model that answers (the given one or the configured one), and the one for auxiliary questions: the
         one configured for them, or one of the same provider."""
         from lmm.config_files import settings_for
         from lmm.models.chat import shared_chat
 
         models = self.models
-        given = self.major if model is None else model
-        if isinstance(given, str):
-            models = settings_for(config=self.config, overrides={"major": given}, env=self.env)
+        named, given = given_model(self.major if model is None else model)
+        if named:
+            models = settings_for(config=self.config, overrides={"major": named}, env=self.env)
         elif given is not None:
             return given, shared_chat(models.aux) if models.is_chosen("aux") else given
         if temperature is not None:
@@ -368,7 +369,7 @@ class Course(CourseParts):
     def cards(
         self,
         *paths: str | Path,
-        model: str | ChatModel | None = None,
+        model: ModelLike | None = None,
         write: bool = False,
         again: bool = False,
         budget: str | None = None,
@@ -642,7 +643,7 @@ class _AskArguments(TypedDict, total=False):
     reranker: str | None
     context_tokens: int | None
     budget: str | SharedBudget | None
-    model: str | ChatModel | None
+    model: ModelLike | None
     temperature: float | None
 
 

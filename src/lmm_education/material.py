@@ -11,6 +11,7 @@ from collections.abc import Iterable, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
+from textwrap import indent, shorten
 from typing import Any, Literal, NamedTuple
 
 Metadata = Mapping[str, Any]
@@ -224,6 +225,9 @@ class SparseVector:
     values: tuple[float, ...]
 
 
+_SHOWN = 60  # characters of a passage
+
+
 @dataclass(frozen=True, slots=True)
 class Passage:
     """A text of the course that was found, or that the model read: a chunk or a whole section, as `what` says.
@@ -257,6 +261,13 @@ class Passage:
     language: str = ""
     hits: Sequence[Passage] = ()
     number: int = 0
+
+    def __repr__(self) -> str:
+        return f"Passage({str(self.place)!r}, {shorten(self.text, _SHOWN, placeholder=' …')!r})"
+
+    def _repr_markdown_(self) -> str:
+        """Return place, headings and text, as a notebook shows them."""
+        return f"**{self.place}** {self.path}\n\n{indent(self.text, '> ', lambda line: True)}"
 
     @property
     def path(self) -> str:

@@ -17,6 +17,7 @@ from lmm.config import MINILM, WORDLLAMA, EmbeddingSettings, Settings, embedding
 from lmm.config_tables import Config
 from lmm.errors import FileReadError, LmmError
 from lmm.extras import install_command
+from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder
 from lmm.permissions import is_local_model
 from lmm.providers import is_static, minilm_weights
@@ -67,7 +68,7 @@ class CourseParts:
         course: str | None = "",
         config: str | Path | Config | None = None,
         beside: Iterable[str | Path] = (),
-        model: str | ChatModel | None = None,
+        model: ModelLike | None = None,
         embedder: Embedder | None = None,
         store: Store | None = None,
         env: Mapping[str, str] | None = None,
@@ -79,7 +80,7 @@ class CourseParts:
             course: the course's name, instead of the configured one.
             config: a configuration instead of the folder's; its paths are relative to its own folder.
             beside: documents; if no configuration is found from the current folder, the one beside the first is used.
-            model: the language model that answers, instead of the configured one: a name or a model.
+            model: the language model that answers, instead of the configured one: a name, a model, or a function.
             embedder: instead of the configured one.
             store: instead of the configured one; it is not closed.
             env: instead of the process's environment.
@@ -92,8 +93,8 @@ class CourseParts:
         file, settings = find_course(config, beside, Path(folder) if folder is not None and config is None else None)
         if course:
             settings = settings.replace(storage={"course": course})
-        named, major = ({"major": model}, None) if isinstance(model, str) else ({}, model)
-        models = config_files.settings_for(config=file, overrides=named or None, env=env)
+        named, major = given_model(model)
+        models = config_files.settings_for(config=file, overrides={"major": named} if named else None, env=env)
         return cls(
             settings=settings,
             models=models,

@@ -41,6 +41,7 @@ from lmm.markdown import spans
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render
 from lmm.models.budget import BudgetedModel
 from lmm.models.client import ask_once
+from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel
 from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
 from lmm.prompts.templates import Prompts
@@ -351,7 +352,7 @@ async def compact_text(
     run: Run,
     options: CompactOptions = CompactOptions(),
     *,
-    model: str | ChatModel = "",
+    model: ModelLike = "",
     path: Path | None = None,
 ) -> Compaction:
     """Compact the conversation in a text; `path` is its file on disk.
@@ -368,13 +369,13 @@ async def compact_text(
     document = parse(text, file=str(path or ""))
     spec = read_agent(run.rules.imported(document))
     items, original = spec.items, free_name(path) if path else None
-    named = model if isinstance(model, str) else ""
+    named, given = given_model(model)
     settings = run.configuration.settings(overrides={"aux": named} if named else None)
     if not settings.is_chosen("aux"):
         settings = settings_of(spec.config, run.configuration, own=len(run.chain) == 1)
     done = await compact_items(
         items,
-        BudgetedModel(run.open_model(settings.aux), run.tally) if isinstance(model, str) else model,
+        given or BudgetedModel(run.open_model(settings.aux), run.tally),
         chatmd_prompts(settings.prompts.folder),
         window=(await window_of(settings.aux)).tokens,
         options=options,

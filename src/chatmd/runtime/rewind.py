@@ -23,7 +23,7 @@ from chatmd.language.transcript import USER_TURN, gap, storable
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.errors import DocumentBusy
-from lmm.models.port import ChatModel
+from lmm.models.given import ModelLike
 
 _PUNCTUATION = ".,;:!?)]}'\""
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')
@@ -178,7 +178,7 @@ def rewind_transcript(transcript: Transcript) -> RewindResult | None:
 
 
 async def compact_transcript(
-    transcript: Transcript, run: Run, options: CompactOptions = CompactOptions(), *, model: str | ChatModel = ""
+    transcript: Transcript, run: Run, options: CompactOptions = CompactOptions(), *, model: ModelLike = ""
 ) -> Compaction:
     """Compact a conversation with `model`, else the aux model; text that is appended in the meantime stays.
 

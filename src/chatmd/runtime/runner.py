@@ -38,6 +38,7 @@ from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
 from lmm.messages import Event, Failed
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
+from lmm.models.given import given_model
 
 # -- Another agent that is asked ---------------------------------------------------------------------------------
 
@@ -96,13 +97,12 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         ConfigError: config.toml or an option has an unknown or invalid value.
     """
     folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
-    named = options.model if isinstance(options.model, str) else ""
+    named, given = given_model(options.model)
     place, config = file or folder / "text", Path(options.config) if options.config is not None else None
     configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
     rules = Rules.of(configuration.file)
     limits = parse_budget(options.budget) if options.budget else UsageLimits()
     turns = rules.max_turns if options.max_turns is None else options.max_turns
-    given = options.model
     return Run(
         folder,
         configuration.settings(),
@@ -112,7 +112,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         chain=(str(file or ""),),
         configuration=configuration,
         tally=SharedBudget(replace(limits, turns=turns)),
-        open_model=open_model if isinstance(given, str) else lambda settings: given,
+        open_model=open_model if given is None else lambda settings: given,
         ask=ask_agent,
         working=Path.cwd(),
         functions=tuple(map(function_tool, options.tools)),

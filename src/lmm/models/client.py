@@ -57,8 +57,6 @@ class Client:
         budget: str | SharedBudget = "",
         listener: Listener = ignore,
     ) -> None:
-        if model is not None and not hasattr(model, "stream"):
-            raise TypeError(f"a model is a name or has a method 'stream'; this is {model!r}")
         self.settings, self.again, self.estimate, self.listener = settings, again, estimate, listener
         self.tier: ModelSettings = getattr(settings, tier)
         self.tier_name, self.journal = self.tier.table or tier, journal and is_journaled(model)

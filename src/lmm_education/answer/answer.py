@@ -89,6 +89,15 @@ class Answer:
         """Whether it answers the question, and does not say that the sources do not."""
         return self.found and not declines(self.text)
 
+    @property
+    def sources(self) -> tuple[Passage, ...]:
+        """The sources to show below the text: those cited, or the closest ones if nothing relevant was found."""
+        return self.cited if self.found else self.offered
+
+    def _repr_markdown_(self) -> str:
+        """Return the text and its sources, as a notebook shows them."""
+        return "\n\n".join((self.text, *(f"\\[{one.number}\\] {one.place} {one.path}" for one in self.sources)))
+
     def __repr__(self) -> str:
         cited = ", ".join(str(source.place) for source in self.cited) or "nothing"
         return f"Answer({textwrap.shorten(self.text, _SHOWN, placeholder=' …')!r}, cites {cited})"

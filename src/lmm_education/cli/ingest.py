@@ -18,10 +18,9 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.ingestion.plan import DocumentReport, Event, IngestReport, State
+    from lmm_education.ingestion.plan import DocumentReport, Event, IngestReport
 
 _SOON = 5.0  # seconds
-_STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")
 
 
 @options.command()
@@ -222,21 +221,7 @@ def summary(report: IngestReport) -> list[str]:
     gone = [f"{lost.file}: {pruned if lost.pruned else 'gone, and still stored'}" for lost in report.lost]
     if any(not lost.pruned for lost in report.lost):
         gone.append("(--prune removes what is gone from the store)")
-    return [*gone, f"{'; '.join(_counts(report))} ({report.seconds:.1f} s)"]
-
-
-def _counts(report: IngestReport) -> list[str]:
-    from lmm_education.ingestion.source_files import OUR_OWN
-
-    shown = [d for d in report.documents if d.state != "skipped"]
-    states = [f"{n} {state}" for state in _STATES if (n := report.count(state))]
-    parts = [f"{terminal.count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
-    if any(d.state in ("new", "changed") for d in shown):
-        verb = "would be embedded" if report.dry_run else "embedded"
-        parts.append(f"{report.embedded} of {terminal.count(sum(d.chunks for d in shown), 'chunk')} {verb}")
-    if ours := sum(d.reason == OUR_OWN for d in report.documents):
-        parts.append(f"skipped {terminal.count(ours, 'prepared file')}")
-    return parts
+    return [*gone, f"{'; '.join(report.counts())} ({report.seconds:.1f} s)"]
 
 
 def _notices(course: Course, report: IngestReport, printed: set[str] | None = None) -> None:

@@ -22,6 +22,7 @@ from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import iter_blocks
 from lmm.messages import Waiting
+from lmm.terminal import count
 from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
@@ -35,6 +36,7 @@ from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_
 
 
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
+_STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")  # those that are counted
 
 
 @dataclass(frozen=True, slots=True)
@@ -108,6 +110,25 @@ class IngestReport:
     def saved(self) -> list[Path]:
         """The files that show what was prepared."""
         return [path for document in self.documents for path in document.saved]
+
+    def counts(self) -> list[str]:
+        """Return how many documents are new, changed and so on, and how many chunks were embedded, in words."""
+        shown = [d for d in self.documents if d.state != "skipped"]
+        states = [f"{n} {state}" for state in _STATES if (n := self.count(state))]
+        parts = [f"{count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
+        if any(d.state in ("new", "changed") for d in shown):
+            verb = "would be embedded" if self.dry_run else "embedded"
+            parts.append(f"{self.embedded} of {count(sum(d.chunks for d in shown), 'chunk')} {verb}")
+        if ours := sum(d.reason == OUR_OWN for d in self.documents):
+            parts.append(f"skipped {count(ours, 'prepared file')}")
+        return parts
+
+    def __repr__(self) -> str:
+        return f"IngestReport({'; '.join(self.counts())})"
+
+    def _repr_markdown_(self) -> str:
+        """Return the counts and the errors, as a notebook shows them."""
+        return "\n".join(("; ".join(self.counts()), *(f"- {error}" for error in self.failed)))
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, for ``--json``."""

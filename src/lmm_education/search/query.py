@@ -341,6 +341,13 @@ class SearchResult:
     notices: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage, compare=False)
 
+    def __repr__(self) -> str:
+        return f"SearchResult({self.question!r}, hits: {', '.join(str(hit.place) for hit in self.hits) or 'none'})"
+
+    def _repr_markdown_(self) -> str:
+        """Return the hits one after the other, as a notebook shows them."""
+        return "\n\n".join(hit._repr_markdown_() for hit in self.hits) or "nothing found"
+
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs: what ``lmm search --json`` prints."""
         return {

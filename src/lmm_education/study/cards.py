@@ -43,7 +43,7 @@ from lmm.extras import check_installed
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Usage
-from lmm.models.port import ChatModel
+from lmm.models.given import ModelLike
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
@@ -267,7 +267,7 @@ class CardReport:
 def write_cards(
     paths: Iterable[str | Path],
     *,
-    model: str | ChatModel,
+    model: ModelLike,
     config: str | Path | Config | None = None,
     again: bool = False,
     save: bool = False,
@@ -275,7 +275,7 @@ def write_cards(
     """Read the documents at some paths, and let a model write cards for sections without any.
 
     Args:
-        model: a name, such as ``OpenAI/gpt-4.1-mini``, or a model.
+        model: a name, such as ``OpenAI/gpt-4.1-mini``, a model, or a function.
         again: ask again, even if an earlier run has the reply.
         save: also write the cards into the documents, as ``~cards_``, where they can be corrected.
 
@@ -305,7 +305,7 @@ def cards_of(reading: Reading, study: StudySettings) -> CardReport:
     return CardReport(reading, cards=study_cards(reading.documents, without=without))
 
 
-def _with_cards(document: Document, model: str | ChatModel, again: bool, report: CardReport, save: bool) -> str:
+def _with_cards(document: Document, model: ModelLike, again: bool, report: CardReport, save: bool) -> str:
     """Return the text of a document with cards; new ones are in the journal, and in the file if they are saved."""
     make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts.folder))
     with document if save else contextlib.nullcontext():

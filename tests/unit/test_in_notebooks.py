@@ -1,0 +1,60 @@
+"""What a notebook shows of a document, an answer and what was found; and functions as models."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+import chatmd
+import lmm
+from lmm import Document
+from lmm.testing import ScriptedModel
+from lmm_education import Course
+
+LEAVES = "---\ntitle: Leaves\n---\n\n# Colour\n\n---\n~summary_: Green.\n---\nLeaves are green: chlorophyll.\n"
+
+
+@pytest.fixture
+def course(tmp_path: Path) -> Course:
+    """A folder with one document."""
+    (tmp_path / "leaves.md").write_text(LEAVES)
+    return Course.open(tmp_path, model=ScriptedModel(["They hold chlorophyll [1]."]))
+
+
+def test_what_a_notebook_shows(course: Course, tmp_path: Path) -> None:
+    """Text as its readers see it, sources below an answer, counts of an ingestion; printed, each is one line."""
+    document = Document.open(tmp_path / "leaves.md")
+    assert document._repr_markdown_().split("\n\n") == ["# Colour", "Leaves are green: chlorophyll."]
+    report = course.ingest()
+    assert repr(report) == "IngestReport(1 document: 1 new; 1 of 1 chunk embedded)"
+    assert report._repr_markdown_() == "1 document: 1 new; 1 of 1 chunk embedded"
+    found, answer = course.search("green leaves"), course.ask("Why are leaves green?")
+    (hit,), (source,) = found.hits, answer.sources
+    assert repr(found) == f"SearchResult('green leaves', hits: {hit.place})"
+    assert repr(hit).startswith(f"Passage('{hit.place}', ")
+    assert found._repr_markdown_() == hit._repr_markdown_()
+    assert "> Leaves are green: chlorophyll." in hit._repr_markdown_().splitlines()
+    text, below = answer._repr_markdown_().split("\n\n")
+    assert (text, below) == ("They hold chlorophyll [1].", f"\\[1\\] {source.place} {source.path}")
+    assert all(len(repr(each)) < 200 for each in (document, report, found, hit, answer))
+
+
+def test_a_function_is_a_model(course: Course) -> None:
+    """For a text, a document, a course, an agent, and its summary; what is no model is refused."""
+    prompts: list[str] = []
+
+    def answer(prompt: str) -> str:
+        prompts.append(prompt)
+        return "Chlorophyll [1]."
+
+    assert lmm.ask("A leaf is green.", "Why?", model=answer) == "Chlorophyll [1]."
+    assert "A leaf is green." in prompts[0]
+    document = Document.from_text("---\n?: why?\n---\nA leaf is green.\n")
+    document.answer(model=answer)
+    assert document.chats[0].model == "Function/answer"
+    course.ingest()
+    assert course.ask("Why are leaves green?", model=answer).sources
+    assert chatmd.Chat.from_text("<user>Why?</user>").run(model=answer).answer == "Chlorophyll [1]."
+    with pytest.raises(TypeError, match="a model is a name, a function"):
+        lmm.ask("A leaf", "Why?", model=3)  # type: ignore[arg-type]
