@@ -1,7 +1,7 @@
 """Books: their chapters and the order of these, read from the project file of a book.
 
 Supported are Quarto's ``_quarto.yml`` (books and websites), bookdown's ``_bookdown.yml``, ``SUMMARY.md`` of mdBook and
-GitBook, and MkDocs' ``mkdocs.yml``.
+GitBook, with mdBook's ``book.toml`` above it, and MkDocs' ``mkdocs.yml``.
 """
 
 from __future__ import annotations
@@ -9,6 +9,7 @@ from __future__ import annotations
 import posixpath
 import re
 import time
+import tomllib
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
@@ -106,7 +107,7 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
     try:
         text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
         made = _READERS[name](text, folder)
-    except (LmmError, RecursionError):
+    except (LmmError, ValueError, RecursionError):
         return None  # the tool that builds the book reports what is wrong with it
     here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
     files = tuple(here.values())[::-1]
@@ -185,6 +186,16 @@ def _summary(text: str, folder: Path) -> Book:
     return Book(folder, "", _counted(files))  # a draft, which has no file yet, is numbered, too
 
 
+def _mdbook(text: str, folder: Path) -> Book:
+    settings = tomllib.loads(text).get("book")
+    src = posixpath.normpath(str(settings.get("src", "src") if isinstance(settings, dict) else "src"))
+    inner = _summary(text_in(folder, f"{src}/SUMMARY.md"), folder)
+    files = [
+        replace(file, path=posixpath.normpath(posixpath.join(src, file.path))) for file in inner.files if file.path
+    ]
+    return Book(folder, "", files)
+
+
 def _mkdocs(text: str, folder: Path) -> Book:
     values = _values(re.sub(r"!!?[\w/:.]+", "", text))
     docs = str(values.get("docs_dir") or "docs")
@@ -252,4 +263,5 @@ _READERS: dict[str, Callable[[str, Path], Book]] = {
     "_bookdown.yml": _bookdown,
     "mkdocs.yml": _mkdocs,
     "SUMMARY.md": _summary,
+    "book.toml": _mdbook,
 }

@@ -108,6 +108,35 @@ def test_a_workbook_with_entities_or_rubbish_is_refused(tmp_path: Path) -> None:
     assert "save it again" in str(raised.value.hint)
 
 
+def test_sheets_of_libreoffice_are_read_like_those_of_excel(tmp_path: Path) -> None:
+    """Values as shown, merged and repeated cells, links, comments; what is hidden is counted."""
+    report = import_file(FILES / "marks.ods", tmp_path / "marks.md")
+    assert (
+        report.text
+        == """---
+title: Leaves
+source: marks.ods
+lang: en-GB
+---
+
+## Marks
+
+| Student | Exam | Share | Result |
+| --- | --- | --- | --- |
+| 20261234567 | 09.02.2026 | 85 % | [pass](https://example.org/a%20b) |
+| both | both | same | same |
+| twice | `=[.A1]*2` | true |  |
+| twice | `=[.A1]*2` | true |  |
+
+- Comment: ask her
+"""
+    )
+    assert report.notes == (
+        "left out: 1 word in hidden rows or columns of Marks",
+        "left out: 3 words in the hidden sheet Solutions",
+    )
+
+
 # -- slides ----------------------------------------------------------------------------------------------
 
 
@@ -125,6 +154,21 @@ def test_slides_are_read_in_the_order_of_reading(tmp_path: Path) -> None:
     assert "Two lines" in sections
     assert "ANSWER" not in report.text
     assert report.notes == ("left out: hidden slide(s) 6 (Hidden solutions)",)
+
+
+def test_slides_of_libreoffice_are_read_like_those_of_powerpoint(tmp_path: Path) -> None:
+    """Groups in the order of reading, lists, tables, formulas, notes; a hidden slide is counted."""
+    need_importer()
+    report = import_file(FILES / "slides.odp", tmp_path / "slides.md")
+    sections = {part.partition("\n")[0]: part.partition("\n")[2].strip() for part in report.text.split("\n## ")[1:]}
+    first = ["left text", "right text", "grouped a", "grouped b", "in a shape", "::: notes\nSpeaker says hi\n:::"]
+    assert sections["Cell parts"].split("\n\n") == first
+    table = "| A   | B   |\n|-----|-----|\n| 1   | 2   |"
+    assert sections["Lists"] == f"- one\n  - one a\n- two bold\n\n{table}\n\n$\\frac{{a}}{{b}}$"
+    assert report.notes == (
+        "left out: 3 words in footers and numbers of slides",
+        "left out: 2 words in the hidden slide 3",
+    )
 
 
 _FORMULA = (
@@ -251,7 +295,7 @@ def test_text_boxes_and_fields_are_read(tmp_path: Path, name: str) -> None:
 
 COUNTED = [
     *("boxes.docx", "fields.docx", "slides.pptx", "marks.xlsx", "streamed.xlsx"),
-    *("leaves.pdf", "form.pdf", "letter.rtf", "plot.ipynb"),
+    *("leaves.pdf", "form.pdf", "letter.rtf", "plot.ipynb", "marks.ods", "slides.odp"),
 ]
 
 
@@ -264,11 +308,9 @@ def test_words_that_are_missing_from_the_markdown_are_named(name: str) -> None:
     assert count_words(data, suffix, read.body, read.left_out).not_read == 0
     for line in read.body.splitlines():
         rest = read.body.replace(line, "", 1)
-        bare = re.sub(r"\]\([^)]*\)|^```\w*", "", line)
+        bare = re.sub(r"\]\([^)]*\)|^```\w*|^::: notes|^- Comment:", "", line)
         lost = {word for word in words_of(bare) if word.isalpha()} - {*words_of(rest), "slide", "true", "false", "eur"}
-        is_name = line.startswith("![") or (
-            suffix in (".pptx", ".xlsx") and re.match(r"## |\|  ", line)
-        )  # or data of charts
+        is_name = line.startswith(("![", "$")) or (suffix not in (".docx", ".pdf") and re.match(r"## |\|  ", line))
         if lost and not is_name:
             count = count_words(data, suffix, rest, read.left_out)
             assert count.not_read >= len(lost), line

@@ -46,7 +46,7 @@ _MARKDOWN = (".md", ".markdown")
 def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ...], **how: Any) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
-    PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, ODT, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
+    PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, OpenDocument, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
     MediaWiki, DocBook. Pandoc writes the markdown.
 
     Check the result before you ingest it. No code is run, and only the URLs that you name are fetched

@@ -43,6 +43,12 @@ _ROWS = {
                           (f"{_OFFICE}spreadsheetml.sheet",), module=f"{_PACKAGE}xlsx", needs=("openpyxl",)),
     ".odt": Format("OpenDocument", "LibreOffice Writer", "odt", "an OpenDocument text",
                    ("application/vnd.oasis.opendocument.text",)),
+    ".ods": Format("OpenDocument sheet", "LibreOffice Calc", "", "an OpenDocument sheet",
+                   ("application/vnd.oasis.opendocument.spreadsheet",), module=f"{_PACKAGE}opendocument",
+                   needs=("pptx", "openpyxl")),
+    ".odp": Format("OpenDocument slides", "LibreOffice Impress", "html", "OpenDocument slides",
+                   ("application/vnd.oasis.opendocument.presentation",), module=f"{_PACKAGE}opendocument",
+                   needs=("pptx", "openpyxl")),
     ".rtf": Format("RTF", "of any word processor", "rtf", "an RTF file", ("application/rtf", "text/rtf")),
     ".html .htm .xhtml": Format("HTML", "web pages, saved or at a URL", "html", "HTML",
                                 ("text/html", "application/xhtml+xml"), is_text=True,
@@ -62,8 +68,8 @@ FORMATS: dict[str, Format] = {suffix: format for suffixes, format in _ROWS.items
 # Hints for other files that users may try to import.
 _OTHERS = {
     ".doc .pages": "open it in a word processor and save it as .docx",
-    ".ppt .odp .key": "save it as .pptx, or export it as PDF",
-    ".xls .ods .numbers": "save it as .xlsx",
+    ".ppt .key": "save it as .pptx, or export it as PDF",
+    ".xls .numbers": "save it as .xlsx",
     ".png .jpg .jpeg .tif .tiff": "recognise its text: ocrmypdf --image-dpi 300 IN OUT.pdf",
     ".md .markdown .rmd .qmd": "it is markdown already: use lmm scan or lmm ingest",
     ".textile .typ .fb2 .xml": "Pandoc can: pandoc IN -t markdown -o OUT.md",
@@ -136,7 +142,9 @@ _MAGIC = {
 }
 _BEGINS = {b"%PDF-": ".pdf", b"{\\rtf": ".rtf"}
 # Archives are recognised by the names of their members, which are not compressed, or by their first member.
-_FIRST = {b"application/epub+zip": ".epub", b"application/vnd.oasis.opendocument.text": ".odt"}
+_ODF = b"application/vnd.oasis.opendocument."
+_FIRST = {b"application/epub+zip": ".epub", _ODF + b"text": ".odt", _ODF + b"spreadsheet": ".ods",
+          _ODF + b"presentation": ".odp"}  # fmt: skip
 _MEMBERS = {b"word/document.xml": ".docx", b"ppt/presentation.xml": ".pptx", b"xl/workbook.xml": ".xlsx"}
 _ARCHIVES = (*_FIRST.values(), *_MEMBERS.values())
 

@@ -154,7 +154,7 @@ def read(data: bytes, context: Context) -> Imported:
                 renamed, plain_styles = known_styles(archive, context.styles)
                 changed, styles = opened | renamed, plain_styles + left_out
             data = archive.bounded(pages, changed)
-            values = _properties(archive)
+            values = office_properties(archive)
     else:
         data = _as_utf8(data)
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
@@ -279,7 +279,7 @@ def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, byt
     return contents, pages, utf8
 
 
-def _properties(archive: Archive) -> dict[str, Any]:
+def office_properties(archive: Archive) -> dict[str, Any]:
     """Return title and language from an office file's properties; the language else from Word's default style."""
     values: dict[str, Any] = {}
     for name in {"docProps/core.xml", "meta.xml"} & archive.names:

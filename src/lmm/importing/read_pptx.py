@@ -89,7 +89,7 @@ class _Slides:
             heading = self._inline(title.text_frame.paragraphs) if name else f"Slide {number}"
             yield f"<h2>{heading}</h2>"
             others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
-            for shape in _in_reading_order(others):
+            for shape in in_reading_order(others):
                 yield from self._shape(shape, number)
             if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
                 texts = (" ".join(plain(paragraph.text).split()) for paragraph in frame.paragraphs)
@@ -102,7 +102,7 @@ class _Slides:
         if kind in _REPEATED:
             return
         if hasattr(shape, "shapes"):
-            for inner in _in_reading_order(shape.shapes):
+            for inner in in_reading_order(shape.shapes):
                 yield from self._shape(inner, slide)
         elif getattr(shape, "has_table", False):
             yield self._table(shape.table)
@@ -183,7 +183,7 @@ class _Box(NamedTuple):
     shape: Any
 
 
-def _in_reading_order(shapes: Iterable[Any]) -> Iterator[Any]:
+def in_reading_order(shapes: Iterable[Any]) -> Iterator[Any]:
     """Iterate over shapes as they are read: they are cut apart at the widest gap, again and again (a recursive XY cut,
     Nagy and Seth 1984)."""
     boxes = []

@@ -24,7 +24,7 @@ if TYPE_CHECKING:
 _THREADED = re.compile(r"\A\[Threaded comment\].*?\nComment:\n\s*", re.DOTALL)  # what Excel puts before such a comment
 _HYPERLINK = re.compile(r'=HYPERLINK\("([^"]+)"(?:[,;]\s*"([^"]*)")?', re.IGNORECASE)
 _DRAWN = {"xl/charts/chart": "chart(s)", "xl/media/": "picture(s)", "xl/diagrams/data": "diagram(s)"}
-_MOST_CELLS = 2_000_000
+MOST_CELLS = 2_000_000
 
 
 def read(data: bytes, context: Context) -> Imported:
@@ -45,7 +45,8 @@ def read(data: bytes, context: Context) -> Imported:
         if sheet.sheet_state != "visible":
             left_out.sheets.append(sheet.title)
         else:
-            sections += _section(_Sheet(sheet, formulas[sheet.title], left_out))
+            cells = _Sheet(sheet, formulas[sheet.title], left_out)
+            sections += section_of(cells.title, cells.cells, cells.comments)
     if not any(not section.startswith("#") for section in sections):
         hint = "show its hidden sheets in Excel first" if left_out.sheets else ""
         raise FileReadError("there is no text in this workbook", hint=hint)
@@ -154,8 +155,8 @@ def _filled(sheet: Worksheet, formulas: Worksheet) -> Iterator[tuple[Cell, str]]
         FileReadError: there are too many.
     """
     cells: Any = formulas._cells  # formulas.iter_rows would make every cell up to the last: 17 billion
-    if len(cells) > _MOST_CELLS:
-        message = f"the sheet {sheet.title} has {len(cells):,} cells; the limit is {_MOST_CELLS:,}"
+    if len(cells) > MOST_CELLS:
+        message = f"the sheet {sheet.title} has {len(cells):,} cells; the limit is {MOST_CELLS:,}"
         raise FileReadError(message, hint="import it in parts")
     for row, column in sorted(cells):
         cell, written = sheet.cell(row, column), cells[row, column]
@@ -169,13 +170,13 @@ def _words(text: str, *, escape: bool = True) -> str:
     return escaped(text) if escape else text
 
 
-def _section(sheet: _Sheet) -> Iterator[str]:
+def section_of(title: str, cells: Mapping[tuple[int, int], str], comments: Sequence[str]) -> Iterator[str]:
     """Iterate over the blocks of a sheet: heading, tables, comments; a line with one cell is a paragraph."""
-    yield f"## {_words(sheet.title)}"
-    for rows in _areas(sheet.cells):
+    yield f"## {_words(title)}"
+    for rows in _areas(cells):
         yield _table(rows) if len(rows) > 1 or len(set(rows[0].values())) > 1 else next(iter(rows[0].values()))
-    if sheet.comments:
-        yield "\n".join(sheet.comments)
+    if comments:
+        yield "\n".join(comments)
 
 
 def _areas(cells: Mapping[tuple[int, int], str]) -> Iterator[list[dict[int, str]]]:

@@ -214,8 +214,9 @@ def _column(letters: str) -> int:
 
 def _open_document(data: bytes) -> Iterator[PlacedText]:
     with Archive(data, kind="OpenDocument") as archive:
-        unseen = ("tracked-changes", "annotation", "math")
-        places = {"text-box": "a text box", "table": "a table", "note": "a footnote"}
+        is_sheet = "mimetype" in archive.names and b"spreadsheet" in archive.read("mimetype")
+        unseen = ("tracked-changes", "math", "page-number", "date", "creator", *(() if is_sheet else ("annotation",)))
+        places = {"text-box": "a text box", "table": "a table", "note": "a footnote", "page": "a slide"}
         yield from _paragraphs(archive.xml("content.xml"), "the text", ("p", "h"), (), places,
                                lambda node: local(node.tag) in unseen)  # fmt: skip
 
@@ -397,6 +398,8 @@ _READERS: dict[str, Callable[[bytes], Iterator[PlacedText]]] = {
     ".xlsx": _sheets,
     ".xlsm": _sheets,
     ".odt": _open_document,
+    ".ods": _open_document,
+    ".odp": _open_document,
     ".html": _page,
     ".htm": _page,
     ".xhtml": _page,

@@ -50,7 +50,7 @@ def kind_of(text: str) -> Kind:
     """
     first, _, rest = text.partition("\n")
     rule = rest.partition("\n")[0]
-    if "|" in first and "-" in rule and not rule.strip("|+:- \t"):
+    if ("|" in first and "-" in rule and not rule.strip("|+:- \t")) or is_grid(text) or _SIMPLE.match(text):
         return "table"
     if text[:1].isalpha():  # most texts
         return "list" if ITEM_START.match(text) else "prose"
@@ -69,6 +69,19 @@ def kind_of(text: str) -> Kind:
     name = found[0].text.removeprefix("\\begin{").partition("}")[0].rstrip("*") if found[0].target == "tex" else ""
     is_formula = found[0].target == "display" or name in _FORMULAS
     return "equation" if is_whole and is_formula else "prose"
+
+
+# Tables without bars: a line and a rule of several parts below it, or the latter alone; HTML.
+_SIMPLE = re.compile(
+    r"(?:[^\n]+\n)?[ ]{0,3}-{2,}(?:[ ]+-{2,})+[ ]*\n|[ ]{0,3}-{5,}[ ]*\n(?:[^\n]+\n)+[ ]{0,3}-{2,}(?:[ ]+-{2,})+[ ]*\n"
+    r"|<table[\s>]",
+    re.IGNORECASE,
+)
+
+
+def is_grid(text: str) -> bool:
+    """Return whether a text begins with the border of a grid table."""
+    return re.match(r"\+(?:[-=:]+\+)+[ \t]*\n", text) is not None
 
 
 def _from_start(text: str) -> list[Span]:

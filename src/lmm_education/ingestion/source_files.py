@@ -6,11 +6,11 @@ import glob
 import itertools
 import os
 import stat
-from collections.abc import Iterable, Iterator
+from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from lmm.book_project import Book, book_of
+from lmm.book_project import Book, book_of, read_book
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
@@ -94,12 +94,14 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
             if real not in seen:
                 seen.add(real)
                 sources.documents.append(source)
-    _follow_books(sources)
+    _follow_books(sources, root)
     return sources
 
 
-def _follow_books(sources: SourceFiles) -> None:
+def _follow_books(sources: SourceFiles, root: Path) -> None:
     """Sort chapters as in their book, and leave out files in a book's folder that are no part of it."""
+    searched = [(root / folder).absolute() for folder in sources.folders]
+    outer: dict[Path, list[Book]] = {}
     books: dict[Path, Book | None] = {}
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[list[str | int]], SourceFile]] = []
@@ -111,8 +113,13 @@ def _follow_books(sources: SourceFiles) -> None:
         position = book.position(path) if book is not None else None
         if book is not None and not source.named:
             looked_through[book] = not source.path.is_absolute()
-        if book is not None and book.whole and position is None and not source.named:
-            sources.skipped.append((source.path, OUR_OWN if _is_ours(source) else f"{NO_CHAPTER} {book.file}"))
+        if path.parent not in outer:
+            outer[path.parent] = [*_mdbooks_above(path.parent, searched)]
+        others = [each for each in outer[path.parent] if each.position(path) is None]
+        if book is not None and book.whole and position is None:
+            others.append(book)
+        if others and not source.named:
+            sources.skipped.append((source.path, OUR_OWN if _is_ours(source) else f"{NO_CHAPTER} {others[0].file}"))
         else:
             places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
@@ -120,6 +127,15 @@ def _follow_books(sources: SourceFiles) -> None:
         for chapter in (book.folder / file.path for file in book.files if not is_document(Path(file.path))):
             path = Path(os.path.relpath(chapter)) if relative else chapter
             sources.skipped.append((path, "a chapter, but not a markdown file (lmm import converts it)"))
+
+
+def _mdbooks_above(folder: Path, searched: Sequence[Path]) -> Iterator[Book]:
+    """Iterate over the books of mdBook around a folder, in the folders that were searched: what such a book does not
+    list, such as an older edition with contents of its own, is no part of it."""
+    for above in (folder, *folder.parents):
+        is_searched = any(above.is_relative_to(each) for each in searched)
+        if is_searched and (above / "book.toml").is_file() and (book := read_book(above)) is not None:
+            yield book
 
 
 def _is_ours(source: SourceFile) -> bool:

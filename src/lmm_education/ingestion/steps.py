@@ -14,6 +14,7 @@ from lmm.markdown import spans
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
 from lmm_education.config import DocumentSplit, Preparation
+from lmm_education.ingestion.frames import Finder, Ranges, between, formula_lines, frame, lines, rows, shortened
 from lmm_education.ingestion.outline import ITEM, Heading, Item, Kind, Outline, TextItem, kind_of
 from lmm_education.ingestion.packing import Limits, cut, key_of
 from lmm_education.material import Lines
@@ -339,10 +340,9 @@ _DIVIDE: dict[DocumentSplit, _Divide] = {
 
 # -- splitting large texts -------------------------------------------------------------------------
 # Texts are split between rows, lines, items or sentences, or else between words. Each part of a table repeats its
-# header, code its fence line and an equation its ``$$``, so that each is valid markdown. Where to split is chosen as
-# for paragraphs, so that a new row does not move all later parts.
+# header, code its fence line and an equation its ``$$`` (see `frames`), so that each is valid markdown. Where
+# to split is chosen as for paragraphs, so that a new row does not move all later parts.
 
-_LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _ITEM_START = re.compile(rf"(?<=\n) {{0,1}}(?={ITEM})")
 # The splitter's time grows faster than linearly (an image in base64 is one word of a megabyte).
 _WINDOW = 20
@@ -361,10 +361,6 @@ class Slice:
     repeated: int = 0
 
 
-Ranges = Iterator[tuple[int, int]]
-Finder = Callable[[str], Ranges]
-
-
 def split(text: str, limits: Limits) -> list[Slice]:
     """Return the parts of a text, in order, none larger than `limits.high`, separated only by white space.
 
@@ -375,26 +371,15 @@ def split(text: str, limits: Limits) -> list[Slice]:
     if limits.measure(text) <= limits.high:
         return [Slice(0, len(text), text)]
     kind = kind_of(text)
-    head, foot = _frame(kind, text)
-    room = limits.high - sum(limits.measure(part) + limits.joint for part in (head, foot) if part)
+    head, foot = frame(kind, text)
+    repeated = head if limits.measure(head) <= limits.high // 2 else shortened(head)
+    room = limits.high - sum(limits.measure(part) + limits.joint for part in (repeated, foot) if part)
     if room < limits.high // 2:  # too little room to repeat anything
-        head, foot, room = "", "", limits.high
-    start, end = len(head), len(text) - len(foot)
+        head, foot, repeated, room = "", "", "", limits.high
+    start, end = len(head) if repeated == head else 0, len(text) - len(foot)
     inner = replace(limits, low=min(limits.low, room // 2), high=room)
     parts = [(start + a, start + b) for a, b in _parts(text[start:end], _FINDERS[kind], inner)]
-    return _framed(text, parts, head, foot)
-
-
-def _frame(kind: Kind, text: str) -> tuple[str, str]:
-    """Return what is repeated at the start and the end of each part."""
-    if kind == "table":
-        *head, _ = text.split("\n", 2)
-        return "\n".join(head) if len(head) == 2 else "", ""
-    if kind == "equation" and text.startswith("$$"):
-        return "$$", text[text.rindex("$$") :]
-    if kind == "code" and text.lstrip().startswith(("`", "~")):
-        return text.partition("\n")[0], text.rpartition("\n")[2]
-    return "", ""
+    return _framed(text, parts, repeated, foot)
 
 
 def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -> list[Slice]:
@@ -457,35 +442,21 @@ def _window_end(text: str, start: int, size: int) -> int:
     return cut if cut > start else end
 
 
-def _between(text: str, places: Iterator[int]) -> Ranges:
-    start = 0
-    for place in places:
-        if place > start:
-            yield start, place
-            start = place
-    if start < len(text):
-        yield start, len(text)
-
-
-def _line_units(text: str) -> Ranges:
-    return _between(text, (match.end() for match in _LINE.finditer(text)))
-
-
 def _items(text: str) -> Ranges:
-    return _between(text, (match.end() for match in _ITEM_START.finditer(text)))
+    return between(text, (match.end() for match in _ITEM_START.finditer(text)))
 
 
 def _sentences(text: str) -> Ranges:
-    return _between(text, (begin for _, begin in sentence_ends(text)))
+    return between(text, (begin for _, begin in sentence_ends(text)))
 
 
 _FINDERS: dict[Kind, tuple[Finder, ...]] = {
-    "code": (_line_units,),
-    "equation": (_line_units,),
-    "table": (_line_units,),
+    "code": (lines,),
+    "equation": (formula_lines, lines),
+    "table": (rows, lines),
     "list": (_items, _sentences),
-    "quote": (_line_units, _sentences),
-    "html": (_line_units, _sentences),
+    "quote": (lines, _sentences),
+    "html": (lines, _sentences),
     "prose": (_sentences,),
 }
 

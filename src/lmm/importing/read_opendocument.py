@@ -1,0 +1,266 @@
+"""Reading sheets and slides of LibreOffice (.ods, .odp): as they are shown, like those of Microsoft's programs."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+from dataclasses import replace
+from html import escape
+from types import SimpleNamespace
+from xml.etree import ElementTree
+from xml.etree.ElementTree import Element
+
+from lmm.errors import FileReadError
+from lmm.importing.archive import Archive, local
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
+from lmm.importing.markdown_text import defused, escaped, link_target, plain
+from lmm.importing.pandoc import convert_html, office_properties
+from lmm.importing.read_pptx import in_reading_order
+from lmm.importing.read_xlsx import MOST_CELLS, section_of
+
+_MATH = "{http://www.w3.org/1998/Math/MathML}"
+_REPEATED = ("date-time", "footer", "header", "page-number")  # classes of shapes that are the same on all slides
+_UNITS = {"cm": 28.35, "mm": 2.835, "in": 72.0, "pt": 1.0, "px": 0.75}
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """Convert a workbook or slides to markdown: a section for each visible sheet or slide.
+
+    Raises:
+        FileReadError: it cannot be read, or there is no text in it.
+    """
+    with Archive(data, kind=context.kind) as archive:
+        content = _Content(archive)
+        pages = [node for node in content.root.iter() if local(node.tag) == "page"]
+        if pages:
+            document = convert_html("\n".join(content.slides(pages)), context)
+        else:
+            tables = [node for part in content.root.iter() if local(part.tag) == "spreadsheet" for node in part]
+            sections = [block for table in tables if local(table.tag) == "table" for block in content.sheet(table)]
+            document = Imported(defused("\n\n".join(sections)) + "\n")
+        values = office_properties(archive)
+    if not re.sub(r"(?m)^## .*$|!\[\]\(\S*\)", "", document.body).strip():
+        raise FileReadError("there is no text in this file", hint="show what is hidden in LibreOffice first")
+    notes = tuple(f"left out: {what}" for what in content.objects)
+    left_out = {kind: "\n".join(texts) for kind, texts in content.hidden.items()}
+    return replace(
+        document, title=str(values.get("title", "")), language=str(values.get("lang", "")),
+        images=tuple(content.images), notes=(*document.notes, *notes), left_out=left_out,
+    )  # fmt: skip
+
+
+class _Content:
+    """The content of a file; collects its pictures and what is left out."""
+
+    def __init__(self, archive: Archive) -> None:
+        self._archive, self.root = archive, archive.xml("content.xml")
+        self.images: list[ImportedImage] = []
+        self.hidden: dict[str, list[str]] = {}
+        self.objects: list[str] = []
+        self._unseen = {
+            _get(style, "name")
+            for style in self.root.iter()
+            if local(style.tag) == "style"
+            and any(_get(node, "display") == "false" or _get(node, "visibility") == "hidden" for node in style)
+        }
+
+    def _is_unseen(self, node: Element) -> bool:
+        return _get(node, "style-name") in self._unseen or _get(node, "visibility") in ("collapse", "filter")
+
+    # -- sheets ------------------------------------------------------------------------------------------
+
+    def sheet(self, table: Element) -> Iterator[str]:
+        """Iterate over the blocks of a sheet."""
+        name = _get(table, "name")
+        if self._is_unseen(table):
+            self.hidden.setdefault(f"the hidden sheet {name}", []).append(_all_text(table))
+            return
+        cells: dict[tuple[int, int], str] = {}
+        comments, row, count = list[str](), 0, 0
+        columns = [column for column in table.iter() if local(column.tag) == "table-column"]
+        seen = [not self._is_unseen(column) for column in columns for _ in range(_times(column, "columns"))]
+        for line in (node for node in table.iter() if local(node.tag) == "table-row"):
+            column, filled = 0, dict[int, str]()
+            for cell in line:
+                text = self._cell(cell)
+                if self._is_unseen(line) or (column < len(seen) and not seen[column]):
+                    self.hidden.setdefault(f"hidden rows or columns of {name}", []).append(_all_text(cell))
+                elif text or _comment(cell):
+                    across, down = (
+                        int(_get(cell, "number-columns-spanned") or 1),
+                        int(_get(cell, "number-rows-spanned") or 1),
+                    )
+                    filled |= {column + at: text for at in range(_times(cell, "columns"))}
+                    covered = ((row + i, column + j) for i in range(min(down, 1_000)) for j in range(min(across, 100)))
+                    cells |= dict.fromkeys(covered, text) if across * down > 1 else {}
+                    comments += [f"- Comment: {escaped(said)}" for said in [_comment(cell)] if said]
+                column += _times(cell, "columns")
+            for at in range(row, row + (_times(line, "rows") if filled else 0)):
+                cells |= {(at, column): text for column, text in filled.items()}
+                count += len(filled)
+                if count > MOST_CELLS:
+                    message = f"the sheet {name} has more than {MOST_CELLS:,} cells"
+                    raise FileReadError(message, hint="import it in parts")
+            row += _times(line, "rows")
+        yield from section_of(name, cells, comments)
+
+    def _cell(self, cell: Element) -> str:
+        """Return a cell's text as the sheet shows it; a formula without a result as the formula."""
+        texts = (self._paragraph(node) for node in cell if local(node.tag) == "p")
+        text = " ".join(" ".join(part.split()) for part in texts if part.strip())
+        values = ("string-value", "date-value", "time-value", "boolean-value", "value")
+        stored = next((value for name in values if (value := _get(cell, name))), "")
+        formula = _get(cell, "formula").removeprefix("of:")
+        return text or escaped(stored) or (f"`{formula}`".replace("|", r"\|") if formula else "")
+
+    def _paragraph(self, node: Element) -> str:
+        """Return the text of a paragraph in markdown, with its links."""
+        parts = [escaped(plain(node.text or ""))]
+        for child in node:
+            inner, target = self._paragraph(child), _get(child, "href")
+            is_link = local(child.tag) == "a" and inner and target
+            parts.append(f"[{inner}]({link_target(target)})" if is_link else _blank(child) or inner)
+            parts.append(escaped(plain(child.tail or "")))
+        return "".join(parts)
+
+    # -- slides ------------------------------------------------------------------------------------------
+
+    def slides(self, pages: list[Element]) -> Iterator[str]:
+        """Iterate over the HTML of each visible slide."""
+        for number, page in enumerate(pages, 1):
+            if self._is_unseen(page):
+                self.hidden.setdefault(f"the hidden slide {number}", []).append(_all_text(page))
+                continue
+            shapes = [shape for shape in page if local(shape.tag) not in ("notes", "animations")]
+            repeated = [each for each in page.iter() if _get(each, "class") in _REPEATED]
+            for text in filter(None, map(_all_text, repeated)):
+                self.hidden.setdefault("footers and numbers of slides", []).append(text)
+            shapes = [shape for shape in shapes if shape not in repeated]
+            titles = [shape for shape in shapes if _get(shape, "class") == "title" and _all_text(shape).strip()]
+            title = " ".join(_all_text(titles[0]).split()) if titles else ""
+            yield f"<h2>{escape(title) or f'Slide {number}'}</h2>"
+            for shape in _ordered(shape for shape in shapes if shape not in titles[:1]):
+                yield from self._shape(shape, number)
+            said = [
+                each for note in page if local(note.tag) == "notes" for each in note if _get(each, "class") == "notes"
+            ]
+            text = "".join(block for each in said for part in each for block in self._blocks(part))
+            yield f'<div class="lmm-notes">{text}</div>' if text else ""
+
+    def _shape(self, shape: Element, slide: int) -> Iterator[str]:
+        """Iterate over the HTML of a shape, or of those in a group."""
+        kind = local(shape.tag)
+        if kind == "g":
+            for inner in _ordered(shape):
+                yield from self._shape(inner, slide)
+        elif kind == "frame":
+            forms = {local(part.tag): part for part in reversed(shape)}  # the first of a kind is the best
+            if "table" in forms:
+                yield self._table(forms["table"])
+            elif "object" in forms:
+                yield self._object(forms["object"], slide)
+            elif "text-box" in forms:
+                yield from self._blocks(forms["text-box"])
+            elif "image" in forms:
+                yield self._image(
+                    forms["image"], " ".join(_all_text(forms[name]) for name in ("title", "desc") if name in forms)
+                )
+        else:
+            yield from self._blocks(shape)
+
+    def _image(self, image: Element, description: str) -> str:
+        if not (data := self._archive.picture(_get(image, "href").removeprefix("./"))):
+            return ""
+        self.images.append(ImportedImage(data))
+        return f'<p><img src="{IMAGE}{len(self.images) - 1}" alt="{escape(plain(description))}"></p>'
+
+    def _object(self, node: Element, slide: int) -> str:
+        """Return a formula as MathML, and the data of a chart as a table."""
+        name = _get(node, "href").removeprefix("./") + "/content.xml"
+        root = self._archive.xml(name) if name in self._archive.names else node
+        if root.tag == f"{_MATH}math":
+            for part in root.iter():
+                part.tag = local(part.tag)
+            return f"<p>{ElementTree.tostring(root, encoding='unicode')}</p>"
+        if table := next((part for part in root.iter() if local(part.tag) == "table"), None):
+            return self._table(table)
+        self.objects.append(f"an object on slide {slide}")
+        return ""
+
+    def _table(self, table: Element) -> str:
+        rows = list[str]()
+        for line in (node for node in table.iter() if local(node.tag) == "table-row"):
+            cells = [cell for cell in line if local(cell.tag) == "table-cell"]
+            tag = "td" if rows else "th"
+            written = ("<br>".join(self._inline(part) for part in cell if local(part.tag) == "p") for cell in cells)
+            rows.append(f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in written)}</tr>")
+        return f"<table>{''.join(rows)}</table>"
+
+    def _blocks(self, box: Element) -> Iterator[str]:
+        """Iterate over the paragraphs and lists in a text box."""
+        for node in box:
+            kind = local(node.tag)
+            if kind in ("p", "h") and _all_text(node).strip():
+                yield f"<p>{self._inline(node)}</p>"
+            elif kind == "list":
+                items = (
+                    "".join(self._blocks(item)) for item in node if local(item.tag) in ("list-item", "list-header")
+                )
+                tight = (re.sub(r"\A<p>(.*?)</p>(?!<p>)", r"\1", item) for item in items if item)
+                yield f"<ul>{''.join(f'<li>{item}</li>' for item in tight)}</ul>"
+            elif kind in ("text-box", "section"):
+                yield from self._blocks(node)
+
+    def _inline(self, node: Element) -> str:
+        parts = [escape(plain(node.text or ""))]
+        for child in node:
+            inner, target = self._inline(child), _get(child, "href")
+            is_link = local(child.tag) == "a" and target
+            parts.append(f'<a href="{escape(target)}">{inner}</a>' if is_link else _blank(child) or inner)
+            parts.append(escape(plain(child.tail or "")))
+        return "".join(parts)
+
+
+def _get(node: Element, name: str) -> str:
+    """Return an attribute by its name without a namespace."""
+    return next((value for key, value in node.items() if local(key) == name), "")
+
+
+def _times(node: Element, what: str) -> int:
+    """Return how often a cell, a column or a row is repeated."""
+    return max(1, int(_get(node, f"number-{what}-repeated") or 1))
+
+
+def _blank(node: Element) -> str:
+    return " " if local(node.tag) in ("s", "tab", "line-break") else ""
+
+
+def _all_text(node: Element) -> str:
+    return "\n".join("".join(part.itertext()) for part in node.iter() if local(part.tag) in ("p", "h", "title", "desc"))
+
+
+def _comment(cell: Element) -> str:
+    notes = (node for node in cell if local(node.tag) == "annotation")
+    return " ".join(" ".join(_all_text(note).split()) for note in notes)
+
+
+def _ordered(shapes: Iterable[Element]) -> Iterator[Element]:
+    """Iterate over shapes in the order in which they are read."""
+    boxes = []
+    for shape in shapes:
+        inner = [node for node in shape.iter() if _get(node, "width")] or [shape]
+        places = [[_points(_get(node, name)) for name in ("x", "y", "width", "height")] for node in inner]
+        left, top = min(place[0] for place in places), min(place[1] for place in places)
+        right, bottom = max(x + width for x, _, width, _ in places), max(y + height for _, y, _, height in places)
+        boxes.append(SimpleNamespace(left=left, top=top, width=right - left, height=bottom - top, shape=shape))
+    return (box.shape for box in in_reading_order(boxes))
+
+
+def _points(length: str) -> float:
+    """Return a length in points.
+
+    >>> _points("2.54cm"), _points("")
+    (72.009, 0.0)
+    """
+    match = re.fullmatch(r"(-?[\d.]+)([a-z]*)", length)
+    return round(float(match[1]) * _UNITS.get(match[2], 1.0), 3) if match else 0.0
