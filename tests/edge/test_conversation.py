@@ -172,6 +172,19 @@ def test_an_interrupt_that_is_a_signal(terminal: Terminal, server: ScriptedServe
     assert terminal.wait_for_end() == 0
 
 
+def test_an_interrupt_in_an_editor_is_the_editors(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """It does not end the conversation behind the editor's back."""
+    editor = folder / "editor"
+    editor.write_text("#!/bin/sh\ntrap '' INT\nfor n in 1 2 3; do kill -INT 0; sleep 0.3; done\necho edited > $1\n")
+    editor.chmod(0o755)
+    with Terminal("run", "-i", chat.name, EDITOR=str(editor), VISUAL="") as terminal:
+        terminal.wait_for(ENTER_KEY)
+        terminal.type("draft\x18\x05")
+        terminal.wait_for("› edited")
+        terminal.type("\r")
+        terminal.wait_for("Reply to: edited", ENTER_KEY)
+
+
 def test_a_tool_is_watched_and_steered(server: ScriptedServer, chat: Path) -> None:
     """Each call has a line while it runs and one when it is done; a note reaches the model with the result."""
     chat.write_text(TOOLS + PROMPT)

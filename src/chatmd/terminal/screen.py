@@ -6,6 +6,7 @@ search work. Changing lines are part of the prompt, which prompt_toolkit draws.
 
 from __future__ import annotations
 
+import asyncio
 import contextlib
 import os
 import re
@@ -146,6 +147,7 @@ class Screen:
         self._folded: dict[str, str] = {}  # the texts that lines stand for
         self._kept: str | None = None  # the draft that was put aside for a question
         self._pending: list[str] = []
+        self._editing: asyncio.Task[None] | None = None
         self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
         self.output.enable_cpr = False
         completer = PromptCompleter(commands, folder)
@@ -189,6 +191,11 @@ class Screen:
         """The current size of the terminal."""
         size = self.output.get_size()
         return Size(rows=max(4, size.rows), columns=max(8, size.columns))
+
+    @property
+    def is_editing(self) -> bool:
+        """Whether an editor is open, which has the keyboard."""
+        return self._editing is not None and not self._editing.done()
 
     def print(self, lines: list[str]) -> None:
         """Print permanent lines above the prompt, and draw it again; while an editor is open, they wait.
@@ -247,7 +254,7 @@ class Screen:
         @keys.add("c-x", "c-e", filter=typing)
         def _(event: KeyPressEvent) -> None:
             self.buffer.document = Document(self._unfolded(self.buffer.text))
-            self.buffer.open_in_editor()
+            self._editing = self.buffer.open_in_editor()
 
         @keys.add(Keys.BracketedPaste, filter=typing)
         def _(event: KeyPressEvent) -> None:

@@ -16,7 +16,7 @@ from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
@@ -62,12 +62,11 @@ Act = Callable[[], Coroutine[None, None, object]]
 """Something to be done with the file between two runs."""
 
 
-@dataclass(slots=True)
-class _Question:
+class _Question(NamedTuple):
     """A question; `read` returns the answer in a typed line, or None if there is none."""
 
     read: Callable[[str], Any]
-    answer: asyncio.Future[Any] = field(default_factory=asyncio.Future)
+    answer: asyncio.Future[Any]
 
 
 class TerminalSession:
@@ -257,7 +256,7 @@ class TerminalSession:
 
     async def _answer(self, text: Text, label: str, read: Callable[[str], Any]) -> Any:
         """Ask a question in the prompt, and return the answer."""
-        self.question = _Question(read)
+        self.question = _Question(read, asyncio.Future())
         self.screen.print(self.view.shown(text))
         self.screen.ask(label)
         try:
@@ -325,7 +324,9 @@ class TerminalSession:
             question.answer.set_result(answer)
 
     def interrupted(self) -> None:
-        """Handle Ctrl-C."""
+        """Handle Ctrl-C; in an editor, it is the editor's."""
+        if self.screen.is_editing:
+            return
         if self._acting is not None or (self.question is not None and self.runner is None):
             self._withdraw()
             if self._acting is not None:
@@ -409,10 +410,6 @@ class TerminalSession:
 
     def _tell(self, error: LmmError) -> None:
         self.note(str(error), "red")
-
-    def leave(self) -> None:
-        """End the conversation."""
-        self.screen.close()
 
     def show_table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print rows of names and descriptions."""
@@ -532,7 +529,7 @@ class TerminalSession:
 
     def _go_to(self, path: Path) -> None:
         self.goes_to = path
-        self.leave()
+        self.screen.close()
 
     # -- a shell ---------------------------------------------------------------------------------------------
 
@@ -585,7 +582,7 @@ COMMANDS = (
                  lambda chat, _: chat.change("compact", chat.compact)),
     SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest",
                  TerminalSession.resume),
-    SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.leave()),
+    SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.screen.close()),
 )  # fmt: skip
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
 
