@@ -58,7 +58,7 @@ _SHOWN = 600  # characters of the last message, when a conversation is continued
 _TICK = 0.2  # seconds between two checks of the file
 _TWICE = 3.0  # seconds in which a second Ctrl-C leaves
 
-Act = Callable[[], Coroutine[None, None, object]]
+Action = Callable[[], Coroutine[None, None, object]]
 """Something to be done with the file between two runs."""
 
 
@@ -82,12 +82,12 @@ class TerminalSession:
         self.goes_to: Path | None = None
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
-        self.screen = Screen(self, {f"/{row.name}": row.help for row in COMMANDS}, self.path.resolve().parent)
+        self.screen: Screen = Screen(self, {f"/{row.name}": row.help for row in COMMANDS}, self.path.resolve().parent)
         self.screen.buffer.reset(Document(draft))
         self.view = ChatView(self.screen.size)
         start.context = self.context = replace(start.context, goes_on=True).with_options(
-            approve=Approvals(self._decide) if ask else None, confirm=self._confirm,
-            ask_user=self._ask_user, listener=self._listen,
+            approve=Approvals(self._approve) if ask else None, confirm=self._confirm,
+            ask_user=self._ask_user, listener=self._on_event_threadsafe,
         )  # fmt: skip
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
@@ -95,13 +95,13 @@ class TerminalSession:
         self.markup = False  # the draft is ChatMD, not text
         self.question: _Question | None = None
         self._loop: asyncio.AbstractEventLoop | None = None
-        self._inbox: deque[str | Act] = deque()  # what the user wants next: a message, "" to go on as it is, an act
-        self._arrived = asyncio.Event()  # something is in it
-        self._waits = False  # for the user
-        self._stuck = False  # the user has to correct something
+        self._queue: deque[str | Action] = deque()  # of the user: messages, "" to continue as it is, actions
+        self._has_items = asyncio.Event()  # something is in it
+        self._is_users_turn = False
+        self._is_stuck = False  # the user has to correct something
         self._pending = False  # the model has something to do
-        self._act: Act | None = None  # what to do once the run has ended
-        self._acting: asyncio.Task[object] | None = None  # the task that does it
+        self._next_action: Action | None = None  # when the run has ended
+        self._action: asyncio.Task[object] | None = None  # that is being carried out
         self._interrupted = -_TWICE
         self._seen: object = None
         self._bytes = b""
@@ -120,7 +120,7 @@ class TerminalSession:
         try:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._withdraw()
+            self._cancel_question()
             talking.cancel()
             await asyncio.wait((talking,))
             if self.tally.turns:
@@ -134,7 +134,7 @@ class TerminalSession:
     async def _talk(self) -> None:
         """Run the file again and again; between two runs, do something with it."""
         while True:
-            self._act, user_first = None, self.runner is None
+            self._next_action, user_first = None, self.runner is None
             try:
                 if self.runner is None:
                     self.runner = await asyncio.to_thread(open_run, self.path, self.context)
@@ -142,49 +142,49 @@ class TerminalSession:
             except LmmError as error:
                 if not self.model:  # the first run could not begin
                     raise
-                self._tell(error)
-                self._stuck = True
-                wanted = await self._next()
-                if callable(wanted):
-                    self._act = wanted
+                self._print_error(error)
+                self._is_stuck = True
+                item = await self._dequeue()
+                if callable(item):
+                    self._next_action = item
                 else:
-                    self.screen.draft(wanted)
-            self.runner, self._stuck = None, False
-            if self._act is not None:
-                await self._carry_out(self._act)
+                    self.screen.draft(item)
+            self.runner, self._is_stuck = None, False
+            if self._next_action is not None:
+                await self._perform(self._next_action)
 
-    async def _next(self) -> str | Act:
+    async def _dequeue(self) -> str | Action:
         """Return what the user wants next; a change of the file is read by another run."""
         self._changed()
-        self._waits = True
+        self._is_users_turn = True
         try:
-            while not self._inbox:
-                self._arrived.clear()
+            while not self._queue:
+                self._has_items.clear()
                 with contextlib.suppress(TimeoutError):
                     async with asyncio.timeout(_TICK):
-                        await self._arrived.wait()
+                        await self._has_items.wait()
                 if self._changed():
                     return partial(self._remark, "the file was changed, and is read again", "yellow")
-            return self._inbox.popleft()
+            return self._queue.popleft()
         finally:
-            self._waits = False
+            self._is_users_turn = False
 
-    def _want(self, wanted: str | Act) -> None:
-        self._inbox.append(wanted)
-        self._arrived.set()
+    def _enqueue(self, item: str | Action) -> None:
+        self._queue.append(item)
+        self._has_items.set()
 
-    async def _carry_out(self, act: Act) -> None:
+    async def _perform(self, action: Action) -> None:
         """Do something, which Ctrl-C cancels."""
-        self._acting = task = asyncio.create_task(act())
+        self._action = task = asyncio.create_task(action())
         try:
             await asyncio.wait((task,))
         finally:
-            self._acting = None
+            self._action = None
             task.cancel()
         if task.cancelled():
             self.note("cancelled", "yellow")
         elif isinstance(error := task.exception(), LmmError):
-            self._tell(error)
+            self._print_error(error)
         elif error is not None:
             raise error
 
@@ -197,11 +197,11 @@ class TerminalSession:
             self.screen.draft("\n\n".join(notes))
         self.view.waiting.clear()
         while True:
-            wanted = await self._next()
-            if callable(wanted):
-                self._act = wanted
+            item = await self._dequeue()
+            if callable(item):
+                self._next_action = item
                 return None
-            if (said := self._element(wanted)) is not None:
+            if (said := self._element(item)) is not None:
                 break
         self.markup = False
         if self.turns_allowed is not None:  # the user sees what happens, so the limit counts for each turn
@@ -217,17 +217,17 @@ class TerminalSession:
             files = () if self.markup else rewind.attached_files(text, self.context)
             element = rewind.message_element(rewind.Draft(text, self.markup), files)
         except LmmError as error:
-            self._tell(error)
+            self._print_error(error)
             self.screen.draft(text)
             return None
         self.screen.print(self.view.said(self.screen.shown(text), f"[{', '.join(files)}]" if files else ""))
         return element
 
-    def _listen(self, event: Event, place: Place) -> None:
+    def _on_event_threadsafe(self, event: Event, place: Place) -> None:
         assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._happened, event, place)
+        self._loop.call_soon_threadsafe(self._on_event, event, place)
 
-    def _happened(self, event: Event, place: Place) -> None:
+    def _on_event(self, event: Event, place: Place) -> None:
         if isinstance(event, events.Ready):
             self.model, self.tools = event.model, event.tools
             self._measuring = asyncio.create_task(self._measure())
@@ -236,25 +236,26 @@ class TerminalSession:
             conversations.remember(self.path, self.before + self.tally.usage)
         elif isinstance(event, Reply) and not place.path:
             self.used = event.usage.input_tokens + event.usage.output_tokens
+        self.view.size = self.screen.size
         self.screen.print(self.view.happened(event, place, time.monotonic()))
 
-    async def _decide(self, call: ToolCall) -> CallDecision:
+    async def _approve(self, call: ToolCall) -> CallDecision:
         name, _, arguments = call_in_words(call).partition("\n")
         text = Text.assemble((name, "bold"), f"\n{arguments}\n" if arguments else "\n", (CHOICES, "dim"))
-        answer: CallDecision = await self._answer(text, "y/n/a/q › ", read_answer)
+        answer: CallDecision = await self._ask(text, "y/n/a/q › ", read_answer)
         return answer
 
     def _confirm(self, text: str) -> bool:
         """Ask whether the user agrees to what tools can do; this blocks, and is called in a thread that may wait."""
         assert self._loop is not None
         asked = Text.assemble(f"{clean(text)}\n", (AGREE, "dim"))
-        question = self._answer(asked, "y/N › ", lambda line: line.strip().lower() in ("y", "yes"))
+        question = self._ask(asked, "y/N › ", lambda line: line.strip().lower() in ("y", "yes"))
         try:
             return bool(asyncio.run_coroutine_threadsafe(question, self._loop).result())
         except CancelledError:
             return False
 
-    async def _answer(self, text: Text, label: str, read: Callable[[str], Any]) -> Any:
+    async def _ask(self, text: Text, label: str, read: Callable[[str], Any]) -> Any:
         """Ask a question in the prompt, and return the answer."""
         self.question = _Question(read, asyncio.Future())
         self.screen.print(self.view.shown(text))
@@ -265,7 +266,7 @@ class TerminalSession:
             self.question = None
             self.screen.ask("")
 
-    def _withdraw(self) -> None:
+    def _cancel_question(self) -> None:
         if self.question is not None:
             self.question.answer.cancel()
 
@@ -282,9 +283,9 @@ class TerminalSession:
             return "Enter answers; Ctrl-C cancels"
         if time.monotonic() - self._interrupted < _TWICE:
             return "Ctrl-C again leaves"
-        if self._stuck:
+        if self._is_stuck:
             return "Enter tries again"
-        if not self._waits:
+        if not self._is_users_turn:
             return "Enter adds a note; Ctrl-C cancels" if self.model else "opening the tools …"
         return "Enter continues; /edit takes back your message" if self._pending else "/help"
 
@@ -297,25 +298,25 @@ class TerminalSession:
     def submitted(self, text: str) -> bool:
         """Handle Enter; return whether `text` goes into the history."""
         if self.question is not None:
-            self._answered(text, self.question)
+            self._take_answer(text, self.question)
             return False
         if not text.strip():
-            if self._waits and (self._pending or self._stuck):
-                self._want("")
+            if self._is_users_turn and (self._pending or self._is_stuck):
+                self._enqueue("")
             return False
         if self._is_command(text):
             return True
-        if self._waits:
-            self._want(text)
+        if self._is_users_turn:
+            self._enqueue(text)
         else:
             self.view.waiting.append(text)
-            if self.runner is not None and self._act is None:
+            if self.runner is not None and self._next_action is None:
                 self.runner.steer(text)
             else:
-                self._want(text)
+                self._enqueue(text)
         return True
 
-    def _answered(self, line: str, question: _Question) -> None:
+    def _take_answer(self, line: str, question: _Question) -> None:
         answer = question.read(line)
         if answer is None:
             self.note(f"{line.strip()!r} is not an answer: y, n, a or q", "yellow")
@@ -327,11 +328,11 @@ class TerminalSession:
         """Handle Ctrl-C; in an editor, it is the editor's."""
         if self.screen.is_editing:
             return
-        if self._acting is not None or (self.question is not None and self.runner is None):
-            self._withdraw()
-            if self._acting is not None:
-                self._acting.cancel()
-        elif self.runner is not None and self.model and not self._waits:
+        if self._action is not None or (self.question is not None and self.runner is None):
+            self._cancel_question()
+            if self._action is not None:
+                self._action.cancel()
+        elif self.runner is not None and self.model and not self._is_users_turn:
             self.runner.cancel()
         elif self.screen.buffer.text:
             self.screen.buffer.reset()
@@ -341,7 +342,7 @@ class TerminalSession:
                 self.screen.close()
             self._interrupted = time.monotonic()
 
-    def signalled(self, *_: object) -> None:
+    def on_sigint(self, *_: object) -> None:
         """Handle SIGINT, in the main thread: Ctrl-C while the keyboard is not the prompt's."""
         if self._loop is not None:
             self._loop.call_soon_threadsafe(self.interrupted)
@@ -383,8 +384,8 @@ class TerminalSession:
         if self.markup:  # the text comes from /edit
             return False
         if text.startswith("!") and text[1:].strip():
-            if self._acting is None:
-                self._shelling = asyncio.create_task(self._carry_out(partial(self._shell, text[1:].strip())))
+            if self._action is None:
+                self._shelling = asyncio.create_task(self._perform(partial(self._shell, text[1:].strip())))
             else:
                 self.note("another command is at work; Ctrl-C cancels it")
             return True
@@ -392,7 +393,7 @@ class TerminalSession:
             if (found := read_command(text)) is None:
                 return False
         except LmmError as error:
-            self._tell(error)
+            self._print_error(error)
             return True  # the history has it, to be corrected
         command, argument = found
         self.screen.print(self.view.said(text.strip(), style="dim"))
@@ -401,14 +402,14 @@ class TerminalSession:
         except LmmError as error:
             if isinstance(error, ConfigError):  # which names an option of the command line
                 error.where = f"/{command.name}"
-            self._tell(error)
+            self._print_error(error)
         return True
 
     def note(self, text: str, style: str = "dim") -> None:
         """Print a remark."""
         self.screen.print(self.view.note(text, style))
 
-    def _tell(self, error: LmmError) -> None:
+    def _print_error(self, error: LmmError) -> None:
         self.note(str(error), "red")
 
     def show_table(self, rows: Sequence[tuple[str, str]]) -> None:
@@ -434,7 +435,7 @@ class TerminalSession:
         text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
         self.note(f"{text}; {left} left" if left else text)
 
-    def allow(self, amount: str) -> None:
+    def set_budget(self, amount: str) -> None:
         """Set the budget from now on."""
         more = parse_budget(amount)
         limits, usage = self.tally.limits, self.tally.usage
@@ -447,11 +448,11 @@ class TerminalSession:
 
     # -- commands that change the file ---------------------------------------------------------------------------
 
-    def change(self, name: str, act: Act) -> None:
+    def change_file(self, name: str, action: Action) -> None:
         """Do something with the file once the run has ended."""
-        if not self._waits:
+        if not self._is_users_turn:
             self.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does")
-        self._want(act)
+        self._enqueue(action)
 
     async def undo(self) -> rewind.Draft | None:
         """Remove the last message from the file, and return it; None if there is none."""
@@ -474,7 +475,7 @@ class TerminalSession:
     async def retry(self) -> None:
         """Send the last message again."""
         if (draft := await self.undo()) is not None:
-            self._inbox.appendleft(draft.text)
+            self._queue.appendleft(draft.text)
 
     async def compact(self) -> None:
         """Replace the older part of the conversation with a summary."""
@@ -488,7 +489,7 @@ class TerminalSession:
     def fork(self, number: str) -> None:
         """Switch to a new file with the conversation before a message, and put that message into its prompt."""
         if number:
-            self.change("fork", partial(self._fork, number))
+            self.change_file("fork", partial(self._fork, number))
             return
         said = enumerate(rewind.forks(read_document(self.path), str(self.path)), 1)
         self.show_table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
@@ -511,7 +512,7 @@ class TerminalSession:
         configuration = replace(self.context.configuration, model=name)
         model = model_settings(AgentConfig(), configuration)
         self.context = replace(self.context, configuration=configuration)  # of the next run
-        self.change("model", partial(self._remark, f"{model.model} is asked from now on"))
+        self.change_file("model", partial(self._remark, f"{model.model} is asked from now on"))
 
     def resume(self, name: str) -> None:
         """Switch to another conversation, or list the latest ones."""
@@ -566,20 +567,20 @@ COMMANDS = (
     SlashCommand("tools", "", "the tools that the model is offered", lambda chat, _: chat.show_tools()),
     SlashCommand("cost", "", "tokens and money so far, and the limits", lambda chat, _: chat.show_cost()),
     SlashCommand(
-        "budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)", TerminalSession.allow
+        "budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)", TerminalSession.set_budget
     ),
     SlashCommand(
         "model", "NAME", "ask this model from now on, whatever the file says", TerminalSession.ask_model
     ),
-    SlashCommand("retry", "", "ask for the last reply again", lambda chat, _: chat.change("retry", chat.retry)),
+    SlashCommand("retry", "", "ask for the last reply again", lambda chat, _: chat.change_file("retry", chat.retry)),
     SlashCommand("edit", "", "take back your last message, and change it",
-                 lambda chat, _: chat.change("edit", chat.edit)),
+                 lambda chat, _: chat.change_file("edit", chat.edit)),
     SlashCommand("undo", "", "take back your last message and everything after it",
-                 lambda chat, _: chat.change("undo", chat.undo)),
+                 lambda chat, _: chat.change_file("undo", chat.undo)),
     SlashCommand("fork", "[N]", "continue differently from your message N on, in a new file; without N, list them",
                  TerminalSession.fork),
     SlashCommand("compact", "", "replace the older part of the conversation with a summary",
-                 lambda chat, _: chat.change("compact", chat.compact)),
+                 lambda chat, _: chat.change_file("compact", chat.compact)),
     SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest",
                  TerminalSession.resume),
     SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.screen.close()),
@@ -631,7 +632,7 @@ def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = Fal
     """
     session = TerminalSession(start, ask=ask)
     while True:
-        before = signal.signal(signal.SIGINT, session.signalled)
+        before = signal.signal(signal.SIGINT, session.on_sigint)
         try:
             loop.run(session.run())
         finally:
