@@ -14,11 +14,11 @@ import json
 import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager
+from contextlib import asynccontextmanager, contextmanager, nullcontext
 from dataclasses import dataclass
 from itertools import islice, zip_longest
 from pathlib import Path
-from typing import Any, Protocol
+from typing import TYPE_CHECKING, Any, Protocol
 
 from lmm.disk.folder import Folder, configured
 from lmm.errors import LmmError
@@ -38,6 +38,9 @@ from lmm_education.material import Passage
 from lmm_education.parts import CourseParts, course_root
 from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
+
+if TYPE_CHECKING:
+    from lmm_education.web.gate import Gate
 
 
 class DeclaredTool(Protocol):
@@ -344,17 +347,39 @@ async def open_published_course(
     """
     with CourseParts.open(config=config, course=course, model=model) as opened:
         served = opened.for_students()
-        answering = Answering(CourseSearch(served))
-        lookup = Lookup(answering.searching)
-        tools = (_ask_tool(answering), *course_tools(lookup, among_others=False))
+        answering, gate = Answering(CourseSearch(served)), _gate(opened)
+        lookup = Lookup(answering.searching if gate is None else _gated(served, gate))
+        tools = (_ask_tool(answering, gate), *course_tools(lookup, among_others=False))
         yield McpCourse(served, lookup, tools)
 
 
-def _ask_tool(answering: Answering) -> RunnableTool:
+_SPENT = "the day's budget of this course is used up"
+
+
+def _gate(course: CourseParts) -> Gate | None:
+    """Return the gate of `lmm serve` if the course has a budget for the day, which all who ask share."""
+    settings = course.settings.serve
+    if not (settings.daily_tokens or settings.daily_cost):
+        return None
+    from lmm_education.web.service import open_gate, state_of
+
+    return open_gate(course, state_of(course))
+
+
+def _gated(course: CourseParts, gate: Gate) -> CourseSearch:
+    from lmm_education.web.gate import GatedSearch
+
+    return GatedSearch(course, gate=gate, refusal=_SPENT)
+
+
+def _ask_tool(answering: Answering, gate: Gate | None) -> RunnableTool:
     async def ask(question: str) -> str:
-        async for event in answering.stream(question):
-            if isinstance(event, Answer):
-                return answer_text(event)
+        async with gate.passing(_SPENT) if gate else nullcontext() as spending:
+            async for event in answering.stream(question):
+                if isinstance(event, Answer):
+                    if spending:
+                        await spending.settle(event.usage, event.model)
+                    return answer_text(event)
         raise LmmError("the answer was not completed")
 
     words = "Answer a question from the course's material, by a language model that sees its best passages; with "

@@ -25,6 +25,7 @@ from lmm.extras import install_command
 TABLES = MetaData()
 PATIENCE = 10.0  # seconds to wait for other writers, and for a server to respond
 _PAUSE = 0.01  # seconds
+_AWAY, _AGAIN = 8.0, 0.2  # seconds to wait for a server that was there before, and between two attempts
 _HINTS = {
     "locked": "another process is using it",
     "full": "free some space",
@@ -70,7 +71,7 @@ class Database:
             hint = 'such as "postgresql+psycopg://lmm@db.example.org/botany"'
             raise ConfigError("this is not an address of PostgreSQL", where="[serve] database", hint=hint) from error
         self.where = str(self.file or url.render_as_string(hide_password=True))
-        self._make_tables, self._making = make, threading.Lock()
+        self._make_tables, self._making, self._was_there = make, threading.Lock(), False
         if self.file:
             prepare = functools.partial(_prepare, patience=patience) if make else _prepare_to_read
             event.listen(self._engine, "connect", lambda connection, _: prepare(connection))
@@ -89,7 +90,7 @@ class Database:
         """
         with self._as_file_errors():
             self._make()
-            with self._engine.begin() as connection:
+            with self._connected() as connection, connection.begin():
                 yield connection
 
     @contextmanager
@@ -106,10 +107,24 @@ class Database:
 
     @contextmanager
     def _writing(self, what: str) -> Iterator[Connection]:
-        with self._engine.execution_options(writes=True).begin() as connection:
+        with self._connected(writes=True) as connection, connection.begin():
             if not self.file:
                 connection.execute(text("SELECT pg_advisory_xact_lock(hashtext(:what))"), {"what": what})
             yield connection
+
+    def _connected(self, **options: bool) -> Connection:
+        """Open a connection; a server that was there before is waited for: it may be starting again."""
+        end = time.monotonic() + (_AWAY if self._was_there else 0.0)
+        while True:
+            try:
+                connection = self._engine.execution_options(**options).connect()
+            except DBAPIError:
+                if time.monotonic() >= end:
+                    raise
+                time.sleep(_AGAIN)
+            else:
+                self._was_there = not self.file
+                return connection
 
     @contextmanager
     def maintaining(self) -> Iterator[Connection]:

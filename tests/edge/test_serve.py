@@ -7,12 +7,14 @@ import logging
 import re
 import socket
 import threading
+import time
 import urllib.error
 import urllib.request
 from collections.abc import Iterator, Mapping
+from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any
-from urllib.parse import urlsplit
+from urllib.parse import quote, urlsplit
 
 import openai
 import pytest
@@ -24,6 +26,7 @@ from lmm.errors import LmmError
 from lmm.server_socket import listen
 from lmm_education.cli.serve import _check_course
 from lmm_education.course import Course
+from lmm_education.exchange_log.log_file import read_log
 
 
 @pytest.fixture
@@ -316,6 +319,30 @@ def test_other_pages_cannot_ask(address: str, server: ScriptedServer) -> None:
     assert not server.requests
 
 
+def test_opening_a_source_compares_nothing(address: str, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """One student's words once stopped the page for all: for 46 seconds, with a long section."""
+    paragraphs = (f"Leaf number {i} is green because chlorophyll absorbs red and blue light." for i in range(1500))
+    (folder / "notes/long.md").write_text("# Long\n\n" + "\n\n".join(paragraphs) + "\n")
+    assert run_here(capsys, "ingest", "-q", "notes").code == 0
+    documents = send(f"{address}/contents")[1]["documents"]
+    ids = {part["section"] for each in documents for part in (each, *each["sections"])} - {""}
+    quoted = "\n\n".join(f"leaf {i} is red because chlorophyll absorbs green light" for i in range(200))
+    begun = time.monotonic()
+    for id in ids:
+        for name in ("quoted", "searched"):
+            assert send(f"{address}/sections/{id}?{name}={quote(quoted[:8000])}")[0] == 200
+    assert time.monotonic() - begun < 6
+
+
+def test_a_source_is_marked_at_what_was_quoted(address: str) -> None:
+    """As it is written there."""
+    (document, *_) = send(f"{address}/contents")[1]["documents"]
+    html = send(f"{address}/sections/{document['sections'][0]['section']}?quoted={quote('chlorophyll absorbs')}")[1][
+        "html"
+    ]
+    assert "chlorophyll absorbs" in html.split('<div class="passage">')[1].split("</div>")[0]
+
+
 def test_paths_and_methods(address: str) -> None:
     """What is not there is told in the same form."""
     for path in ("/nosuch", "/static/nosuch", "/sections/nosuch", "/static/..%2fapp.py"):
@@ -378,6 +405,38 @@ def test_the_command_serves_until_it_is_interrupted(ingested: Path, folder: Path
     assert send(f"{found[0]}/healthz")[0] == 200
     process.send_signal(2)
     assert finish(process).code == 0
+
+
+def test_a_server_that_is_stopped_logs_every_question(folder: Path, server: ScriptedServer, ingested: Path) -> None:
+    """Also those whose answers are on their way, with what was said; their readers are told, and nothing is thrown."""
+    copy_course(ingested, folder)
+    with (folder / "config.toml").open("a") as config:
+        config.write('[serve]\nlog = "log.sqlite"\nquestions_per_minute = 0\ncached_answers = 0\n')
+    server.answer = lambda request: Action(
+        pieces=("Because ", "of ", "chlorophyll."), hold=threading.Event(), hold_after=2
+    )
+    process = start("serve", "--port", "0")
+    assert process.stderr is not None
+    found = re.search(r"http://127\.0\.0\.1:\d+", process.stderr.readline().decode())
+    assert found
+    with ThreadPoolExecutor(36) as pool:
+        asked = [pool.submit(_streamed, found[0], "/chat", {"question": f"Why is leaf {i} green?"}) for i in range(30)]
+        said = {"model": "course", "messages": [{"role": "user", "content": "Why green?"}]}
+        asked += [pool.submit(_streamed, found[0], "/v1/chat/completions", said | {"stream": i > 2}) for i in range(6)]
+        server.wait_for(36)
+        time.sleep(1)
+        process.send_signal(15)
+        told = [each.result() for each in asked]
+    ended = finish(process)
+    assert ended.code == 0
+    assert "Traceback" not in ended.err, ended.err
+    assert all("try again" in text for text in told)
+    assert len(read_log(folder / "log.sqlite")) == 36
+
+
+def _streamed(address: str, path: str, body: object) -> str:
+    text = send(f"{address}{path}", body)[1]
+    return text if isinstance(text, str) else json.dumps(text)
 
 
 def test_a_lecture_hall_is_shown_where(ingested: Path, folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import http.client
 import json
 import logging
@@ -21,6 +22,8 @@ from fakes.openai_server import Recorded, ScriptedServer, fail
 
 from lmm.cli.main import main
 from lmm.errors import ConfigError
+from lmm_education.agent_tools import open_published_course
+from lmm_education.errors import Denied
 
 QUESTION = {"question": "Why is a leaf green?"}
 COMPLETION = {"model": "course", "messages": [{"role": "user", "content": "Why is a leaf green?"}]}
@@ -341,6 +344,34 @@ def test_the_budget_outlives_a_restart(serve: Serve, server: ScriptedServer, cap
     assert "come back tomorrow" in again.send("/chat", QUESTION).text
     assert caplog.text.count("the day's budget is spent") == 1
     assert len(server.requests) == 2
+
+
+def test_a_search_that_asks_a_model_is_counted(serve: Serve, server: ScriptedServer, folder: Path) -> None:
+    """With the budget that answers have, in the queue that they have; one that asks no model goes on."""
+    server.answer = lambda request: '{"questions": ["What is chlorophyll?"]}'
+    lines = "daily_tokens = 30\nquestions_per_minute = 0\n[search]\nexpand = 2"  # a reply takes 18
+    client = Client(serve(lines))
+    asked = [client.send("/search", {"query": f"Why is leaf {i} green?"}) for i in range(4)]
+    assert [each.status for each in asked] == [200, 200, 429, 429]
+    assert asked[-1].code == "insufficient_quota"
+    published = asyncio.run(_asked_over_mcp(folder / "config.toml", "Why is a leaf green?"))
+    assert published == ["the day's budget of this course is used up"] * 2
+    assert len(server.requests) == 2
+    plain = Client(serve("daily_tokens = 30\nquestions_per_minute = 4"))  # two at once, three at least
+    assert [plain.send("/search", {"query": "leaf"}).status for _ in range(4)] == [200, 200, 200, 429]
+
+
+async def _asked_over_mcp(config: Path, question: str) -> list[str]:
+    said = []
+    async with open_published_course(config, None, None) as published:
+        for tool in published.tools:
+            name = {"ask": "question", "search": "query"}.get(tool.definition.name)
+            if name:
+                try:
+                    said.append((await tool.call({name: question})).text)
+                except Denied as error:
+                    said.append(error.message)
+    return said
 
 
 def test_the_log_and_the_teacher_are_warned_before_the_budget_is_spent(

@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import asyncio
 import os
 import sqlite3
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import closing
@@ -22,6 +24,7 @@ from lmm_education.database import TABLES, Database
 from lmm_education.exchange_log.exchanges import LOG_TABLES, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
 from lmm_education.web.accounts import Accounts, Sessions, Signer, matches
+from lmm_education.web.gate import Gate
 from lmm_education.web.state import Budget, Spent, open_limiter, open_state, secret_key
 
 
@@ -185,6 +188,19 @@ def test_a_database_that_is_none(home: Path, address: str, told: str) -> None:
     assert "secret" not in str(raised.value)
 
 
+def test_a_server_that_is_away_for_four_seconds() -> None:
+    """Questions wait for it; of 40 that came meanwhile none fails."""
+    with postgres() as address, closing(Database(address)) as database, ThreadPoolExecutor(40) as pool:
+        budget = Budget(database, 100_000, 0.0, Spent(10))
+        assert budget.reserve() is not None
+        with address.program.away():
+            asked = [pool.submit(budget.reserve) for _ in range(40)]
+            time.sleep(4)
+            assert not any(each.done() for each in asked)
+        assert all(each.result() is not None for each in asked)
+        assert budget.spent().tokens == 410
+
+
 def test_a_database_is_one_courses(home: Path) -> None:
     """Another course is refused; the same has its key again."""
     with postgres() as address:
@@ -209,3 +225,14 @@ def test_limits_in_redis() -> None:
         first, second, item = open_limiter(settings), open_limiter(settings), parse("3/minute")
         hits = [first.hit(item, "ada"), second.hit(item, "ada"), first.hit(item, "ada"), second.hit(item, "ada")]
         assert hits == [True, True, True, False]
+
+
+def test_an_outage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture) -> None:
+    """Not one for each question; nobody is kept out by it."""
+    settings = ServeSettings()
+    with redis() as address, closing(Database(home / "state.sqlite")) as database:
+        gate = Gate(settings, database, Spent(10), limiter=open_limiter(ServeSettings(limits=address)))
+        address.program.__exit__()
+        for _ in range(20):
+            asyncio.run(gate.admit("ada", 6, "Too many."))
+    assert len(caplog.records) == 1

@@ -14,13 +14,13 @@ import time
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, Self
 
 import pytest
 
 
 @contextmanager
-def postgres() -> Iterator[str]:
+def postgres() -> Iterator[Address]:
     """The address of an empty database; a test that needs one is skipped where PostgreSQL is not installed."""
     folders = sorted(Path("/usr/lib/postgresql").glob("*/bin"))
     if not folders:
@@ -32,12 +32,13 @@ def postgres() -> Iterator[str]:
         port = _free_port()
         settings = {"listen_addresses": "127.0.0.1", "port": port, "unix_socket_directories": folder, "fsync": "off"}
         options = [f"--{name}={value}" for name, value in settings.items()]
-        with _running([str(folders[-1] / "postgres"), "-D", str(data), *options], folder):
-            yield f"postgresql+psycopg://lmm@127.0.0.1:{port}/postgres"
+        program = Program([str(folders[-1] / "postgres"), "-D", str(data), *options], folder)
+        with program:
+            yield Address(f"postgresql+psycopg://lmm@127.0.0.1:{port}/postgres", program)
 
 
 @contextmanager
-def redis() -> Iterator[str]:
+def redis() -> Iterator[Address]:
     """The address of an empty Redis; see `postgres`."""
     program = shutil.which("redis-server")
     if program is None:
@@ -45,8 +46,8 @@ def redis() -> Iterator[str]:
     with _folder() as folder:
         port = _free_port()
         words = [program, "--port", str(port), "--bind", "127.0.0.1", "--save", "", "--dir", str(folder)]
-        with _running(words, folder):
-            yield f"redis://127.0.0.1:{port}"
+        with Program(words, folder) as running:
+            yield Address(f"redis://127.0.0.1:{port}", running)
 
 
 @contextmanager
@@ -73,20 +74,44 @@ def _unprivileged() -> Any:
     return {"user": user, "group": group, "extra_groups": []}
 
 
-@contextmanager
-def _running(words: Sequence[str], folder: Path) -> Iterator[None]:
-    with (folder / "log").open("wb") as log:
-        process = subprocess.Popen(words, stdout=log, stderr=log, cwd=folder, **_unprivileged())
-    try:
+class Program:
+    """A server's process; a context manager. It can be stopped and started again."""
+
+    def __init__(self, words: Sequence[str], folder: Path) -> None:
+        self.words, self.folder = words, folder
+
+    def __enter__(self) -> Self:
+        with (self.folder / "log").open("wb") as log:
+            self.process = subprocess.Popen(self.words, stdout=log, stderr=log, cwd=self.folder, **_unprivileged())
         until = time.monotonic() + 60
-        while b"eady to accept connections" not in (folder / "log").read_bytes():
-            assert process.poll() is None, (folder / "log").read_text()
-            assert time.monotonic() < until, (folder / "log").read_text()
+        while b"eady to accept connections" not in (self.folder / "log").read_bytes():
+            assert self.process.poll() is None, (self.folder / "log").read_text()
+            assert time.monotonic() < until, (self.folder / "log").read_text()
             time.sleep(0.02)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        if self.process.poll() is None:
+            self.process.send_signal(signal.SIGINT)  # PostgreSQL ends at once, whoever is still connected
+            self.process.wait(30)
+
+    @contextmanager
+    def away(self) -> Iterator[None]:
+        """It is stopped for the duration of the block."""
+        self.__exit__()
         yield
-    finally:
-        process.send_signal(signal.SIGINT)  # PostgreSQL ends at once, whoever is still connected
-        process.wait(30)
+        self.__enter__()
+
+
+class Address(str):
+    """An address, and the `program` that listens there."""
+
+    program: Program
+
+    def __new__(cls, text: str, program: Program) -> Self:
+        made = super().__new__(cls, text)
+        made.program = program
+        return made
 
 
 def _free_port() -> int:

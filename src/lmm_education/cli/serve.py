@@ -226,17 +226,25 @@ def server_options(patience: float | None = None) -> dict[str, Any]:
         "access_log": False,
         "proxy_headers": False,
         "server_header": False,
-        "timeout_graceful_shutdown": _PATIENCE,
+        "timeout_graceful_shutdown": 2 * _PATIENCE,
     }
 
 
 def _run(app: Any, listener: socket.socket) -> None:
+    import asyncio
+
     import uvicorn
 
     from lmm import loop
 
     terminal.log_to_stderr("%(asctime)s %(levelname)s %(message)s")
-    server = uvicorn.Server(uvicorn.Config(app, **server_options()))
+
+    class Server(uvicorn.Server):
+        async def shutdown(self, sockets: list[socket.socket] | None = None) -> None:
+            asyncio.get_running_loop().call_later(_PATIENCE, app.state.service.stop)
+            await super().shutdown(sockets)
+
+    server = Server(uvicorn.Config(app, **server_options()))
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     if parent := multiprocessing.parent_process():

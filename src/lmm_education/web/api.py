@@ -14,6 +14,7 @@ from lmm import loop
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchOptions
+from lmm_education.web.gate import GatedSearch
 from lmm_education.web.http import read_json, required, short_text
 from lmm_education.web.panels import without_solution
 from lmm_education.web.service import Service, service_of
@@ -96,7 +97,8 @@ async def search(request: Request) -> Response:
     question = checked_question(required(body, "query"), service.settings.longest_question)
     options = replace(_search_options(body), here=await read_here(service, body))
     await service.guard.admit(request)
-    result = await loop.run_async(service.searching.asearch(question, options))
+    searching = GatedSearch(service.searching.course, gate=service.gate, refusal=service.texts["spent"])
+    result = await loop.run_async(searching.asearch(question, options))
     return JSONResponse(result.as_json())
 
 

@@ -11,16 +11,11 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import logging
-import math
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache, partial
+from functools import cache
 from typing import NamedTuple
 
-from limits import RateLimitItemPerSecond
-from limits.errors import StorageError
-from limits.storage import MemoryStorage
-from limits.strategies import MovingWindowRateLimiter
 from starlette.requests import HTTPConnection, Request
 
 from lmm.errors import LmmError
@@ -36,9 +31,8 @@ from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
-from lmm_education.web.http import too_soon
+from lmm_education.web.gate import Gate
 from lmm_education.web.login import Caller, caller_of, cookie_name, route_of
-from lmm_education.web.state import seconds_to_wait
 from lmm_education.web.words import texts_of
 
 OPEN = ("/login", "/login/back", "/lti/login", "/lti/launch", "/healthz", "/metrics", "/teacher")
@@ -49,15 +43,14 @@ LAUNCHED = "/lti/"
 SCRIPTED = ("/v1/", "/search")
 """Paths that scripts of other sites may request, if `allowed_origins` names the site."""
 CONSENT_HEADER = "X-Consent"
-_LEAST = 3  # questions allowed at once
 logger = logging.getLogger("lmm.serve")
 
 
 class Guard:
     """The access rules of one course."""
 
-    def __init__(self, settings: ServeSettings, signer: Signer, limiter: MovingWindowRateLimiter) -> None:
-        self.settings, self._signer, self._limiter = settings, signer, limiter
+    def __init__(self, settings: ServeSettings, signer: Signer, gate: Gate) -> None:
+        self.settings, self._signer, self._gate = settings, signer, gate
         self.consent = hashlib.sha256(settings.consent.encode()).hexdigest()[:16] if settings.consent else ""
         self.consent_cookie = cookie_name("consent", signer)
 
@@ -83,10 +76,10 @@ class Guard:
         raise Denied(wording, status=303 if sent else 401, code="login_required", headers=headers)
 
     async def admit(self, request: Request) -> None:
-        """Count a question, or raise `Denied` if it may not be asked.
+        """Count a request that asks or compares, or raise `Denied` if it may not.
 
         Raises:
-            Denied: the required consent was not given, or too many questions were asked.
+            Denied: the required consent was not given, or there were too many requests.
         """
         caller = caller_of(request)
         if not self.has_agreed(request):
@@ -98,24 +91,10 @@ class Guard:
             )
         own = caller.key.questions_per_minute if caller.key else None
         limit = self.settings.questions_per_minute if own is None else own
-        # A thread is worth it only if the limits are counted on another server.
-        here = isinstance(self._limiter.storage, MemoryStorage)
-        count = partial(self._wait, caller.student, limit)
-        if limit and (wait := count() if here else await asyncio.to_thread(count)):
-            raise too_soon(self._text(request, "too_often"), wait, code="rate_limit_exceeded")
+        await self._gate.admit(caller.student, limit, self._text(request, "too_often"))
 
     def _text(self, connection: HTTPConnection, name: str) -> str:
         return texts_of(connection, self.settings)[name]
-
-    def _wait(self, student: str, limit: int) -> float:
-        """Count a question and return 0, or the seconds to wait. Half of a minute's questions may be asked at once."""
-        burst = max(_LEAST, limit // 2)
-        item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
-        try:
-            return seconds_to_wait(self._limiter, item, "asked", student)
-        except StorageError as error:  # a failing counter is the teacher's concern, not the student's
-            logger.error("%s: %s", type(error).__name__, error)
-            return 0
 
     # -- consent -----------------------------------------------------------------------------------
 

@@ -179,7 +179,7 @@ async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -
     working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
-        if not working.done():
+        if not working.done() or working.cancelled():
             raise CallerLeft
         return working.result()
     finally:

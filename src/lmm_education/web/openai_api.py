@@ -6,6 +6,8 @@ change the answer and are not supported (tools, images, several choices) are ref
 
 from __future__ import annotations
 
+import html
+import re
 import secrets
 import time
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
@@ -16,6 +18,7 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lmm.markdown.spans import spans
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answer import Answer, AnswerEvent, Called
 from lmm_education.answer.citations import citations
@@ -35,6 +38,7 @@ from lmm_education.web.http import (
     unless_caller_leaves,
 )
 from lmm_education.web.questions import WaitingAnswer
+from lmm_education.web.rendering import BlockStream
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import notice_for
 
@@ -189,6 +193,35 @@ def _above_sources(heading: str) -> str:
     return f"\n\n**{heading}**\n\n"
 
 
+_PICTURE = re.compile(
+    r"!\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?((?:[^()\s>]|\([^()\s]*\))*)[^)\n]*\)|\[[^\[\]]*\])?|<img\b[^>]*>",
+    re.IGNORECASE,
+)
+_BEGINS_PICTURE = re.compile(r"!\[|!\Z|<i|<\Z", re.IGNORECASE)
+_REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|\\\\", re.IGNORECASE)
+
+
+def without_remote_pictures(markdown: str) -> str:
+    """Return a text in which pictures of other sites, which clients would load, are their descriptions.
+
+    >>> without_remote_pictures("A ![leaf](leaf.png), ![x](https://evil.example/?q=1), `![x](https://a.b)`")
+    'A ![leaf](leaf.png), x, `![x](https://a.b)`'
+    """
+    if "![" not in markdown and "<img" not in markdown.lower():
+        return markdown
+
+    def shown(match: re.Match[str]) -> str:
+        is_ours = match[2] is not None and not _REMOTE.match(html.unescape(match[2]))
+        return match[0] if is_ours else match[1] or ""
+
+    code = [(each.start, each.end) for each in spans(markdown) if each.kind in ("code", "code_block")]
+    parts, at = list[str](), 0
+    for start, end in [*code, (len(markdown), len(markdown))]:
+        parts += [_PICTURE.sub(shown, markdown[at:start]), markdown[start:end]]
+        at = max(at, end)
+    return "".join(parts)
+
+
 @dataclass(slots=True)
 class CompletionAnswer:
     """An answer for a client in the Chat Completions protocol.
@@ -206,26 +239,38 @@ class CompletionAnswer:
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
+    blocks: BlockStream = field(default_factory=BlockStream)
+    begun: int = 0  # characters of the unfinished block that were sent
     attempt: str = ""
     repeated: str | None = None
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """Iterate over the pieces to send for an event."""
         if isinstance(event, TextDelta):
-            if new := self._not_sent(event.text):
+            if new := self._complete(self._not_sent(event.text)):
                 yield from self._piece(new)
         elif isinstance(event, Retrying) and self.said:
             self.repeated = ""
         elif isinstance(event, Called) and self.said:
-            self.attempt = ""
+            self.attempt, self.blocks, self.begun = "", BlockStream(), 0
             yield from self._piece(self._void)
         elif isinstance(event, Answer):
-            text = ("" if self.said else event.text) + self._below(event)
+            rest = self.blocks.rest if self.said or self.blocks.rest else event.text
+            text = without_remote_pictures(rest)[self.begun :] + self._below(event)
             if self.repeated is not None and self.repeated != self.attempt:
                 text = self._void + self.repeated + text
             if text:
                 yield from self._piece(text)
             yield from self._end(event)
+
+    def _complete(self, text: str) -> str:
+        """Return what may be sent of a text: from where a picture begins, a block waits until it has ended."""
+        ended, complete = self.blocks.feed(text), ""
+        if ended:
+            complete, self.begun = without_remote_pictures(ended)[self.begun :], 0
+        begins = _BEGINS_PICTURE.search(self.blocks.rest, self.begun)
+        start, self.begun = self.begun, begins.start() if begins else len(self.blocks.rest)
+        return complete + self.blocks.rest[start : self.begun]
 
     def _not_sent(self, text: str) -> str:
         """Return the part of a piece that the client does not have yet."""
@@ -245,13 +290,14 @@ class CompletionAnswer:
 
     def text(self, answer: Answer) -> str:
         """Return the whole text: the answer and its sources."""
-        return "".join(self.said) or answer.text + self._below(answer)
+        return "".join(self.said) or without_remote_pictures(answer.text) + self._below(answer)
 
     def annotations(self, answer: Answer) -> list[dict[str, Any]]:
         """Return the citations in the text, each with a link that opens its source on the course's page, and quotations
         that are not in their sources, with the type ``unverified``."""
-        cited = {source.number: source for source in answer.cited}
-        begins = len("".join(self.said).partition(answer.text)[0]) if self.said else 0
+        cited, text = {source.number: source for source in answer.cited}, without_remote_pictures(answer.text)
+        begins = len("".join(self.said).partition(text)[0]) if self.said else 0
+        missing = len(answer.text) - len(text)
 
         def annotation(kind: str, start: int, end: int, **more: str) -> dict[str, Any]:
             return {"type": kind, "start_index": begins + start, "end_index": begins + end, **more}
@@ -260,12 +306,13 @@ class CompletionAnswer:
             annotation(
                 "url_citation", start, end, title=cited[number].path, url=source_address(self.address, cited[number])
             )
-            for start, end, numbers, known in citations(answer.text, cited)
+            for start, end, numbers, known in citations(text, cited)
             for number in numbers
             if known
         ] + [
-            annotation("unverified", each.start, each.end, message=notice_for(mark_of(each), self.texts))
+            annotation("unverified", start, start + len(said), message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
+            if (start := text.find(said := answer.text[each.start : each.end], max(0, each.start - missing))) >= 0
         ]
 
     def _below(self, answer: Answer) -> str:

@@ -5,12 +5,10 @@ from __future__ import annotations
 import asyncio
 import hashlib
 import re
-import textwrap
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
-from itertools import groupby
 from typing import Any
 
 from markupsafe import Markup
@@ -19,12 +17,12 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from lmm.markdown import prose_of
 from lmm.markdown.quotations import Quotation
-from lmm.markdown.sentences import EMPHASIS
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.extractive import NOTICE
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.support import sentences_in, shown_sentence, supporting_sentence
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
@@ -41,8 +39,7 @@ from lmm_education.web.rendering import BlockStream, Picture, title_html, to_htm
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
-_FIRST_WORDS = 90  # characters
-_NO_WORDS = ("#", ":::", "---", "|", "$$")
+_LONGEST_SENTENCE = 240  # characters
 _PRIVATE = tuple(map(chr, range(0xE000, 0xF8FF)))  # characters without a meaning; a text has one, hardly all
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
 PageEvent = tuple[str, Mapping[str, Any]]
@@ -83,7 +80,7 @@ class PageAnswer:
             yield "found", {"sources": len(event.sources)}
         elif isinstance(event, TextDelta):
             if self.found:  # now the question is certainly being answered
-                yield "read", {"sources": self._sources(self.found.sources, self.found.searched), "known": self.known}
+                yield "read", {"sources": self._sources(self.found.sources), "known": self.known}
                 self.found = None
             ended = self.blocks.feed(event.text)
             if ended:
@@ -122,16 +119,16 @@ class PageAnswer:
         text = self.texts["off_topic"] if answer.refused else text
         read = [source for source in answer.offered if source.number not in numbers]
         used = [source.section or source.id for source in answer.cited or answer.offered]
+        claims = answer.verification.claims
         return {
             "html": self._html(text, answer.verification.failures, numbers),
             "text": text,
             "found": answer.answers,
-            "quoted": {each.source: each.text for each in reversed(answer.verification.quotations) if each.source},
             "exchange": self.exchange,
             "here": self.here,
             "known": self.known,
-            "sources": self._sources(answer.cited, answer.searched),
-            "read": self._sources(read, answer.searched),
+            "sources": [source_values(each, supporting_sentence(each, claims)) for each in answer.cited],
+            "read": self._sources(read),
             "next": follow_ups(answer.question, used, self.cards, self.chapters, self.texts),
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
@@ -140,41 +137,50 @@ class PageAnswer:
             ],
         }
 
-    def _sources(self, sources: Sequence[Passage], searched: str) -> list[dict[str, Any]]:
+    def _sources(self, sources: Sequence[Passage]) -> list[dict[str, Any]]:
         """Return the values of sources, which are sent twice: when they are found, and with the answer."""
         for source in sources:
             if source.id not in self.shown:
-                self.shown[source.id] = source_values(source, searched)
+                self.shown[source.id] = source_values(source)
         return [self.shown[source.id] for source in sources]
 
 
-def source_values(source: Passage, searched: str) -> dict[str, Any]:
-    """Return a source for the page: what it shows, and the ids of section and passage. Its location in the files is for
-    the author only."""
+def source_values(source: Passage, quoted: str = "") -> dict[str, Any]:
+    """Return a source for the page: what it shows, and the ids of section and passage. `quoted` is the sentence that
+    supports the answer; without one, the first is shown. Its location in the files is for the author only."""
     name = " › ".join(source.place.path(source.title))
     return {
         "number": source.number,
         "name": name,
         "title": title_html(name),
-        "words": first_words(source.text),
+        "sentence": sentence_html(quoted) if quoted else first_words(source.text),
         "type": source.type if source.type != "text" else "",
         "section": source.section or source.id,
         "passage": source.id if source.what == "chunk" else "",
-        "searched": searched,
+        "quoted": quoted,
     }
 
 
 @lru_cache(maxsize=2_000)
 def first_words(markdown: str) -> str:
-    """Return the beginning of a text without markup; cached, since a class asks for the same sources.
+    """Return the first sentence of a text as HTML; cached, since a class asks for the same sources.
 
-    >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md), because of " + "chlorophyll " * 20)
-    'A leaf is green, because of chlorophyll chlorophyll chlorophyll chlorophyll chlorophyll …'
+    >>> first_words("## Leaves\\n\\nA *leaf* is [green](a.md). It falls.")
+    'A <em>leaf</em> is green.'
     """
-    lines = [line for line in prose_of(markdown).splitlines() if not line.lstrip().startswith(_NO_WORDS)]
-    paragraphs = (" ".join(lines) for there, lines in groupby(lines, key=lambda line: bool(line.strip())) if there)
-    text = EMPHASIS.sub("", next(paragraphs, "").lstrip("> "))
-    return textwrap.shorten(text, _FIRST_WORDS, placeholder=" …")
+    return sentence_html(next(sentences_in(prose_of(markdown)), ""))
+
+
+def sentence_html(sentence: str) -> str:
+    """Return a sentence as HTML, without links and notes; a long one ends with an ellipsis.
+
+    >>> sentence_html("The slope $b$^[see https://example.org] is 2.")
+    'The slope <math display="inline"><mrow><mi>b</mi></mrow></math> is 2.'
+    """
+    text = shown_sentence(sentence)
+    while len(text) > _LONGEST_SENTENCE or text.count("$") % 2:  # no formula is cut
+        text = f"{text[:_LONGEST_SENTENCE].rpartition(' ')[0].removesuffix(' …')} …" if " " in text else ""
+    return title_html(text)
 
 
 # -- endpoints ---------------------------------------------------------------------------------------
@@ -231,7 +237,7 @@ async def contents(request: Request) -> Response:
 
 async def section(request: Request) -> Response:
     """``GET /sections/ID``: the section as HTML, and those ``before`` and ``after`` it. The words ``quoted`` are
-    marked, or the ``passage``, or the best match for ``searched``; with ``whole``, the whole document is shown."""
+    marked if the section contains them as they are, or the ``passage``; with ``whole``, the whole document is shown."""
     shown = await section_of(request)
     return JSONResponse({name: value for name, value in shown.items() if name != "place"})
 
@@ -239,11 +245,10 @@ async def section(request: Request) -> Response:
 async def section_of(request: Request) -> dict[str, Any]:
     """Return a section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
-    passage, searched, quoted = (request.query_params.get(name, "") for name in ("passage", "searched", "quoted"))
-    longest, settings = service.settings.longest_question, service.contents.settings
+    passage, quoted = (request.query_params.get(name, "") for name in ("passage", "quoted"))
     return await asyncio.to_thread(
-        section_values, service.searching, request.path_params["id"], passage=passage, searched=searched[:longest],
-        quoted=quoted[:longest], whole="whole" in request.query_params, hidden=settings.solutions,
+        section_values, service.searching, request.path_params["id"], passage=passage, quoted=quoted,
+        whole="whole" in request.query_params, hidden=service.contents.settings.solutions,
         label=texts_of(request, service.settings)["solution"], pictures=service.pictures.of_document,
     )  # fmt: skip
 

@@ -14,13 +14,11 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from lmm.markdown.quotations import verify_quotations
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import StudySettings
-from lmm_education.errors import RequestError, SearchError, StoreMissing
+from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.material import Lines, Passage, Section
 from lmm_education.payloads import hit_of, is_one_of, section_of
-from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
@@ -144,7 +142,6 @@ def section_values(
     id: str,
     *,
     passage: str = "",
-    searched: str = "",
     quoted: str = "",
     whole: bool = False,
     hidden: Sequence[str] = (),
@@ -152,15 +149,15 @@ def section_values(
     pictures: Callable[[str], Picture] | None = None,
 ) -> dict[str, Any]:
     """Return a section as HTML, or its `whole` document, and the sections before and after it. The passage marked in it
-    is the one that contains the quoted words, else the one with that id, else the best match for what was searched.
-    Types that are `hidden` are shown on request, under the heading `label`.
+    is the one that contains the quoted words as they are, else the one with that id; nothing is compared here. Types
+    that are `hidden` are shown on request, under the heading `label`.
 
     Raises:
         RequestError: the store no longer contains the section.
         StoreError: the store cannot be read.
     """
     with searcher.view() as view:
-        catalogue, hit = view.catalogue, _passage(view, id, passage, searched)
+        catalogue, hit = view.catalogue, _passage(view, passage)
         stored = catalogue.reader.get("documents", [id])
         asked: Section | Passage | None = section_of(id, stored[0].payload) if stored else hit
         if asked is None:
@@ -176,7 +173,7 @@ def section_values(
     html = Markup()
     for each in shown:
         here = each.id == asked.id
-        lines = _lines_quoted(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
+        lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
         text = marked_html(each.text, lines, _lines_of_all(texts, each.text), label, picture=picture)
         heading = _HERE if here else _HEADING
         html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
@@ -203,19 +200,6 @@ def name_of(section: Section | Passage, title: str) -> str:
     return ("", *section.place.path(title))[-1]
 
 
-def _lines_quoted(quoted: str, text: str) -> Lines | None:
-    """Return the lines of the paragraphs that contain a quotation, or nearly do.
-
-    >>> _lines_quoted("it falls in autumn", "A leaf.\\n\\nIt is green.\\nIt *falls* in autumn.\\n")
-    Lines(first=3, last=4)
-    """
-    paragraphs = dict(enumerate(text.split("\n\n"))) if quoted else {}
-    found = [verify_quotations(f"> {part}", paragraphs) for part in quoted.split("\n\n")]
-    held = [paragraphs[each.source] for quotations in found for each in quotations if each.source is not None]
-    lines = [lines for paragraph in held if (lines := lines_of(paragraph, text))]
-    return Lines(min(lines)[0], max(lines)[1]) if lines else None
-
-
 def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
     """Return the lines of passages in a text; for a passage that is not found whole, those of its paragraphs."""
     found: list[Lines] = []
@@ -226,17 +210,9 @@ def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
     return sorted(set(found))
 
 
-def _passage(view: SearchView, section: str, passage: str, searched: str) -> Passage | None:
-    if passage:
-        found = view.catalogue.reader.get("chunks", [passage])
-        return hit_of(passage, found[0].payload) if found else None
-    if not searched:
-        return None
-    try:
-        result = view.search(searched, SearchOptions(limit=1, where={"section": (section,)}, sections=False))
-    except SearchError:  # the question consists of punctuation only
-        return None
-    return result.hits[0] if result.hits else None
+def _passage(view: SearchView, passage: str) -> Passage | None:
+    found = view.catalogue.reader.get("chunks", [passage]) if passage else []
+    return hit_of(passage, found[0].payload) if found else None
 
 
 # -- study material ----------------------------------------------------------------------------------

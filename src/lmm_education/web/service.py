@@ -11,15 +11,16 @@ import time
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
 from dataclasses import dataclass
-from typing import TypeVar
+from typing import Any, TypeVar
 
+from limits.strategies import MovingWindowRateLimiter
 from markupsafe import Markup
 from starlette.requests import Request
 
 from lmm import loop
-from lmm.errors import ConfigError, Interrupted, LmmError
+from lmm.errors import ConfigError, FileReadError, Interrupted, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import ChatEvent, ChatRequest, TextDelta, Usage
+from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, connected
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, events_of
@@ -35,8 +36,9 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
+from lmm_education.web.gate import Gate, Spending
 from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
-from lmm_education.web.http import HttpFailure, failure_of, too_soon
+from lmm_education.web.http import HttpFailure, failure_of
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
@@ -45,15 +47,13 @@ from lmm_education.web.pictures import Pictures
 from lmm_education.web.questions import AnswerCache, Queue, ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import to_html
 from lmm_education.web.settings_file import LIVE, SettingsFile
-from lmm_education.web.state import Budget, Reservation, Spent, open_limiter, open_state, secret_key
+from lmm_education.web.state import Spent, open_limiter, open_state, secret_key
 from lmm_education.web.words import texts_for
 
 T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
 A_CLASS = 400
 """Answers in progress at once, unless the configuration limits the concurrent calls of the model."""
-NEARLY_SPENT = 0.8
-"""The share of the day's budget above which the server's log and the teacher's page show a warning."""
 PAUSE = 0.08  # seconds between two pieces of an answer
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
@@ -149,8 +149,9 @@ class Service:
         accounts, attempts = Accounts(database, "teacher"), Attempts(for_teacher, limiter, OF_ONE)
         self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)
         self.identity = Identity(settings, signer, self.students)
-        self.guard = Guard(settings, signer, limiter)
         at_once = _at_once(course, workers)  # the service has its own queue
+        self.gate = open_gate(course, database, Queue(at_once), limiter)
+        self.guard = Guard(settings, signer, self.gate)
         major = GatheredText(course.major or shared_chat(course.models.major.replace(concurrency=at_once)))
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
@@ -162,12 +163,12 @@ class Service:
             course.closing.callback(self.log.close)
         self.model = ModelHealth(course.models.major)
         self.metrics = Metrics(course.store, self.log, self.model)
-        self.queue, self.file = Queue(at_once), SettingsFile(course.config)
-        self.budget = _budget(course, database, settings)
+        self.file = SettingsFile(course.config)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
-        self._warned = set[str]()  # warnings that were already logged
         self._connections: AsyncExitStack | None = None
+        self._answering = set[asyncio.Task[Any]]()  # those that read answers in progress
+        self._stops = False
 
     @property
     def title(self) -> str:
@@ -207,10 +208,7 @@ class Service:
         """Apply changed texts and limits, from the next request on."""
         self.settings = self.settings.replace(**{name: getattr(changed, name) for name in LIVE})
         self.guard.settings, self.texts = self.settings, texts_for(self.settings)
-        if self.budget is None:
-            self.budget = _budget(self.answering.course, self.students.accounts.database, self.settings)
-        else:  # answers in progress are counted in this one
-            self.budget.tokens, self.budget.cost = self.settings.daily_tokens, self.settings.daily_cost
+        self.gate.take(self.settings)
 
     def asked(self, question: str, request: Request, via: str, here: Passage | None = None) -> ServedQuestion:
         """Return a new question; `here` is the section that the reader has open. With ``Cache-Control: no-cache`` in
@@ -230,6 +228,7 @@ class Service:
             LmmError: the question cannot be answered.
         """
         self.metrics.running.inc()
+        reader = self._reader(None)
         try:
             async with aclosing(loop.bridge(self._events(asked, history))) as events:
                 async for event in events:
@@ -237,8 +236,14 @@ class Service:
                     if isinstance(event, Answer):
                         self._write_down(asked)
                     yield event
+                    reader = self._reader(reader)
         except Interrupted as left:  # while a model wrote what to search for
             raise asyncio.CancelledError from left
+        except asyncio.CancelledError:
+            if not self._stops:
+                raise
+            reader.uncancel()
+            raise Denied(self.texts["failure"], status=503, code="stopped") from None
         except Exception as failure:
             asked.outcome = "refused" if isinstance(failure, Denied) else "failed"
             asked.error = f"{type(failure).__name__}: {failure}"[:_LONGEST_ERROR]
@@ -247,8 +252,24 @@ class Service:
             raise
         finally:
             self.metrics.running.dec()
+            self._answering.discard(reader)
             if asked.answer is None:
                 self._write_down(asked)
+
+    def _reader(self, before: asyncio.Task[Any] | None) -> asyncio.Task[Any]:
+        """Return the task that reads an answer now, in place of the one before."""
+        reader = asyncio.current_task()
+        assert reader is not None
+        if reader is not before:
+            self._answering.discard(before)
+            self._answering.add(reader)
+        return reader
+
+    def stop(self) -> None:
+        """End the answers in progress, because the server ends: students read that, and the log has what was said."""
+        self._stops = True
+        for reader in tuple(self._answering):
+            reader.cancel()
 
     async def _events(
         self, asked: ServedQuestion, history: Sequence[Exchange]
@@ -275,10 +296,13 @@ class Service:
         self, asked: ServedQuestion, history: Sequence[Exchange]
     ) -> AsyncGenerator[AnswerEvent | WaitingAnswer]:
         ahead = -1
-        with self.queue.turn() as turn:
-            while (ahead := await self.queue.ahead(turn, ahead)) > 0:
+        with self.gate.queue.turn() as turn:
+            while (ahead := await self.gate.queue.ahead(turn, ahead)) > 0:
                 yield WaitingAnswer(ahead)
-            async with aclosing(self._answer(asked, history)) as events:
+            async with (
+                self.gate.spending(self.texts["spent"]) as spending,
+                aclosing(self._answer(asked, history, spending)) as events,
+            ):
                 async for event in events:
                     yield event
 
@@ -287,7 +311,9 @@ class Service:
         with self.searching.course.view() as catalogue:
             return catalogue.reader.stamp
 
-    async def _answer(self, asked: ServedQuestion, history: Sequence[Exchange]) -> AsyncGenerator[AnswerEvent]:
+    async def _answer(
+        self, asked: ServedQuestion, history: Sequence[Exchange], spending: Spending
+    ) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the answer's events that the topic check lets through."""
         question, answering = asked.question, self.answering.at(asked.here)
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
@@ -295,26 +321,20 @@ class Service:
             self._connections = stack = AsyncExitStack()
             self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
             await stack.enter_async_context(connected(answering.major))
-        reservation = await asyncio.to_thread(self._reserve) if self.budget else None
         moderation = ModerationStream(self.topic, answering.meant(question, history), history) if self.topic else None
-        said = False
         try:
             async with aclosing(stream) as events:
                 async for event in events:
                     checked = await moderation.checked(event) if moderation else event
-                    said = said or isinstance(checked, TextDelta)
+                    spending.has_begun = spending.has_begun or isinstance(checked, TextDelta)
                     if isinstance(checked, Answer):
                         if checked.usage.requests:
                             self.model.note(None)
-                        await self._settle(reservation, checked.usage, checked.model)
+                        await spending.settle(checked.usage, checked.model)
                     if checked is not None:
                         yield checked
                     if moderation and moderation.refused:
                         return
-        except LmmError:
-            if not said:  # a model that does not answer costs nothing
-                await self._settle(reservation, Usage())
-            raise
         finally:
             if moderation:
                 await moderation.close()
@@ -328,43 +348,11 @@ class Service:
     def failed(self, error: BaseException, texts: Mapping[str, str] | None = None) -> HttpFailure:
         """Return what is reported about an error, in these words; details that the caller may not see are logged."""
         failure = failure_of(error, texts or self.texts)
-        if failure.logged:
+        if failure.logged and not (isinstance(error, FileReadError) and not self.gate.reports.is_new(str(error.where))):
             # Only unexpected errors need a traceback; our own say what is wrong.
             trace = None if isinstance(error, LmmError) else error
             logger.error("%s: %s: %s", self.name, type(error).__name__, error, exc_info=trace)
         return failure
-
-    # -- the day's budget --------------------------------------------------------------------------
-
-    def _reserve(self) -> Reservation:
-        assert self.budget is not None
-        reservation = self.budget.reserve()
-        spent = reservation.before if reservation else self.budget.spent()
-        used = f"{spent.tokens} tokens" + (f", ${spent.cost:.2f}" if spent.cost else "")
-        if reservation is not None:
-            if (share := self.budget.share(spent)) >= NEARLY_SPENT:
-                message = f"{share:.0%} of today's budget is spent or reserved: {used}"
-                self._warn_once(message, once=f"nearly {self.budget.today}")
-            return reservation
-        self._warn_once(f"the day's budget is spent: {used}", once=f"spent {self.budget.today}")
-        raise too_soon(self.texts["spent"], self.budget.until_tomorrow(), code="insufficient_quota")
-
-    async def _settle(self, reservation: Reservation | None, usage: Usage, model: str = "") -> None:
-        """Count a finished answer; if that fails, it concerns the teacher, not the student."""
-        if self.settings.daily_cost and usage.requests and usage.cost is None:  # then a limit in dollars has no effect
-            message = f"the price of {model} is not known: daily_cost does not count it, daily_tokens does"
-            self._warn_once(message, once="price")
-        if reservation is None or self.budget is None:
-            return
-        try:
-            await asyncio.to_thread(self.budget.settle, reservation, usage)
-        except LmmError as error:
-            logger.error("%s: %s", type(error).__name__, error)
-
-    def _warn_once(self, message: str, *, once: str) -> None:
-        if once not in self._warned:
-            self._warned.add(once)
-            logger.warning("%s", message)
 
 
 def service_of(request: Request) -> Service:
@@ -404,13 +392,19 @@ def state_of(course: CourseParts) -> Database:
     return database
 
 
-def _budget(course: CourseParts, database: Database, settings: ServeSettings) -> Budget | None:
-    if not settings.daily_tokens and not settings.daily_cost:
-        return None
+def open_gate(
+    course: CourseParts,
+    database: Database,
+    queue: Queue | None = None,
+    limiter: MovingWindowRateLimiter | None = None,
+) -> Gate:
+    """Open the gate of a course.
+
+    Raises:
+        FileReadError: the server's database cannot be used.
+    """
     expected = Spent(course.settings.answer.context_tokens + _BESIDES)
-    budget = Budget(database, settings.daily_tokens, settings.daily_cost, expected)
-    budget.spent()  # raises if it cannot be read
-    return budget
+    return Gate(course.settings.serve, database, expected, queue, limiter)
 
 
 def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicCheck:

@@ -41,10 +41,11 @@ from lmm_education.exchange_log.figures import (
 from lmm_education.exchange_log.log_file import LogWriter, read_log
 from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, question_rows, questions_marked_wrong
 from lmm_education.web import page
+from lmm_education.web.gate import NEARLY_SPENT
 from lmm_education.web.http import NO_STORE, read_json, render, short_text, template
 from lmm_education.web.metrics import MEDIA_TYPE
 from lmm_education.web.rendering import to_html
-from lmm_education.web.service import NEARLY_SPENT, Service, service_of, service_of_teacher
+from lmm_education.web.service import Service, service_of, service_of_teacher
 from lmm_education.web.words import Wording, theme_of
 
 # -- the report ------------------------------------------------------------------------------------
@@ -205,7 +206,7 @@ def _shown_values(service: Service, range: Range, say: Wording) -> dict[str, Any
 
 def _warnings(service: Service, say: Wording) -> list[str]:
     """Return warnings about what goes wrong while students ask."""
-    log, budget, found = service.log, service.budget, []
+    log, budget, found = service.log, service.gate.budget, []
     if log is not None and (log.lost or log.is_failing):
         found.append(say["losing"].replace("{n}", str(log.lost)))
     if service.model.reason:

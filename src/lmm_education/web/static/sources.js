@@ -11,8 +11,7 @@ const offered = new WeakMap();  // the sources of an article that the model rece
 export const offer = (article, sources) => offered.set(article, sources);
 
 // Show the sources that the answer cites, with the others that were read folded below; if none is cited, show those.
-export function showSources({ article, aside }, { sources, read, html, found, quoted = {} }) {
-  for (const source of sources) source.quoted = quoted[source.number];
+export function showSources({ article, aside }, { sources, read, html, found }) {
   offer(article, [...sources, ...read]);
   const heading = make("h3", {}, sources.length ? texts.sources : found === false ? texts.nearest : texts.read);
   const more = sources.length && read.length
@@ -24,7 +23,7 @@ export function showSources({ article, aside }, { sources, read, html, found, qu
 
 const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
   const title = make("span", { class: "title", html: source.title });
-  const where = make("span", { class: "place" }, (source.type ? `${source.type} · ` : "") + (source.words ?? ""));
+  const where = make("span", { class: "place" }, source.type ? `${source.type} · ` : "", make("span", { html: source.sentence ?? "" }));
   const open = button(make("span", { class: "number" }, source.number), () => openSection(source.section, source),
     { "data-number": source.number });
   open.append(title, where);
@@ -46,9 +45,9 @@ document.addEventListener("click", (event) => {
 
 const sectionAt = (id, values) => fetchJson(`sections/${encodeURIComponent(id)}?${new URLSearchParams(values)}`);
 
-export async function openSection(id, { passage = "", searched = "", quoted = "", whole } = {}) {
+export async function openSection(id, { passage = "", quoted = "", whole } = {}) {
   hide();
-  const wanted = { passage, searched, quoted, ...(whole && { whole }) };
+  const wanted = { passage, quoted, ...(whole && { whole }) };
   const found = await sectionAt(id, wanted);
   const dialog = showSection({ title: texts.sources, ...found });
   dialog.scrollTop = 0;
@@ -109,8 +108,8 @@ async function show(target) {
   if (!source) return;
   hide();
   pointed = target;
-  const key = `${source.section} ${source.passage}`;
-  if (!known.has(key)) known.set(key, sectionAt(source.section, { passage: source.passage }));
+  const { section, passage, quoted } = source, key = `${section} ${passage} ${quoted}`;
+  if (!known.has(key)) known.set(key, sectionAt(section, { passage, quoted }));
   const found = await known.get(key);
   if (!found.html) known.delete(key);
   if (pointed !== target) return;  // the pointer is elsewhere now

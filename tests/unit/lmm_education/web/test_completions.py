@@ -5,6 +5,8 @@ from __future__ import annotations
 from typing import Any
 
 import pytest
+from markdown_it import MarkdownIt
+from markdown_it.token import Token
 
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer
@@ -64,6 +66,36 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
     whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
     list(answer.pieces(whole))
     assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
+
+
+PICTURES = (
+    "Look ![a [b] c](https://evil.example/x.png?q=secret) and\n\n"
+    "![me][ref] ![here](leaf.png) ![d](data:image/png,x)\n\n"
+    "![e](//evil.example/y) <IMG SRC=https://evil.example/z>\n\n[ref]: https://evil.example/w.png\n\n"
+    "```\n![kept](https://a.b/c.png)\n```\n\nWell!"
+)
+
+
+def test_pictures_of_other_sites_become_their_texts() -> None:
+    """A client would load them, and their addresses may say what a student asked; whole or in pieces."""
+    answer = Answer("Why?", PICTURES)
+    whole = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
+    sent = whole.whole(answer)["choices"][0]["message"]["content"]
+    shown = [token for token in _tokens(sent) if token.type == "image"]
+    assert [token.attrs["src"] for token in shown] == ["leaf.png"]
+    assert "![kept](https://a.b/c.png)" in sent
+    assert sent.startswith("Look a [b] c and")
+    for size in (1, 3, 50):
+        stream = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
+        for at in range(0, len(PICTURES), size):
+            list(stream.pieces(TextDelta(PICTURES[at : at + size])))
+        list(stream.pieces(answer))
+        assert "".join(stream.said) == sent
+
+
+def _tokens(markdown: str) -> list[Token]:
+    tokens = MarkdownIt("commonmark").parse(markdown)
+    return [child for token in tokens for child in token.children or ()]
 
 
 def test_what_clients_send_by_themselves() -> None:

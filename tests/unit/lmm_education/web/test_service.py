@@ -197,7 +197,7 @@ def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None
     for text, expected in (("", A_CLASS), ("[major]\nconcurrency = 8\n", 8)):
         (tmp_path / "config.toml").write_text(text)
         with Course.open(config=tmp_path / "config.toml", embedder=EMBEDDER, env={}) as course:
-            assert Service(course).queue.size == expected
+            assert Service(course).gate.queue.size == expected
 
 
 def test_a_store_without_its_word_counts_is_not_well(botany: Course, tmp_path: Path) -> None:

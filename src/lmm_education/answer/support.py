@@ -1,0 +1,63 @@
+"""The sentence of a source that supports what an answer says of it, as readers see it beside the answer."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterable, Iterator
+
+from lmm.markdown.sentences import sentence_ends
+from lmm_education.answer.verification import Claim
+from lmm_education.encode.bm25 import word_ids
+from lmm_education.material import Passage
+
+_PARTS = re.compile(r"\n\s*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t])")
+_MARK = re.compile(r"[ \t>]*(?:[-*+>]|#{1,6}|\d{1,9}\\?[.)])[ \t]+")
+_NOTE = re.compile(r"\^?\[\^?[^\]\n]*\](?![(\[])(?=\s|[.,;:]|$)|(?<=\S)\^\[[^\]\n]*\]")
+_NO_SENTENCE = ("```", "~~~", ":::", "---", "|", "#", "<", "![")
+_FEWEST = 2  # words in common with the answer
+
+
+def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
+    """Return the sentence of a source that has most words in common with what an answer says of it, as it is written
+    there; empty if none has.
+
+    >>> from lmm_education.material import Lines, Location
+    >>> text = "Leaves fall in autumn. They are green because of *chlorophyll*."
+    >>> leaf = Passage("1", Location("d", "a.md", Lines(1, 1)), text, number=1, language="en")
+    >>> supporting_sentence(leaf, [Claim("Chlorophyll makes them green [1].", 0, 33, (1,))])
+    'They are green because of *chlorophyll*.'
+    """
+    said = [set(word_ids(claim.text, source.language)) - {None} for claim in claims if source.number in claim.sources]
+    best, found = 0.0, ""
+    for sentence in sentences_in(source.text):
+        words = set(word_ids(sentence, source.language)) - {None}
+        common = max((len(words & each) for each in said), default=0)
+        if common >= _FEWEST and (share := common**2 / len(words)) > best:
+            best, found = share, sentence
+    return found
+
+
+def sentences_in(markdown: str) -> Iterator[str]:
+    """Iterate over the sentences of a text as they are written, without code, tables and headings.
+
+    >>> list(sentences_in("# Leaves\\n\\n1. They fall. All do.\\n2. They rot.\\n"))
+    ['They fall.', 'All do.', 'They rot.']
+    """
+    for part in _PARTS.split(markdown):
+        text = part.strip()
+        if text.startswith(_NO_SENTENCE):
+            continue
+        text, start = _MARK.sub("", text, count=1) if _MARK.match(text) else text, 0
+        for end, begin in (*sentence_ends(text), (len(text), len(text))):
+            if sentence := text[start:end].strip():
+                yield sentence
+            start = begin
+
+
+def shown_sentence(sentence: str) -> str:
+    """Return a sentence without its notes and line breaks, as markdown of one line.
+
+    >>> shown_sentence("It is *green*^[see https://example.org]\\nin summer.")
+    'It is *green* in summer.'
+    """
+    return " ".join(_NOTE.sub("", sentence).split())
