@@ -14,6 +14,8 @@ from xml.etree.ElementTree import Element
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
 
+# By patterns, so that all else stays as it is: the pages are XHTML, of which a parser of HTML loses everything after
+# <title/>, and many are not well-formed, which a parser of XML refuses.
 _HEADING = re.compile(r"<h[1-6][\s>]", re.IGNORECASE)
 _BODY = re.compile(r"<body\b[^<>]*>", re.IGNORECASE)
 _PARAGRAPH = re.compile(
