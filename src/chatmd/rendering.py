@@ -160,14 +160,17 @@ def as_data(rendered: Rendered) -> dict[str, Any]:
         "tokens": rendered.tokens,
         "window": rendered.window,
         "messages": [_message(one.message, one.tokens) for one in rendered.messages],
-        "tools": [_tool(one.definition, one.tokens) for one in rendered.tools],
+        "tools": [
+            {
+                "name": one.definition.name,
+                "tokens": one.tokens,
+                "description": one.definition.description,
+                "parameters": dict(one.definition.parameters),
+            }
+            for one in rendered.tools
+        ],
         "notes": list(rendered.notes),
     }
-
-
-def _tool(tool: ToolDefinition, tokens: int) -> dict[str, Any]:
-    described = {"description": tool.description, "parameters": dict(tool.parameters)}
-    return {"name": tool.name, "tokens": tokens, **described}
 
 
 def _message(message: Message, tokens: int) -> dict[str, Any]:

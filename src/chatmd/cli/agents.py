@@ -27,7 +27,9 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
     from chatmd.errors import ChatmdError
     from lmm.disk import files
 
-    ready = _ready()
+    folder = resources.files("chatmd.examples")
+    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
+    ready = {name.removesuffix(_SUFFIX): folder.joinpath(name).read_text(encoding="utf-8") for name in found}
     if not names:
         for name, text in ready.items():
             terminal.say(f"{terminal.styled(name, 'bold')}\n  {_about(text)}")
@@ -51,12 +53,6 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
         hint = 'for what AGENTS.md says, write <system><import src="AGENTS.md"/></system> into them'
         terminal.say(hint, err=True)
     return DONE
-
-
-def _ready() -> dict[str, str]:
-    folder = resources.files("chatmd.examples")
-    found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
-    return {name.removesuffix(_SUFFIX): folder.joinpath(name).read_text(encoding="utf-8") for name in found}
 
 
 def _about(text: str) -> str:

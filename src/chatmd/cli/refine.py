@@ -14,7 +14,6 @@ from lmm.errors import LmmError
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.refine.measure import CaseResult
     from chatmd.refine.search import CaseTally, Refinement, Version
 
 
@@ -141,12 +140,9 @@ def _cases(done: Refinement) -> str:
     for case in done.cases:
         name = case.name if len(case.name) <= _NAME else f"{case.name[: _NAME - 1]}…"
         held = " (held out)" if case.name in done.held_out else ""
-        rows.append([f"{name}{held}", *(_mark(version.results.get(case.name)) for version in done.versions)])
+        results = [version.results.get(case.name) for version in done.versions]
+        rows.append([f"{name}{held}", *("–" if one is None else "pass" if one.passed else "FAIL" for one in results)])
     return terminal.table(rows)
-
-
-def _mark(result: CaseResult | None) -> str:
-    return "–" if result is None else "pass" if result.passed else "FAIL"
 
 
 def _faults(done: Refinement, version: Version) -> list[str]:

@@ -226,7 +226,8 @@ def raw_token(text: str, begin: int, start: int) -> RawToken:
     """
     before = text[begin:start]
     kept = before.rstrip(BLANK)
-    eats = not kept or kept[-1] in "|<" or (kept[-1] == ">" and _ends_markup(kept))
+    # ">" only at the end of a tag of another vocabulary, such as <b>
+    eats = not kept or kept[-1] in "|<" or bool(_MARKUP_END.match(kept, max(kept.rfind("<"), 0)))
     content = start + len(OPEN_RAW)
     end = text.find(CLOSE_RAW, content)
     closed = end >= 0
@@ -237,12 +238,6 @@ def raw_token(text: str, begin: int, start: int) -> RawToken:
         text[content:end],
         closed,
     )
-
-
-def _ends_markup(text: str) -> bool:
-    """Return whether a text ends with a tag of another vocabulary, such as ``<b>``."""
-    opening = text.rfind("<")
-    return opening >= 0 and _MARKUP_END.match(text, opening) is not None
 
 
 def _tag(text: str, start: int) -> OpenToken | CloseToken | None:
@@ -398,7 +393,9 @@ class _Builder:
         if frame.tag != tag:
             if all(open_.tag != tag for open_ in self.stack):
                 self._add_text(frame, start, self.source.text[start:end])
-                self._problem(start, end, f"</{tag}> closes nothing", _stray_hint(tag, frame.tag))
+                where = f"; this is inside <{frame.tag}>" if frame.tag else ""
+                hint = f"open it with <{tag}>, or put the tag in RAW|…|RAW if it is text{where}"
+                self._problem(start, end, f"</{tag}> closes nothing", hint)
                 return
             while self.stack[-1].tag != tag:
                 self._end_unclosed(start, f"is not closed before </{tag}>")
@@ -451,11 +448,6 @@ def right_place(tag: str) -> str:
     if parents == (DOCUMENT,):
         return "it belongs outside of all other elements; as text, put it in RAW|…|RAW"
     return "put it into <reasoning>" if parents == ("reasoning",) else "put it into a message"
-
-
-def _stray_hint(tag: str, inside: str) -> str:
-    where = f"; this is inside <{inside}>" if inside else ""
-    return f"open it with <{tag}>, or put the tag in RAW|…|RAW if it is text{where}"
 
 
 def errors_of(problems: Sequence[Problem]) -> tuple[Problem, ...]:

@@ -200,7 +200,8 @@ class Evaluator:
         """
         documents = [Attachment(text, "instructions")]
         if self.tools:
-            documents.append(Attachment("\n".join(map(_line, self.tools)), "tools"))
+            lines = [f"{one.name or one.server}: {one.description or one.command or one.kind}" for one in self.tools]
+            documents.append(Attachment("\n".join(lines), "tools"))
         documents += [Attachment(_failure(*one), "failed-case") for one in failures[:_MOST_FAILURES]]
         documents += [Attachment(f"{one}\n\n({came})", "earlier-attempt") for one, came in tried[-_MOST_TRIED:]]
         message = Message("user", self._filled("refine", count=str(count)), tuple(documents))
@@ -281,11 +282,6 @@ def _model(settings: ModelSettings, what: str, budget: SharedBudget) -> ChatMode
         raise RefineError(f"{model.name} cannot {what}", hint=hint)
     budget.limits.check_price(str(settings.model))
     return model
-
-
-def _line(tool: Tool) -> str:
-    """Describe a tool for the proposer."""
-    return f"{tool.name or tool.server}: {tool.description or tool.command or f'{tool.kind} tool'}"
 
 
 def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:

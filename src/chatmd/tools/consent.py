@@ -126,7 +126,9 @@ def own_declarations(
         declarations.append(_declaration(spec.output.tool, run, together))
     declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
     sent = sent_files(spec, run)
-    declarations += [_sending(real, part, run) for real, part in sent.items()]
+    for real, part in sent.items():
+        words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
+        declarations.append(Declaration(f"<{part.tag}>", words, True, f"sends {real}", is_tool=False))
     for file in run.outside if not depth else ():
         if file not in sent and str(file) in spec.imported:
             words = f"imports {file}, which is outside of its folder"
@@ -225,11 +227,6 @@ def why_asked(part: Doc | Img, run: Run) -> str:
     return "may contain keys" if elsewhere is None else f"is in the working folder ({elsewhere})"
 
 
-def _sending(real: Path, part: Doc | Img, run: Run) -> Declaration:
-    words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
-    return Declaration(f"<{part.tag}>", words, True, f"sends {real}", is_tool=False)
-
-
 def _real_path(src: str, run: Run) -> Path | None:
     """Return the real path of a local file; None for files that a run has stored, which may be thousands."""
     path = run.folder / src.strip()
@@ -273,7 +270,8 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
         folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
         words += f", in a sandbox: no network, writes only below {folders}"
     words += _LEAVES if asks and powers == {"network"} else ""
-    return Declaration(tool.name or f"({tool.kind})", words, asks, _written(tool, run))
+    # every attribute, with the real folders that it names
+    return Declaration(tool.name or f"({tool.kind})", words, asks, repr((tool, _folders(tool, run))))
 
 
 _LEAVES = ": files read here could be sent that way"
@@ -325,11 +323,6 @@ def _reads_more(tool: Tool, run: Run) -> bool:
         not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
         for root in _folders(tool, run)
     )
-
-
-def _written(tool: Tool, run: Run) -> str:
-    """Return a declaration in its canonical form: every attribute, with the real folders that it names."""
-    return repr((tool, _folders(tool, run)))
 
 
 def in_prose(words: Iterable[str]) -> str:

@@ -143,12 +143,11 @@ def _local(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         return {}
     if isinstance(value, Mapping):
-        return {key: _local(each, depth + 1) for key, each in value.items() if not _leads_out(key, each)}
+        kept = {key: each for key, each in value.items() if key not in ("$dynamicRef", "$recursiveRef")}
+        if not str(kept.get("$ref", "#")).startswith("#"):
+            del kept["$ref"]
+        return {key: _local(each, depth + 1) for key, each in kept.items()}
     return [_local(each, depth + 1) for each in value] if isinstance(value, list) else value
-
-
-def _leads_out(key: str, value: Any) -> bool:
-    return key in ("$dynamicRef", "$recursiveRef") or (key == "$ref" and not str(value).startswith("#"))
 
 
 def _branches(schema: Any, root: Schema) -> Iterator[Schema]:

@@ -246,18 +246,15 @@ class _Search:
             self.too_large += 1
             return
         before = self.found
-        for number, line in self._matches(data.decode("utf-8", "replace")):
-            found = f"{file.name}:{number}: {line}"
+        for number, line in enumerate(data.decode("utf-8", "replace").replace("\r\n", "\n").split("\n"), 1):
+            if (at := self.find(line)) is None:
+                continue
+            found = f"{file.name}:{number}: {_around(line, at)}"
             self.found += 1
             self.size += len(found) + 1
             if self.size <= self.limit - 2 * _LONGEST:
                 self.lines.append(found)
         self.files += self.found > before
-
-    def _matches(self, text: str) -> Iterator[tuple[int, str]]:
-        for number, line in enumerate(text.split("\n"), 1):
-            if (at := self.find(line.removesuffix("\r"))) is not None:
-                yield number, _around(line.removesuffix("\r"), at)
 
 
 def _around(line: str, at: int) -> str:
