@@ -1,4 +1,5 @@
-"""Material sent with a prompt besides its text: pictures in that text, files, web pages, passages of the course.
+"""Material sent with a prompt besides its text: pictures in that text, what its code printed, files, web pages,
+passages of the course.
 
 In a prompt, ``@notes.md`` names a file of the document's folder, ``@"a name with spaces.pdf"`` too; ``@https://…`` a
 page; ``@course: a phrase`` passages of the ingested course about it. This module finds mentions, which is pure, and
@@ -10,7 +11,7 @@ from __future__ import annotations
 import asyncio
 import mimetypes
 import re
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from importlib import import_module
 from pathlib import Path, PurePosixPath
@@ -22,8 +23,10 @@ from lmm.disk.names import is_secret_file
 from lmm.errors import DocumentError, LmmError
 from lmm.markdown.spans import included_pictures, spans
 from lmm.messages import Attachment, Image
+from lmm.notebook.outputs import printed
 
 MOST_PICTURES = 8
+_MOST_PRINTED = 20_000  # characters of what the chunks in a text printed
 _PASSAGES = 4  # of the course, for one phrase
 _PICTURE_KINDS = (".png", ".jpg", ".jpeg", ".gif", ".webp")
 # Suffixes of names that are meant as files even if there is no such file; other "@name"s may be people or citations.
@@ -141,6 +144,9 @@ async def load_mentions(
             notes.append(f"@{name} is not sent: there is no such file in {folder.root}")
         texts += [part for part in found if isinstance(part, Attachment)]
         shown += [part for part in found if isinstance(part, Image)]
+    outputs = list(_outputs(document, text, notes))
+    texts += outputs
+    text = "\n\n".join([text, *(output.text for output in outputs)])
     for name in pictures(text) if document is not None else ():
         if len(shown) == MOST_PICTURES:
             notes.append(f"the first {MOST_PICTURES} pictures are sent")
@@ -150,6 +156,17 @@ async def load_mentions(
         except LmmError as error:
             notes.append(f"the picture {name} is not sent: {error.message}")
     return Mentions(tuple(texts), tuple(shown), tuple(notes))
+
+
+def _outputs(document: Path | None, text: str, notes: list[str]) -> Iterator[Attachment]:
+    """Iterate over what the chunks in a text printed when the document was knitted."""
+    left = _MOST_PRINTED
+    for label, output, file in printed(document, text) if document and "```{" in text else ():
+        left -= len(output)
+        if left < 0:
+            notes.append(f"what the code printed from {label} on is not sent: it is too long")
+            return
+        yield Attachment(output, "output", f"{label}, from {file}")
 
 
 async def _file(name: str, folder: Folder, settings: Settings) -> Attachment | Image:

@@ -18,7 +18,7 @@ from lmm.errors import LmmError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import header_values, iter_blocks, parse_markdown_text
-from lmm_education.books.code_cells import CellOutputs, cell_outputs, environments, read_cell
+from lmm.notebook.outputs import CellOutputs, cell_outputs, environments, read_cell
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 

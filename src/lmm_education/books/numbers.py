@@ -15,7 +15,7 @@ from lmm.book_project import BookFile
 from lmm.markdown import Attributes, Span, read_attributes, spans, without
 from lmm.markdown.blocks import Block, HeaderBlock, HeadingBlock, TextBlock
 from lmm.markdown.units import is_opening
-from lmm_education.books.code_cells import code_apart, read_cell
+from lmm.notebook.outputs import code_apart, read_cell
 
 WORDS = {
     "en": {

@@ -15,8 +15,8 @@ from dataclasses import replace
 from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm.markdown.blocks import fenced
 from lmm.markdown.spans import included_pictures
+from lmm.notebook.outputs import CodeCell, read_cell
 from lmm_education.books.chapters import INCLUSION, NO_BOOK, BookChapter
-from lmm_education.books.code_cells import CodeCell, read_cell
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # A text without any of these is unchanged; inline code alone needs no processing.

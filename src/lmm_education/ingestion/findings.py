@@ -9,8 +9,8 @@ from lmm.errors import Finding
 from lmm.importing.formats import COUNT_KEY
 from lmm.markdown import spans
 from lmm.markdown.parse_markdown import header_values
+from lmm.notebook.outputs import INLINE_CODE, code_apart
 from lmm_education.books.chapters import INCLUSION, BookChapter
-from lmm_education.books.code_cells import INLINE_CODE, code_apart
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.ingestion.near_types import as_meant

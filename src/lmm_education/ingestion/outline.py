@@ -23,7 +23,7 @@ from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
-from lmm_education.books.code_cells import environments
+from lmm.notebook.outputs import environments
 from lmm_education.books.dialects import as_shown
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.near_types import as_meant

@@ -11,9 +11,9 @@ from typing import Any, TypeVar
 
 from lmm.errors import ConfigError
 from lmm.markdown.spans import link_addresses
+from lmm.notebook.outputs import code_apart
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter
-from lmm_education.books.code_cells import code_apart
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline

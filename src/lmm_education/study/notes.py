@@ -38,7 +38,7 @@ from lmm.markdown.tree import HeadingNode, Node, TextNode, blocks_to_tree, fold,
 from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
-from lmm_education.books.code_cells import read_cell
+from lmm.notebook.outputs import read_cell
 from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.outline import SOLUTION, Stretch, stretches

@@ -1,4 +1,4 @@
-"""Code cells that knitr, Quarto and Jupyter run, their options and outputs."""
+"""Code cells that knitr, Quarto and Jupyter run: their options, and what they printed. Nothing is run here."""
 
 from __future__ import annotations
 
@@ -12,11 +12,12 @@ from itertools import accumulate
 from pathlib import Path, PurePosixPath
 from typing import Any
 
-from lmm.book_project import text_in
+from lmm.book_project import book_of, text_in
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.markdown import Span, replace_spans, spans, yaml_core
-from lmm.markdown.blocks import fenced
+from lmm.markdown.blocks import MetadataBlock, fenced
+from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.units import is_opening
 
 _HEADER = re.compile(r"\{(?P<head>[A-Za-z](?:[^{}\n]|\{[^{}\n]*\})*)\}[ \t]*(?P<argument>[^\n`]*)")
@@ -170,11 +171,13 @@ _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 @dataclass(frozen=True, slots=True)
 class CellOutputs:
-    """The outputs of cells as markdown, by label or code; the pictures that they drew; the values of inline code."""
+    """The outputs of cells as markdown, by label or code; the pictures that they drew; the values of inline code; the
+    `file` that they are from, if it is one."""
 
     cells: Mapping[str, str] = field(default_factory=dict)
     pictures: Mapping[str, tuple[str, ...]] = field(default_factory=dict)
     values: Mapping[str, str] = field(default_factory=dict)
+    file: str = ""
 
 
 def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutputs:
@@ -192,15 +195,48 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
         shown = _of_frozen(markdown, cells)
         moved = f"{up}_freeze/{stem.as_posix()}/"
         found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
-        return CellOutputs(found, values=values_in(source, markdown))
-    knitted = text_in(top, inside.with_suffix(".md").as_posix(), most=_MOST)
+        return CellOutputs(found, values=values_in(source, markdown), file=f"_freeze/{stem.as_posix()}")
+    name = inside.with_suffix(".md").as_posix()
+    knitted = text_in(top, name, most=_MOST)
     shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
-    return CellOutputs(shown, _drawn(top, inside, up, settings), values_in(source, knitted))
+    pictures = _drawn(top, inside, up, settings)
+    return CellOutputs(shown, pictures, values_in(source, knitted), name if knitted else "the rendered page")
+
+
+def printed(path: Path, text: str) -> Iterator[tuple[str, str, str]]:
+    """Iterate over what the cells in a text of a document printed: for each its name, its output as markdown without
+    the code, and the file that the output is from. Outputs of older code, and those that the page hides, are left out.
+    """
+    cells = [cell for code, _ in code_apart(text) if (cell := read_cell(code)) is not None]
+    if not cells:
+        return
+    book = book_of(path.absolute())
+    top = book.folder if book is not None else path.absolute().parent
+    ran = cell_outputs(path.absolute(), top, book.settings if book is not None else {})
+    for cell in cells:
+        shown = ran.cells.get(cell.label or cell.code, "")
+        hides = cell.options.get("include") is False or cell.options.get("output") is False
+        if hides or not shown or not _same_code(cell, shown):
+            continue
+        own = _without_code(cell, shown)
+        own += "".join(f"\n\n![]({each})" for each in ran.pictures.get(cell.label, ()) if each not in own)
+        if own.strip():
+            yield cell.label or cell.code.partition("\n")[0], own.strip("\n"), ran.file
+
+
+def _without_code(cell: CodeCell, shown: str) -> str:
+    return replace_spans(shown, lambda span: "" if span.kind == "code_block" and _is_of(cell, span) else None)
+
+
+def _is_of(cell: CodeCell, span: Span) -> bool:
+    """Return whether a code block of the output is the cell's own code."""
+    return span.language == cell.language.lower() or "cell-code" in span.group.classes
 
 
 # -- inline code -----------------------------------------------------------------------------------
 
 INLINE_CODE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+_TELLING_LINES = 5
 _TELLING = 12  # characters next to code by which a line is recognized
 
 
@@ -257,8 +293,8 @@ def _cells_in(markdown: str) -> Iterator[str]:
 
 
 def _same_code(cell: CodeCell, shown: str) -> bool:
-    """Return whether a frozen output belongs to this cell: if code is shown, its first line must match."""
-    if not any("cell-code" in span.group.classes for span in spans(shown) if span.kind == "code_block"):
+    """Return whether an output belongs to this cell: if its code is shown, too, its first line must match."""
+    if not any(_is_of(cell, span) for span in spans(shown) if span.kind == "code_block"):
         return True
     first = cell.code.strip().partition("\n")[0].strip()
     return not first or first in shown
@@ -279,32 +315,45 @@ def _moved(text: str, old: str, new: str) -> str:
 
 
 def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the outputs of cells in knitr's markdown, found between the texts around each cell."""
-    pieces = list(code_apart(source))
-    at = 0
-    for number, (code, piece) in enumerate(pieces):
-        cell = read_cell(code)
-        if cell is None:
-            found = _position(knitted, piece, at, last=True)
-            at = found if found >= 0 else at
-            continue
-        following, after = next(
-            ((each, text) for each, text in pieces[number + 1 :] if each or text.strip()), (None, "")
-        )
-        if read_cell(following):
-            continue  # outputs of adjacent cells cannot be separated
-        end = _position(knitted, after, at) if after else len(knitted)
-        if end >= at and not (number and read_cell(pieces[number - 1][0])):
-            yield cell.label or cell.code, knitted[at:end].strip("\n")
+    """Iterate over the outputs of cells in knitr's markdown, found between the texts around them."""
+    group, at, is_known = list[CodeCell](), 0, True
+    blocks = parse_markdown_text(source)  # questions may have come after it was knitted
+    text = "".join(block.source for block in blocks if not isinstance(block, MetadataBlock))
+    for code, piece in (*code_apart(text), (None, "")):
+        lines = [line for line in piece.splitlines() if line.strip()]
+        if (cell := read_cell(code)) is not None:
+            group.append(cell)
+        elif lines or not piece:
+            begin = _place(knitted, lines[0], at) if lines else (len(knitted), len(knitted))
+            if group and begin and is_known:
+                yield from _of_group(group, knitted[at : begin[0]])
+            at, end = (begin or (at, at))[0], None
+            for line in lines[-_TELLING_LINES:]:  # the last one alone may be found too early
+                end = _place(knitted, line, at)
+                at = end[1] if end else at
+            group, is_known = [], end is not None  # after a text that was changed, others' outputs may follow
 
 
-def _position(knitted: str, text: str, at: int, *, last: bool = False) -> int:
-    """Return where the first line of a text begins in knitr's markdown, or where its `last` one ends; -1 if nowhere."""
-    lines = [line for line in text.splitlines() if line.strip()]
-    if not lines:
-        return at
-    found = knitted.find(lines[-1] if last else lines[0], at)
-    return found + len(lines[-1]) if last and found >= 0 else found
+def _of_group(cells: Sequence[CodeCell], shown: str) -> Iterator[tuple[str, str]]:
+    """Iterate over the outputs of cells without a text between them: each begins with its code. The output of a cell
+    whose code is not shown belongs to the one before it."""
+    begins = [0]
+    for cell in cells[1:]:
+        first = cell.code.strip().partition("\n")[0].strip()
+        fence = re.compile(rf"^(?:```|~~~)[^\n]*\n[ \t]*{re.escape(first)}[ \t]*$", re.MULTILINE)
+        found = fence.search(shown, begins[-1]) if first else None
+        begins.append(found.start() if found else begins[-1])
+    for number, cell in enumerate(cells):
+        end = next((begin for begin in begins if begin > begins[number]), len(shown))
+        is_own = number == 0 or begins[number] > begins[number - 1]
+        yield cell.label or cell.code, shown[begins[number] : end].strip("\n") if is_own else ""
+
+
+def _place(knitted: str, line: str, at: int) -> tuple[int, int] | None:
+    """Return where a line begins and ends in knitr's markdown, whatever the values of its inline code are."""
+    pattern = r"[^\n]*?".join(map(re.escape, INLINE_CODE.split(line.strip())[::2]))
+    found = re.compile(rf"^[ \t]*{pattern}[ \t]*\r?$", re.MULTILINE).search(knitted, at)
+    return found.span() if found else None
 
 
 # -- rendered pages --------------------------------------------------------------------------------
