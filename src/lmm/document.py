@@ -37,7 +37,7 @@ from lmm.models.structured import load_schema, make_schema
 from lmm.models.tokens import known_window
 from lmm.notebook import authorship, edits as pending_edits
 from lmm.notebook.annotations import rag_annotations
-from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner
+from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PromptKey
 from lmm.notebook.authorship import Authorship
 from lmm.notebook.batch import BatchFunction, FieldPlanner, find_batch_model, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
@@ -159,7 +159,8 @@ class Document:
         self._changes: list[Change] = []  # since the file was read or saved
         self._fixed = False  # whether prompts were corrected by these changes
         self._lost: tuple[Failure, ...] = ()  # those that could not be applied to what its author saved since
-        self._held: list[contextlib.AsyncExitStack] = []  # one for each `with` block that holds the lock
+        self._held: list[contextlib.AsyncExitStack] = []  # one for everything that holds the lock
+        self._in_flight = set[PromptKey]()
 
     @classmethod
     def open(cls, path: str | Path, *, config: str | Path | Config | None = None, listener: Listener = ignore) -> Self:
@@ -318,7 +319,8 @@ class Document:
     ) -> Report[AnsweredPrompt]:
         """Answer pending prompts: all, or those of the metadata block that covers the line `at`.
 
-        A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved.
+        A failed call leaves its prompt in place and is in the report's `failures`. Nothing is saved. While a prompt is
+        asked, another call of this method asks the others only.
 
         Args:
             stale: also ask again the prompts whose text has changed since the answer.
@@ -438,10 +440,21 @@ class Document:
     def _planner(self, settings: Settings, at: int | None, *, again: bool, stale: bool) -> AnswerPlanner:
         prompts, mentions = load_prompts(settings.prompts.folder), partial(load_mentions, self.path)
         known = self._known_references
-        return AnswerPlanner(prompts, at, again=again, stale=stale, load_mentions=mentions, known_references=known)
+        return AnswerPlanner(
+            prompts,
+            at,
+            again=again,
+            stale=stale,
+            load_mentions=mentions,
+            known_references=known,
+            in_flight=self._in_flight,
+        )
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
-        text, report, change = await work(self._version, planner, client)
+        version = self._version
+        text, report, change = await work(version, planner, client)
+        if self._version.text != version.text:  # another call, meanwhile
+            text = serialize(change(self._version).blocks)
         if self._take(text):
             self._changes.append(change)
         if report.usage.requests and not client.estimate:
@@ -707,8 +720,8 @@ class Document:
 
     @contextlib.asynccontextmanager
     async def _locked(self, free: bool = False, *, refresh: bool = True) -> AsyncGenerator[None]:
-        """Hold the lock, unless it is already held or not needed (`free`); first reload what others saved."""
-        mine = self._file is not None and not self._held and not free
+        """Hold the lock, unless it is not needed (`free`); first reload what others saved."""
+        mine = self._file is not None and not free
         if mine:
             await self._acquire()
         try:

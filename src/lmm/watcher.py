@@ -82,13 +82,12 @@ async def awatch_documents(
     for error in await asyncio.to_thread(roots.left_out):
         listener(Failed(error), Place(error.where))
 
-    async def scan(path: Path, heard: Listener) -> Scanned:
-        document = Document.open(path, config=config, listener=heard)
+    async def scan(document: Document) -> Scanned:
         report = await document.aanswer(model=model)
         saved = await document.asave(settle=max(SETTLE, quiet))
         return Scanned(report + Report(failures=saved.failures), saved.text, saved.rebased)
 
-    watcher = Watcher(roots, scan, quiet, listener)
+    watcher = Watcher(roots, scan, quiet, listener, config)
     polling = "no file notifications ({}); checking the files repeatedly"
     source = changes(roots, poll=poll, on_poll=lambda reason: listener(Notice(polling.format(reason)), Place()))
     async with contextlib.aclosing(source):
@@ -96,32 +95,41 @@ async def awatch_documents(
 
 
 watch_documents = blocking(awatch_documents)
-Scan = Callable[[Path, Listener], Awaitable[Scanned]]
+Scan = Callable[[Document], Awaitable[Scanned]]
 
 
 @dataclass(slots=True)
 class _Document:
     """A watched document: the state of its file at its last change, and the time of that change (in the loop's time).
 
-    `text` is its text when it was last read, or written by us.
+    `text` is its text when it was last read, or written by us; `opened` is shared by the scans that run.
     """
 
     path: Path
     state: Signature | None = None
     changed: float = 0.0
     text: str = ""
-    attended: bool = False
+    awaited: bool = False  # to be quiet
+    scans: int = 0  # at this moment
+    opened: Document | None = None
     failed: int = 0
 
 
 class Watcher:
-    """Scans documents once they have changed and then been quiet: one scan per document at a time.
+    """Scans documents once they have changed and then been quiet, also during another scan of the same document.
 
-    Its own writes do not count as changes; if the author saves during a scan, another one follows.
+    Its own writes do not count as changes.
     """
 
-    def __init__(self, roots: WatchedPaths, scan: Scan, quiet: float, listener: Listener = ignore) -> None:
-        self.roots, self.scan, self.quiet, self.listener = roots, scan, quiet, listener
+    def __init__(
+        self,
+        roots: WatchedPaths,
+        scan: Scan,
+        quiet: float,
+        listener: Listener = ignore,
+        config: str | Path | None = None,
+    ) -> None:
+        self.roots, self.scan, self.quiet, self.listener, self.config = roots, scan, quiet, listener, config
         self.documents: dict[Path, _Document] = {}
         self.limit = asyncio.Semaphore(_AT_ONCE)
         self.report = WatchReport()
@@ -157,22 +165,27 @@ class Watcher:
         if state == document.state:
             return  # we wrote it ourselves, or were notified twice
         document.state, document.changed = state, asyncio.get_running_loop().time() - max(age, 0.0)
-        if not document.attended:
-            document.attended = True
+        if not document.awaited:
+            document.awaited = True
             tasks.create_task(self._attend(document))
 
     async def _attend(self, document: _Document) -> None:
-        """Scan a document, again after each change, until it is settled."""
+        """Scan a document once it is quiet, and again until it is settled."""
         while not self.stopped:
             await self._until_quiet(document)
+            document.awaited = False
             before = document.state
             if before is None:
                 self.listener(Notice("no longer there; waiting for it to come back"), Place(str(document.path)))
-                break
-            if self._is_settled(document, before, await self._scan(document)):
-                break
-            document.changed = asyncio.get_running_loop().time()
-        document.attended = False
+                return
+            document.scans += 1
+            scanned = await self._scan(document)
+            document.scans -= 1
+            document.opened = document.opened if document.scans else None
+            # Another scan that runs, or is about to begin, decides in its turn.
+            if self._is_settled(document, before, scanned) or document.scans or document.awaited:
+                return
+            document.awaited, document.changed = True, asyncio.get_running_loop().time()
 
     async def _until_quiet(self, document: _Document) -> None:
         """Wait until it has not been saved for a while: longer if a prompt looks as if it were still being typed."""
@@ -199,7 +212,8 @@ class Watcher:
                     self.listener(Failed(error), Place(str(path), one.line, one.column))
             if any(waiting_texts(blocks)):
                 async with self.limit:
-                    scanned = await self.scan(path, self._heard)
+                    document.opened = document.opened or Document.open(path, config=self.config, listener=self._heard)
+                    scanned = await self.scan(document.opened)
                 document.text = scanned.text or text
         except (LmmError, OSError) as failed:
             if signature(path) is not None:  # else it is gone, which `_attend` handles
@@ -207,7 +221,8 @@ class Watcher:
                 self.listener(Failed(error), Place(str(path)))
             return None
         report = scanned.report or Report()
-        document.failed = sum(not failure.unsaved for failure in report.failures)
+        document.failed = document.failed if document.scans > 1 else 0
+        document.failed += sum(not failure.unsaved for failure in report.failures)
         self.report.answered += len(report.results)
         self.listener(scanned, Place(str(path)))
         return scanned

@@ -231,6 +231,27 @@ def test_a_save_while_the_model_is_asked(server: ScriptedServer, folder: Path) -
     assert "Written meanwhile." in path.read_text()
 
 
+def test_a_second_prompt_is_asked_while_a_reply_is_awaited(server: ScriptedServer, folder: Path) -> None:
+    """And answered, before the first one is; nothing is asked twice. Edits come with their warnings."""
+    release = threading.Event()
+    server.answer = lambda request: (
+        hang(release, text="Reply to: first") if request.prompt == "first" else "<new>\nShort.\n</new>\n\nNo id."
+    )
+    path = folder / "d.md"
+    path.write_text(asks("first"))
+    with watching("d.md") as watch:
+        server.wait_for(1)
+        path.write_text(asks("first") + "\n---\n=: shorter\n---\nWritten meanwhile, see @sec-a.\n")
+        wait_until(lambda: "###### new text\n\nShort." in path.read_text())
+        assert [prompt for prompt, _ in exchanges_of(path)] == []
+        release.set()
+        answered(path, "first")
+        watch.says("remark: No id.")
+        watch.says("warning: it drops the citation or reference @sec-a")
+    assert len(server.requests) == 2
+    assert "Reply to: first" in path.read_text()
+
+
 def test_a_reply_that_comes_while_the_editor_writes(server: ScriptedServer, folder: Path) -> None:
     """It waits until the editor has done: replacing the file before would lose what the editor writes after."""
     release = threading.Event()

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import sys
 import textwrap
+from collections.abc import Collection
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -114,9 +115,12 @@ def _tell_unasked(name: str, document: Document) -> int:
     return FAILED if any(problem.severity == "error" for problem in unasked) else DONE
 
 
-def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False) -> None:
-    """Print the pending edits of a document, with their warnings."""
-    for edit in document.edits:
+def _tell_edits(
+    name: str, document: Document, diff: bool = False, *, err: bool = False, of: Collection[str] | None = None
+) -> None:
+    """Print the pending edits of a document, or those asked for by the prompts `of`, with their warnings."""
+    edits = [edit for edit in document.edits if of is None or edit.prompt in of]
+    for edit in edits:
         terminal.say(f"{terminal.styled(f'{name}:{edit.line}', 'cyan', err=err)} pending edit: {edit.prompt}", err=err)
         if diff:
             terminal.say(textwrap.indent(edit.difference(err=err), "  "), err=err)
@@ -124,7 +128,7 @@ def _tell_edits(name: str, document: Document, diff: bool, *, err: bool = False)
             terminal.say(textwrap.indent(f"remark: {edit.remark}", "  "), err=err)
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
-    if document.edits:
+    if edits:
         terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
 
 
@@ -196,7 +200,10 @@ def watch(*, paths: tuple[Path, ...], quiet: float, poll: bool, model: str | Non
 
 
 def _tell_event(event: Event, place: Place) -> None:
-    """Print one line for an event; failures go to standard error."""
+    """Print an event, and new edits with their warnings; failures go to standard error."""
+    from lmm import Document
+    from lmm.watcher import Scanned
+
     match event:
         case Waiting() | Notice():
             terminal.tell_notice(event, place)
@@ -208,6 +215,9 @@ def _tell_event(event: Event, place: Place) -> None:
             terminal.say(f"{place} answered ({terminal.reply_note(event)})")
         case Failed(error=error, what=what):
             terminal.tell_failed(error, what, place)
+        case Scanned(report=report, text=text) if report is not None:
+            asked = [answered.prompt.text for answered in report.results if answered.prompt.is_edit]
+            _tell_edits(terminal.path_text(place.file), Document.from_text(text), of=asked)
 
 
 def _watch_summary(report: WatchReport) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from lmm.config import ModelSettings, Settings
@@ -179,6 +179,12 @@ class AnswerPlan:
 
 
 Outcomes = list[AnsweredPrompt | Failure]
+PromptKey = tuple[tuple[str, ...], str, str]
+
+
+def _key(ask: PendingPrompt) -> PromptKey:
+    """Return what identifies a prompt while its author changes the document."""
+    return ask.subject.path, ask.word, ask.text
 
 
 @dataclass(frozen=True, slots=True)
@@ -189,7 +195,7 @@ class AnswerPlanner:
     exchange whose text has changed since the answer. The old reply stays in the log.
 
     Threads are answered concurrently, the prompts of each in order; prompts after a failure in a block stay pending,
-    because they may continue the failed one.
+    because they may continue the failed one. A thread with a prompt that is `in_flight` is left out.
     """
 
     prompts: Prompts
@@ -199,6 +205,7 @@ class AnswerPlanner:
     load_mentions: Callable[[str, str, Settings], Awaitable[Mentions]] = no_mentions
     window: Callable[[ModelSettings], Awaitable[ContextWindow]] = window_of
     known_references: Callable[[], frozenset[str] | None] = lambda: None
+    in_flight: set[PromptKey] = field(default_factory=set)
 
     def plan(self, document: ParsedDocument, settings: Settings) -> AnswerPlan:
         """Plan the threads to be answered.
@@ -209,6 +216,7 @@ class AnswerPlanner:
         blocks, line = document.blocks, self.at
         anew = list(self._anew(blocks))
         found = plan(blocks, title=document.name, anew=anew)
+        found = [thread for thread in found if self.in_flight.isdisjoint(map(_key, thread.asks))]
         threads = found
         if line is not None:
             waiting = [thread for thread in found if not thread.asks[0].again]
@@ -239,7 +247,12 @@ class AnswerPlanner:
 
     async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
         """Ask the prompts of all threads; return replies and failures, in document order."""
-        found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
+        asked = {_key(ask) for thread in plan.threads for ask in thread.asks}
+        self.in_flight.update(asked)
+        try:
+            found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
+        finally:
+            self.in_flight.difference_update(asked)
         return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
 
     async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
