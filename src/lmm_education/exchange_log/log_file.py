@@ -12,16 +12,14 @@ import contextlib
 import functools
 import hashlib
 import logging
-import queue
 import secrets
 import threading
 import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from concurrent.futures import Future
 from datetime import UTC, datetime, timedelta
 from pathlib import Path
-from typing import Any, NamedTuple
+from typing import Any, NamedTuple, TypeVar
 
 from sqlalchemy import Connection, delete, insert, literal, select, update
 from sqlalchemy.exc import DBAPIError
@@ -45,6 +43,7 @@ from lmm_education.exchange_log.exchanges import (
     storable,
 )
 
+T = TypeVar("T")
 BUSY = 5.0  # seconds to wait for another process that writes
 _KEPT_DAYS = 2  # during which a student may change a reaction, and questions of the same student are recognizable
 
@@ -58,7 +57,7 @@ class Deleted(NamedTuple):
 
 
 class LogFile:
-    """A log open for writing in one thread: a SQLite file, or in a server's database; a context manager."""
+    """A log open for writing by one thread at a time: a SQLite file, or in a server's database; a context manager."""
 
     def __init__(self, file: Path | str, *, busy: float = BUSY) -> None:
         """Open the log; a new file is created such that only its owner can read it.
@@ -253,19 +252,6 @@ _MOST_WAITING = 2000  # exchanges that wait until the log can be written again
 logger = logging.getLogger("lmm.serve")
 
 
-class _Reaction(NamedTuple):
-    said: tuple[str, str, int, str]
-    done: Future[bool]
-
-
-class _Batch(NamedTuple):
-    reactions: list[_Reaction]
-    is_last: bool  # the writer was closed
-
-
-_Work = tuple[LoggedExchange, str] | _Reaction | None
-
-
 class LogWriter:
     """Writes exchanges and reactions into a log, and deletes what is older than `days`; thread-safe.
 
@@ -286,107 +272,77 @@ class LogWriter:
         self.file, self.days = file, days
         self.lost = self.failures = 0
         self._clock, self._again, self._busy = clock, again, busy
-        self._work: queue.SimpleQueue[_Work] = queue.SimpleQueue()
         self._waiting: deque[tuple[LoggedExchange, str]] = deque()
         self._open: LogFile | None = None
-        self.is_failing = False
+        self.is_failing = self._closed = False
         self._tidied = float("-inf")
+        self._lock, self._wake = threading.Lock(), threading.Event()
         self._thread = threading.Thread(target=self._run, name="lmm-log", daemon=True)
         self._thread.start()
 
     def add(self, exchange: LoggedExchange, student: str) -> None:
         """Log an exchange of that student soon."""
-        self._work.put((exchange, student))
+        self._waiting.append((exchange, student))
+        self._wake.set()
 
-    def react(self, id: str, student: str, reaction: int, comment: str) -> Future[bool]:
-        """Set a reaction; the result is whether the student has such an exchange, or a `LogError`."""
-        done: Future[bool] = Future()
-        self._work.put(_Reaction((id, student, reaction, comment), done))
-        return done
+    def react(self, id: str, student: str, reaction: int, comment: str) -> bool:
+        """Set a reaction; return whether the student has such an exchange.
+
+        Raises:
+            LogError: the log cannot be written.
+        """
+        return self._write(lambda log: log.react(id, student, reaction, comment))
 
     def close(self) -> None:
         """Write what is waiting, and stop; a second call has no effect."""
-        if self._thread.is_alive():
-            self._work.put(None)
-            self._thread.join()
-
-    # -- in the thread -----------------------------------------------------------------------------
+        self._closed = True
+        self._wake.set()
+        self._thread.join()
 
     def _run(self) -> None:
-        self._try(self._tidy)
         is_last = False
         while not is_last:
-            reactions, is_last = self._take()
-            written = self._try(self._write)
-            for reaction in reactions:
-                self._try(self._react, reaction, written)
-            if written:
-                self._try(self._tidy)
-        self.lost += len(self._waiting)
-        self._close()
+            is_last = self._closed
+            with contextlib.suppress(LogError):
+                self._write(self._tidy)
+            if not is_last:
+                self._wake.wait(self._again if self._waiting else _TIDY)
+                self._wake.clear()
+        self.lost, self._waiting = self.lost + len(self._waiting), deque()
+        self._release()
 
-    def _take(self) -> _Batch:
-        """Wait for work; queue new exchanges, and return the reactions."""
-        reactions: list[_Reaction] = []
-        try:
-            work = self._work.get(timeout=self._again if self._waiting else _TIDY)
-            while work is not None:
-                if isinstance(work, _Reaction):
-                    reactions.append(work)
-                else:
-                    self._waiting.append(work)
-                work = self._work.get_nowait()
-        except queue.Empty:
-            return _Batch(reactions, is_last=False)
-        return _Batch(reactions, is_last=True)
+    def _write(self, action: Callable[[LogFile], T]) -> T:
+        """Write what is waiting, then run an action on the log; failures are counted, and reported the first time."""
+        with self._lock:
+            try:
+                self._open = self._open or LogFile(self.file, busy=self._busy)
+                if waiting := list(self._waiting):
+                    self._open.add(waiting)
+                for _ in waiting:
+                    self._waiting.popleft()
+                result = action(self._open)
+            except LogError as error:
+                self.failures += 1
+                if not self.is_failing:
+                    logger.error("%s; answers continue, and the exchanges are written when the log works again", error)
+                self.is_failing = True
+                self._release()
+                while len(self._waiting) > _MOST_WAITING:
+                    self._waiting.popleft()
+                    self.lost += 1
+                raise
+            if self.is_failing:
+                self.is_failing = False
+                logger.warning("the log can be written again; lost: %d exchanges", self.lost)
+            return result
 
-    def _try(self, action: Callable[..., None], *values: object) -> bool:
-        """Run an action on the log; failures are counted, and reported the first time."""
-        try:
-            action(*values)
-        except LogError as error:
-            self.failures += 1
-            if not self.is_failing:
-                logger.error("%s; answers continue, and the exchanges are written when the log works again", error)
-            self.is_failing = True
-            self._close()
-            while len(self._waiting) > _MOST_WAITING:
-                self._waiting.popleft()
-                self.lost += 1
-            return False
-        if self.is_failing:
-            self.is_failing = False
-            logger.warning("the log can be written again; lost: %d exchanges", self.lost)
-        return True
-
-    def _write(self) -> None:
-        if self._waiting:
-            self._log.add(self._waiting)
-            self._waiting.clear()
-
-    def _react(self, reaction: _Reaction, written: bool) -> None:
-        """Set a reaction; if the log could not be written just now, fail instead of waiting for another attempt."""
-        try:
-            if not written:
-                raise LogError("the log cannot be written", where=str(self.file))
-            reaction.done.set_result(self._log.react(*reaction.said))
-        except LogError as error:
-            reaction.done.set_exception(error)
-            raise
-
-    def _tidy(self) -> None:
+    def _tidy(self, log: LogFile) -> None:
         now = self._clock()
         if now - self._tidied >= _TIDY:
-            self._log.delete(before=now - self.days * DAY, now=now)
+            log.delete(before=now - self.days * DAY, now=now)
             self._tidied = now
 
-    @property
-    def _log(self) -> LogFile:
-        if self._open is None:
-            self._open = LogFile(self.file, busy=self._busy)
-        return self._open
-
-    def _close(self) -> None:
+    def _release(self) -> None:
         if self._open is not None:
             self._open.close()
             self._open = None

@@ -332,7 +332,6 @@ async def _stream(
 
 
 _REACTIONS = {"up": 1, "down": -1, "none": 0}
-_PATIENCE = 10.0  # seconds to wait for the log
 
 
 async def react(request: Request) -> Response:
@@ -343,11 +342,10 @@ async def react(request: Request) -> Response:
     log = service.log
     if log is None:
         raise RequestError("no log is kept", status=404)
-    kept = log.react(exchange, str(request.state.student), _REACTIONS[reaction], comment)
+    student = str(request.state.student)
     try:
-        async with asyncio.timeout(_PATIENCE):
-            known = await asyncio.wrap_future(kept)
-    except (LogError, TimeoutError):  # the log's own thread has reported it
+        known = await asyncio.to_thread(log.react, exchange, student, _REACTIONS[reaction], comment)
+    except LogError:  # reported in the server's log
         failure = HttpFailure(503, "server_error", texts_of(request, service.settings)["not_kept"], "unavailable")
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
