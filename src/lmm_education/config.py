@@ -112,7 +112,6 @@ class SearchSettings(Table, frozen=True):
 
     limit: Annotated[Count, Key("results")] = 8
     prefetch: Annotated[Count, Key("candidates of each leg")] = 60
-    fusion: Annotated[Literal["dbsf", "rrf"], Key('or "rrf"')] = "dbsf"
     sparse_weight: Annotated[NotNegative | None, Key("unset: weights that depend on the question", 0.75)] = None
     dense_weight: Annotated[NotNegative | None, Key("unset: weights that depend on the question", 0.25)] = None
     boost: Annotated[NotNegative, Key("for material of a type that is asked for, such as *exercise*")] = 1.0

@@ -52,7 +52,7 @@ class StudentView:
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
         """See `Reader.search`."""
-        if self._reveals(where):
+        if self._reveals([*where, *(each for leg in legs for one in (leg, *leg.prefetch) for each in one.where)]):
             return [[] for _ in legs]
         return [_shown(leg) for leg in self._view.search(legs, where=[*where, _SHOWN], fields=_with_own(fields))]
 

@@ -201,6 +201,33 @@ def test_points_among_some(store: Store) -> None:
     assert {hit.id for hit in hits} == {point_id(2), point_id(4)}
 
 
+def test_a_leg_scores_what_others_find(store: Store) -> None:
+    """In one round trip: whatever a leg prefetches, under conditions of its own or not, is scored by all legs."""
+    fill(
+        store,
+        *(chunk(1, 7, 8, dense=(0, 1, 0)), chunk(2, 7, dense=(1, 0, 0)), chunk(3, 9, dense=(0, 0, 1))),
+        chunk(4, 9, dense=(0.6, 0.8, 0), type="exercise"),
+        chunk(5, 7, 8, dense=(0, 1, 0), metadata={"week": 2}),
+    )
+    words, near = Leg("sparse", sparse(7, 8), 1), Leg("dense", (1.0, 0.0, 0.0), 1)
+    some = [words, near, replace(near, where=[Match("type", ("exercise",))])]
+    by_words, by_meaning, best = store.search(
+        [replace(words, limit=9, prefetch=some, bare=True), replace(near, limit=9, prefetch=some),
+         replace(words, stored=True)],
+        where=[Match("metadata.week", (2,), negate=True)],
+        fields=["text"],
+    )  # fmt: skip
+    assert {each.id: each.score for each in by_words} == {point_id(1): 2.0, point_id(2): 1.0}
+    found = {uuid.UUID(each.id).int: each for each in by_meaning}
+    assert {1, 2, 4} <= found.keys() < {1, 2, 3, 4, 5}  # each shard of a collection may prefetch its own
+    assert 5 not in found
+    assert [found[n].score for n in (1, 2, 4)] == pytest.approx([0.0, 1.0, 0.6], abs=1e-6)
+    assert [found[n].payload for n in (1, 2, 4)] == [{"text": f"text {n}"} for n in (1, 2, 4)]
+    assert not any(each.payload for each in by_words)
+    assert [(each.id, each.vector) for each in best] == [(point_id(1), sparse(7, 8))]
+    assert all(each.vector is None for each in (*by_words, *by_meaning))
+
+
 # -- conditions ---------------------------------------------------------------------------------------
 
 CONDITIONS: list[tuple[Where, list[int]]] = [

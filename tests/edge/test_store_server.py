@@ -364,6 +364,10 @@ def test_a_question_sees_what_another_machine_stored_meanwhile(server: QdrantSer
             )
             another.ingest()
             now = searcher.search("What phases has mitosis 2?", options)
+            server.seen.clear()
+            again = searcher.search("*solution* of mitosis 2", options)
+            assert again.hits, "and asks three times: whether that is so, for passages with all scores, for sections"
+            assert len(server.seen) == 3
             with Course.open(tmp_path) as fresh:
                 opened = fresh.for_students() if for_students else fresh
                 wanted = CourseSearch(opened).search("What phases has mitosis 2?", options)

@@ -1,4 +1,4 @@
-"""Laws of reading questions, fusing rankings, voting and highlighting."""
+"""Laws of reading questions, scoring passages, voting and highlighting."""
 
 from __future__ import annotations
 
@@ -8,20 +8,12 @@ from hypothesis import assume, given, strategies as st
 from lmm_education.catalogue import StoredName
 from lmm_education.search.highlight import excerpt, marked, matching_words, verbatim
 from lmm_education.search.query import has_marks, read_question
-from lmm_education.search.ranking import Fusion, Ranking, by_rank, fuse, vote, weights
+from lmm_education.search.ranking import by_rank, relevance, vote, weights
 
 TYPES = ("text", "exercise")
 DOCUMENTS = (StoredName("w3", "notes/week 3.md"),)
 texts = st.text(st.sampled_from('ab *@".,\n\té文'), max_size=40) | st.text(max_size=60)
-ids = st.sampled_from("abcdefghij")
-METHODS: tuple[Fusion, ...] = ("dbsf", "rrf")
-
-
-@st.composite
-def rankings(draw: st.DrawFn) -> Ranking:
-    """Up to ten ids with scores, best first."""
-    scores = draw(st.dictionaries(ids, st.integers(-1000, 1000).map(float), max_size=10))
-    return sorted(scores.items(), key=lambda pair: -pair[1])
+legs = st.fixed_dictionaries({"sparse": st.floats(0, 100), "dense": st.floats(-1, 1)})
 
 
 @given(texts)
@@ -51,71 +43,29 @@ def test_marks_are_found_wherever_they_stand(before: str, after: str) -> None:
     assert asked.text.split() == f"{before} {after}".split()
 
 
-@given(rankings(), rankings(), st.sampled_from(METHODS))
-def test_every_candidate_comes_once_best_first(one: Ranking, two: Ranking, method: Fusion) -> None:
-    """With what each leg said of it."""
-    fused = fuse({"one": one, "two": two}, {"one": 0.8, "two": 0.2}, method=method)
-    assert sorted(f.id for f in fused) == sorted({id for id, _ in (*one, *two)})
-    assert [f.score for f in fused] == sorted((f.score for f in fused), reverse=True)
-    for each in fused:
-        said = {name: score for name, leg in (("one", one), ("two", two)) if (score := dict(leg).get(each.id))}
-        assert each.legs == said
-
-
-@given(rankings(), rankings(), st.sampled_from(METHODS))
-def test_a_leg_without_weight_changes_nothing(one: Ranking, two: Ranking, method: Fusion) -> None:
-    """Not even by candidates that only it has."""
-    assert fuse({"one": one, "two": two}, {"one": 0.8, "two": 0.0}, method=method) == fuse(
-        {"one": one}, {"one": 0.8}, method=method
-    )
-
-
-@given(rankings(), rankings(), st.sampled_from(METHODS), st.integers(-8, 8), st.integers(-3, 3))
-def test_the_scale_of_a_leg_does_not_count(
-    one: Ranking, two: Ranking, method: Fusion, power: int, weight_power: int
+@given(legs, legs, st.floats(1, 100), st.integers(1, 9), st.integers(1, 9))
+def test_more_weight_means_more_say(
+    one: dict[str, float], two: dict[str, float], full: float, low: int, high: int
 ) -> None:
-    """Neither that of its scores, nor that of all weights."""
-    scaled = [(id, score * 2.0**power) for id, score in two]
-    weights = {"one": 0.75, "two": 0.25}
-    more = {name: weight * 2.0**weight_power for name, weight in weights.items()}
-    before = fuse({"one": one, "two": two}, weights, method=method)
-    after = fuse({"one": one, "two": scaled}, more, method=method)
-    assert [(f.id, f.score) for f in before] == [(f.id, f.score) for f in after]
-
-
-@given(rankings(), rankings(), st.sampled_from(METHODS), st.integers(1, 9), st.integers(1, 9))
-def test_more_weight_means_more_say(one: Ranking, two: Ranking, method: Fusion, low: int, high: int) -> None:
-    """An id that the second leg puts before another, and the first behind, never falls behind it with more weight."""
+    """A passage that the meaning puts before another never falls behind it with more weight."""
     assume(low < high)
 
-    def score(weight: int) -> dict[str, float]:
-        weights = {"one": 1 - weight / 10, "two": weight / 10}
-        return {f.id: f.score for f in fuse({"one": one, "two": two}, weights, method=method)}
+    def lead(weight: int) -> float:
+        weights = {"sparse": 1 - weight / 10, "dense": weight / 10}
+        return relevance(one, full, weights) - relevance(two, full, weights)
 
-    few, many, said = score(low), score(high), dict(two)
-    for a in said:
-        for b in said:
-            if said[a] > said[b] and few[a] > few[b] + 1e-9:
-                assert many[a] > many[b] - 1e-9
+    if one["dense"] > two["dense"] and lead(low) > 1e-5:
+        assert lead(high) > -1e-5
 
 
-@given(rankings(), st.sampled_from(METHODS))
-def test_one_leg_keeps_its_order(one: Ranking, method: Fusion) -> None:
-    """Whatever it is normalised to."""
-    scores = dict(one)
-    fused = [scores[f.id] for f in fuse({"one": one}, {}, method=method)]
-    if method == "dbsf":
-        assert fused == sorted(fused, reverse=True)
-
-
-@given(rankings(), ids, st.sampled_from(METHODS))
-def test_a_boost_never_lowers(one: Ranking, chosen: str, method: Fusion) -> None:
-    """The boosted one climbs, the others keep their order."""
-    before = [f.id for f in fuse({"one": one}, {}, method=method)]
-    after = [f.id for f in fuse({"one": one}, {}, method=method, boosts={chosen: 1.0})]
-    if chosen in before:
-        assert after.index(chosen) <= before.index(chosen)
-    assert [id for id in after if id != chosen] == [id for id in before if id != chosen]
+@given(legs, st.floats(1, 100), st.integers(1, 20))
+def test_a_full_match_is_one_whatever_the_length(scores: dict[str, float], full: float, scale: int) -> None:
+    """Relevance compares questions: it does not grow with the words of a question, nor with the sum of the weights."""
+    assert relevance({"sparse": full, "dense": 1.0}, full, {"sparse": 3.0, "dense": 1.0}) == pytest.approx(1.0)
+    longer = {**scores, "sparse": scores["sparse"] * scale}
+    weights = {"sparse": 0.75, "dense": 0.25}
+    more = {name: weight * scale for name, weight in weights.items()}
+    assert relevance(longer, full * scale, more) == pytest.approx(relevance(scores, full, weights), abs=2e-6)
 
 
 @given(st.lists(st.sampled_from(["a", "b", "c", ""]), max_size=20))

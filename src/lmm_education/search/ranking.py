@@ -1,29 +1,22 @@
-"""Ranking as pure functions: weights of legs, fusion, relevance, and votes for sections.
+"""Ranking as pure functions: weights of legs, relevance, what is added to it, and votes for sections.
 
 *Weights.* A question in the words of a passage is found by its words, one in other words by its meaning. Which kind a
 question is shows in its *coverage*: the largest share of the weight of its words that one of BM25's first three
 passages contains. Its median is 0.84 for SQuAD's questions, 0.34 for the same reworded; for questions about the Rust
 book 0.77 and 0.47. `weights` has the figures.
 
-*Fusion by distribution.* Scores of different kinds (BM25's sum, a cosine) are compared by their position in the
-distribution of their own leg's candidates: 0 is three standard deviations below the mean, 1 three above. Higher values
-are not clipped to 1: among the 60 best of a thousand passages, the right one often exceeds it, and clipping creates
-ties (nDCG@10 on the SQuAD documents: 89.5, clipped 87.4; with 200 candidates 79.2). All legs score all candidates;
-those that BM25 did not find have 0. *Fusion by reciprocal rank* uses only ranks, and needs legs of about the same
-quality.
+*Relevance* says how well a passage matches, on a scale that is the same for every question: BM25's sum relative to a
+full match of the question, and the cosine. All legs score all candidates. How often the best passage for a question
+scored higher than for a question whose document had been removed (1 is always, 0.5 chance; SQuAD documents): relevance
+0.98, BM25 alone 0.95, cosine alone 0.89. ``lmm eval calibrate`` finds the threshold for a course.
 
-*Relevance* says how well a passage matches, on a scale that is the same for every question. The score that passages are
-ranked by is not: it compares the candidates of one question with each other, and the best of them stands out whether it
-is relevant or not. BM25 sums over words, so that a long question scores high with little in common. How often the best
-passage for a question scored higher than for a question whose document had been removed (1 is always, 0.5 chance;
-SQuAD documents): relevance 0.98, BM25 alone 0.95, cosine alone 0.89, the fused score 0.83. ``lmm eval calibrate``
-finds the threshold for a course.
+*The score* is the relevance with the question's weights, and what is added for the section that is named or open, the
+type that is asked for, and for what the text says.
 
-*Votes.* Each passage votes for the section that it was cut from. The weight of a vote is its relevance, with the
-question's weights, relative to the most relevant one, raised to a high power: passages about as good as the best count
-fully, so that of two sections the one with more hits comes first; the tail of a result hardly counts, so that a long
-section does not win by its length. If something other than relevance determined the order (a reranker, a requested
-type), ranks count. A hit on a section's summary is a vote like any other.
+*Votes.* Each passage votes for the section that it was cut from. The weight of a vote is its score relative to the
+best one, raised to a high power: passages about as good as the best count fully, so that of two sections the one with
+more hits comes first; the tail of a result hardly counts, so that a long section does not win by its length. If a
+reranker determined the order, ranks count. A hit on a section's summary is a vote like any other.
 """
 
 from __future__ import annotations
@@ -34,8 +27,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
-from types import MappingProxyType
-from typing import Literal, NamedTuple
+from typing import NamedTuple
 
 from lmm import markdown
 from lmm.markdown.sentences import EMPHASIS, WORD, sentence_ends
@@ -46,7 +38,7 @@ from lmm_education.material import KEPT_PASSAGES, Location, Passage, named
 
 
 DEFINED, EMPHASIZED, HEADED = 0.3, 0.2, 0.1
-"""Added to a fused score or a relevance of about 0.5 if a passage defines the term, emphasizes it, or has it as its
+"""Added to a relevance of about 0.5 if a passage defines the term, emphasizes it, or has it as its
 heading.
 
 Of 62 such questions about the Rust book (``benchmarks/questions/definitions.jsonl``), the right passage comes first
@@ -153,15 +145,10 @@ def _name_of(term: str) -> str:
 # -- ranking ---------------------------------------------------------------------------------------
 
 
-Fusion = Literal["dbsf", "rrf"]
-Ranking = Sequence[tuple[str, float]]
-"""Ids with their scores, best first."""
 PER_WORD = 8.0
 """BM25's score for a word of average rarity that occurs several times, so that a full match is about 1."""
 POWER = 8
 """The exponent of votes: a passage that is 8 % less relevant than the best has half a vote."""
-_K = 60  # as in the original paper (Cormack, Clarke, Büttcher 2009)
-
 # -- weights ---------------------------------------------------------------------------------------
 
 
@@ -206,78 +193,12 @@ def weights(coverage: float, dense: Collection[str], *, static: bool) -> dict[st
     return {"sparse": round(1 - share, 6)} | {name: round(share / len(dense), 6) for name in dense}
 
 
-# -- fusion ----------------------------------------------------------------------------------------
-
-
-class Fused(NamedTuple):
-    """An id with its fused score, and the score of each leg."""
-
-    id: str
-    score: float
-    legs: Mapping[str, float]
-
-
-def fuse(
-    rankings: Mapping[str, Ranking],
-    weights: Mapping[str, float],
-    *,
-    method: Fusion = "dbsf",
-    boosts: Mapping[str, float] = MappingProxyType({}),
-) -> list[Fused]:
-    """Return all candidates, best first; ties are sorted by id, whatever the engine's order.
-
-    `weights` are relative to each other; the default is 1, and a leg with weight 0 is ignored. `boosts` are added to
-    the scores of some candidates.
-
-    >>> words, meaning = [("a", 9.0), ("b", 5.0), ("c", 4.0)], [("c", 0.8), ("b", 0.4), ("a", 0.3)]
-    >>> [f.id for f in fuse({"sparse": words, "dense": meaning}, {"sparse": 0.8, "dense": 0.2})]
-    ['a', 'b', 'c']
-    >>> [f.id for f in fuse({"sparse": words}, {}, boosts={"b": 1.0})]
-    ['b', 'a', 'c']
-    """
-    counted = {name: weight for name in rankings if (weight := weights.get(name, 1.0)) > 0}
-    total = math.fsum(counted.values())
-    scores: dict[str, float] = {}
-    found: dict[str, dict[str, float]] = {}
-    for name, weight in counted.items():
-        for (id, raw), normal in zip(rankings[name], _METHODS[method](rankings[name]), strict=True):
-            scores[id] = scores.get(id, 0.0) + weight / total * normal
-            found.setdefault(id, {}).update({name: raw} if raw else {})
-    for id in boosts.keys() & scores.keys():
-        scores[id] += boosts[id]
-    best = sorted(scores.items(), key=lambda pair: (-pair[1], pair[0]))
-    return [Fused(id, score, found[id]) for id, score in best]
-
-
-def by_distribution(ranking: Ranking) -> list[float]:
-    """Return each score's position in the distribution of all; 0.5 if all are equal.
-
-    >>> by_distribution([("a", 2.0), ("b", 1.0), ("c", 0.0)])
-    [0.6666666666666666, 0.5, 0.33333333333333337]
-    """
-    scores = [score for _, score in ranking]
-    if not scores:
-        return []
-    mean = math.fsum(scores) / len(scores)
-    spread = math.sqrt(math.fsum((score - mean) ** 2 for score in scores) / max(1, len(scores) - 1))
-    if not spread:
-        return [0.5] * len(scores)
-    return [max(0.0, 0.5 + (score - mean) / (6 * spread)) for score in scores]
-
-
-def by_reciprocal_rank(ranking: Ranking) -> list[float]:
-    """Return the reciprocal of each rank plus a constant, which keeps the first from dominating; 0 for a score of 0."""
-    return [1 / (_K + rank) if score else 0.0 for rank, (_, score) in enumerate(ranking, 1)]
-
-
-_METHODS: dict[Fusion, Callable[[Ranking], list[float]]] = {"dbsf": by_distribution, "rrf": by_reciprocal_rank}
-
-
 # -- texts -----------------------------------------------------------------------------------------
 
-NEAR, WINDOW, CODE = 0.2, 25, 0.2
-"""Added to a fused score of about 0.5 if all of a question's words occur within `WINDOW` words, and subtracted if they
-occur only in code, where ``na.rm`` does not mean NA."""
+NEAR, WINDOW = 0.2, 25
+"""Added to a relevance of about 0.5 if all of a question's words occur within `WINDOW` words. Without it, nDCG@10 is
+1.3 lower (0.4 to 2.1) for SQuAD's questions. Taking as much away from passages that have a word only in code changed
+nothing there, nor for the questions about the Rust book (0.0; sections −0.2 to +0.6, none of it beyond chance)."""
 SAID = 0.5
 """Subtracted from a passage that repeats a better one."""
 
@@ -317,7 +238,7 @@ def text_bonus(
     weight: float,
     term: Term | None = None,
 ) -> float:
-    """Return what is added to the fused score of a passage after reading its text.
+    """Return what is added to the relevance of a passage after reading its text.
 
     Args:
         asked: the question's words and their weights.
@@ -325,22 +246,19 @@ def text_bonus(
         weight: the weight of the sparse leg for the question.
         term: the term, if the question asks what something is.
 
-    nDCG@10 (SQuAD as asked, reworded; Rust book by us, in a learner's own words), wordllama, with the term alone and
-    with all: 89.1, 40.0, 70.0, 22.9 → 89.6, 39.8, 70.1, 23.8. A rule for announcements ("In this chapter, we'll")
-    helped one set and hurt another; headings of summaries, and short texts, change less than 0.1.
+    A rule for announcements ("In this chapter, we'll") helped one set and hurt another; headings of summaries, and
+    short texts, change less than 0.1.
 
     >>> from lmm_education.material import Lines, Location
     >>> leaves = Passage("1", Location("d", "d.md", Lines(1, 1)), "green leaves")
     >>> text_bonus(leaves, {5: 1.0, 6: 1.0}, lambda text: [len(word) for word in text.split()], 0.5)
     0.1
     """
-    text = passage.with_above
-    prose = prose_of(text)
-    said = words(prose)
-    beside = {} if prose == text else dict.fromkeys(words(text))
-    whole = math.fsum(asked.values()) or 1.0
-    in_code = math.fsum(weight for word, weight in asked.items() if word in beside and word not in said) / whole
-    return weight * (NEAR * together(said, asked) - CODE * in_code) + introduced(term, passage)
+    introduced = _introduced(term, prose_of(passage.text), passage.place.headings) if term else 0.0
+    return weight * NEAR * together(words(prose_of(passage.with_above)), asked) + introduced
+
+
+_introduced = functools.lru_cache(maxsize=KEPT_PASSAGES)(Term.introduced)
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
@@ -365,35 +283,24 @@ def has_said(text: str, said: set[str]) -> bool:
 # -- relevance -------------------------------------------------------------------------------------
 
 
-def relevance(hit: Passage, words: int, weights: Mapping[str, float]) -> float:
-    """Return the weighted mean of the legs' judgements: BM25 per word of the question, and the cosine.
+def relevance(legs: Mapping[str, float], full: float, weights: Mapping[str, float]) -> float:
+    """Return the weighted mean of the legs' judgements: BM25 relative to a full match, and the cosine.
 
-    `words` is the number of different words in the question (the length of its sparse vector), `weights` are those of
-    all legs that were searched; a leg that did not find the passage counts as 0.
+    A leg that did not find the passage counts as 0.
 
-    >>> from lmm_education.material import Lines, Location
-    >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1)), legs={"sparse": 24.0, "dense": 0.6})
-    >>> relevance(hit, 4, {"sparse": 0.75, "dense": 0.25})
+    >>> relevance({"sparse": 24.0, "dense": 0.6}, 4 * PER_WORD, {"sparse": 0.75, "dense": 0.25})
     0.7125
     """
     total = sum(weights.values())
-    if total <= 0:
+    if total <= 0 or full <= 0:
         return 0.0
-    said = {name: score / (PER_WORD * max(words, 1)) if name == "sparse" else score for name, score in hit.legs.items()}
-    return round(sum(weight * said.get(name, 0.0) for name, weight in weights.items()) / total, 6)
-
-
-_introduced = functools.lru_cache(maxsize=KEPT_PASSAGES)(Term.introduced)  # used for the order and for votes
-
-
-def introduced(term: Term | None, hit: Passage) -> float:
-    """Return what is added to the relevance of a passage that introduces the requested term, if there is one."""
-    return _introduced(term, prose_of(hit.text), hit.place.headings) if term else 0.0
+    found = ((weight, legs.get(name, 0.0) / (full if name == "sparse" else 1.0)) for name, weight in weights.items())
+    return round(sum(weight * score for weight, score in found) / total, 6)
 
 
 NAMED, HERE = 1.0, 0.2
 """Added if a question names the section of a passage, so that this section comes first; and if the reader has that
-section open, whatever he asks. Of 60 questions about the Rust book in a learner's own words, 23 find their section
+section open, whatever they ask. Of 60 questions about the Rust book in a learner's own words, 23 find their section
 first; 60 if the reader has it open, 22 if he has another section open."""
 
 

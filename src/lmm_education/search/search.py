@@ -1,4 +1,4 @@
-"""Search a course: parse the question, encode it, query all legs at once, fuse, rank, vote for sections, fetch.
+"""Search a course: parse the question, encode it, query all legs at once, score, vote for sections, fetch.
 
 If a model is to help, it writes sub-questions and reranks the results.
 """
@@ -13,9 +13,9 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from contextlib import contextmanager
 from dataclasses import dataclass, replace
 from functools import partial
+from itertools import chain
 from operator import mul
 from pathlib import Path
-from types import MappingProxyType
 from typing import Any, NamedTuple, TypeVar
 
 from lmm import loop
@@ -51,14 +51,11 @@ from lmm_education.search.query import (
 from lmm_education.search.ranking import (
     HERE,
     NAMED,
+    PER_WORD,
     SAID,
-    Fused,
-    Ranking,
     by_rank,
     by_relevance,
-    fuse,
     has_said,
-    introduced,
     is_named,
     is_section,
     relevance,
@@ -69,7 +66,7 @@ from lmm_education.search.ranking import (
 )
 from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.store.layout import values_at
-from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Scored, Vector, Where
+from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Vector, Where
 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
@@ -121,9 +118,10 @@ class Plan:
         """Number of passages to fetch: those that are shown, or compared with each other before that."""
         return max(self.limit, VOTERS, self.reranked)
 
-    def names(self, hit: Passage) -> float:
-        """Return the bonus if the question names the section of a passage."""
-        return NAMED * (is_named(self.headings, hit) or bool(self.options.this and self.is_here(hit)))
+    def bonus(self, hit: Passage) -> float:
+        """Return what is added to a passage's score because of its section: named, or open before the reader."""
+        is_here = self.is_here(hit)
+        return NAMED if (self.options.this and is_here) or is_named(self.headings, hit) else HERE * is_here
 
     def is_here(self, hit: Passage) -> bool:
         """Return whether the reader has the section of a passage open."""
@@ -131,10 +129,20 @@ class Plan:
 
 
 class LookedUp(NamedTuple):
-    """Passages, best first, and the weight of each leg for the question."""
+    """Passages, best first; the `coverage` of the question (see `ranking`); whether some passage has a word of it."""
 
     hits: Sequence[Passage]
-    weights: Mapping[str, float] = MappingProxyType({})
+    coverage: float = 1.0
+    has_word: bool = True
+
+
+class Candidates(NamedTuple):
+    """Passages that may match a text, by id, with their relevance to it; the weight of each leg; else as `LookedUp`."""
+
+    hits: dict[str, Passage]
+    weights: Mapping[str, float]
+    coverage: float = 1.0
+    has_word: bool = True
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,28 +205,30 @@ class CourseSearch:
         score = open_reranker(name, tools) if name != "none" else None
         with self.view() as view:
 
-            def without_a_model() -> tuple[Plan, bool, tuple[SearchResult, T] | None]:
+            def at_once() -> tuple[Plan, LookedUp, bool, tuple[SearchResult, T] | None]:
                 plan = view.plan(question, options)
-                covered = not plan.text or self._is_covered(view, plan, client)
-                if not covered or (plan.text and score):
-                    return plan, covered, None
-                result = view.result(plan, view.look_up(plan), reranker=name)
-                return plan, covered, (result, use(result, view))
+                if score is not None:
+                    plan = replace(plan, reranked=self.course.settings.search.rerank_limit)
+                found = view.look_up(plan)
+                expands = bool(plan.text) and self._expands(plan, found, client)
+                if expands or (plan.text and score):
+                    return plan, found, expands, None
+                result = view.result(plan, found, reranker=name)
+                return plan, found, False, (result, use(result, view))
 
-            plan, covered, found_at_once = await asyncio.to_thread(without_a_model)
-            if found_at_once:
-                return found_at_once
-            if score is not None:
-                plan = replace(plan, reranked=self.course.settings.search.rerank_limit)
+            plan, found, expands, complete = await asyncio.to_thread(at_once)
+            if complete:
+                return complete
             try:
-                questions = () if covered else await self._sub_questions(view, plan, client, notices)
+                questions = await self._sub_questions(view, plan, client, notices) if expands else ()
             except ModelError as error:
                 questions = ()
                 notices.append(_without("further searches", error, options.reworded))
-            found = await asyncio.to_thread(view.look_up, plan, questions)
+            if questions:
+                found = await asyncio.to_thread(view.look_up, plan, questions)
             if score is not None:
                 try:
-                    found = LookedUp(await rerank(found.hits, plan.text, score))
+                    found = found._replace(hits=await rerank(found.hits, plan.text, score))
                 except ModelError as error:
                     unusable = isinstance(error, NoValidReply)  # the list stays as it was
                     notices.append(_without(f"the reranker {name}", error, unusable or options.reworded))
@@ -231,11 +241,11 @@ class CourseSearch:
 
             return await asyncio.to_thread(result_of)
 
-    def _is_covered(self, view: SearchView, plan: Plan, client: Client) -> bool:
-        """Return whether a question is searched as it is: no further ones are requested, nor would they help."""
+    def _expands(self, plan: Plan, found: LookedUp, client: Client) -> bool:
+        """Return whether to search for more than the question: as requested, or if its words are not the course's."""
         if plan.options.expand is not None:
-            return not plan.options.expand
-        return not plan.options.reworded or not can_write(client) or view.coverage(plan) >= COVERED
+            return bool(plan.options.expand)
+        return plan.options.reworded and found.coverage < COVERED and can_write(client)
 
     async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
         """Return further questions by the aux model: as many as requested, or one if it may help.
@@ -399,47 +409,22 @@ class SearchView:
                 hint="get passages by --id, or list them with --type, --doc, --where and no question",
             )
         while True:
-            fused, leg_weights = self._fused(plan, [plan.text, *plan.parts, *questions])
-            hits = self._fetched(fused if plan.companion else fused[: plan.pool], plan.options.fields)
-            if self._weighs_by_question:
-                hits = [*self._ranked_by_text(plan, hits[:VOTERS], leg_weights), *hits[VOTERS:]]
-            sections = {hit.section for hit in hits}
-            if not plan.companion or len(fused) < plan.depth or len(sections) >= plan.limit:
-                return LookedUp(hits, leg_weights)
+            first, *more = (self._candidates(plan, text) for text in (plan.text, *plan.parts, *questions))
+            ranked = self._ranked(plan, first, more)
+            sections = {hit.section for hit in ranked}
+            if not plan.companion or len(ranked) < plan.depth or len(sections) >= plan.limit:
+                hits = ranked if plan.companion else ranked[: plan.pool]
+                return LookedUp(hits, first.coverage, first.has_word)
             plan = replace(plan, depth=plan.depth * 4)  # too many passages from too few sections
-
-    def coverage(self, plan: Plan) -> float:
-        """Return the share of a question that is in the course's words, 0 to 1; 1 if words are not weighted."""
-        words = self._encoder.sparse.query(plan.text, plan.languages) if self._encoder.sparse else None
-        by_question = self._encoder.weighs_words and self._encoder.encoding.by_question
-        if words is None or not words.indices or not by_question:
-            return 1.0
-        weighed = self.catalogue.frequencies.weigh(words)
-        (best,) = self._store.search([Leg(SPARSE, weighed, COVERING)], where=plan.where, fields=False)
-        return self._coverage(plan, plan.text, self._words_of(best))
-
-    def _words_of(self, found: Sequence[Scored]) -> list[Vector]:
-        """Return the stored word vectors of the first results."""
-        points = self._store.get("chunks", [each.id for each in found[:COVERING]], fields=False, vectors=True)
-        return [point.vectors[SPARSE] for point in points if SPARSE in point.vectors]
 
     def result(
         self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
         """Return the result for passages in their final order, and for the further questions that found them."""
         hits = found.hits
-        words = len(self._words(plan.text, plan.languages))
-        fixed = self._fixed_weights(self._encoder.vectors)
-        in_order = plan.text and not (plan.boosted or plan.parts or questions or reranker != "none")
-        term = term_of(plan.text)
-        fits = (
-            [relevance(hit, words, found.weights) + introduced(term, hit) + HERE * plan.is_here(hit) for hit in hits]
-            if in_order
-            else []
-        )
-        votes = by_relevance(fits) if in_order else by_rank(len(hits))
-        if reranker == "none":  # otherwise the reranker's order is final
-            votes = [one + len(hits) * plan.names(hit) for one, hit in zip(votes, hits, strict=True)]
+        fixed, full = self._fixed_weights(self._encoder.vectors), self._full_match(plan.text, plan.languages)
+        # The scale of a reranker's scores is its own; only their order counts.
+        votes = by_relevance([hit.score for hit in hits]) if reranker == "none" else by_rank(len(hits))
         sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
         if plan.companion and sections and not any(section.text for section in sections):
             raise SearchError(
@@ -448,8 +433,7 @@ class SearchView:
             )
         shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
         # Found by meaning only: the nearest passages to a question that may have nothing to do with the course.
-        by_words = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0
-        has_no_word = by_words and not any(SPARSE in hit.legs for hit in hits) and not self._has_word(plan)
+        has_no_word = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0 and not found.has_word
         return SearchResult(
             plan.question,
             plan.text,
@@ -463,7 +447,7 @@ class SearchView:
             questions=(*plan.parts, *questions),
             companion=plan.companion,
             reranker=reranker,
-            relevance=max((relevance(hit, words, fixed) for hit in hits), default=0.0) if plan.text else None,
+            relevance=max((relevance(hit.legs, full, fixed) for hit in hits), default=0.0) if plan.text else None,
             notices=(
                 *plan.notices,
                 *([NO_WORD] if has_no_word else []),
@@ -522,86 +506,79 @@ class SearchView:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], leg_weights: Mapping[str, float]) -> list[Passage]:
-        """Return the hits sorted again, with bonuses for their texts added to their scores."""
-        idf, codes = self.catalogue.frequencies.idf, {hit.language for hit in hits}
-        asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
-        weight, term = leg_weights.get(SPARSE, 1.0), term_of(plan.text)
-        found, said = [], set[str]()
-        for hit in hits:
-            repeats, words = has_said(hit.text, said), partial(word_ids, language=hit.language)
-            bonus = text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
-            found.append(replace(hit, score=hit.score + bonus + plan.names(hit) - (SAID if repeats else 0.0)))
-        return sorted(found, key=lambda hit: -hit.score)
-
-    def _fused(self, plan: Plan, texts: Sequence[str]) -> tuple[list[Fused], Mapping[str, float]]:
-        """Return the candidates of all questions, and the weights of the legs for the first one."""
-        (first, leg_weights), *more = (self._fused_for(plan, text) for text in texts)
-        if not more:
-            return first, leg_weights
-        each = [first, *(fused for fused, _ in more)]
-        rankings: dict[str, Ranking] = {str(i): [(f.id, f.score) for f in fused] for i, fused in enumerate(each)}
-        halves = {name: 1.0 if name == "0" else 1.0 / len(more) for name in rankings}
-        legs = {f.id: f.legs for fused in reversed(each) for f in fused}
-        return [f._replace(legs=legs[f.id]) for f in fuse(rankings, halves)], leg_weights
-
-    def _fused_for(self, plan: Plan, text: str) -> tuple[list[Fused], Mapping[str, float]]:
-        """Return the candidates of one question from all legs, and the weight of each leg."""
+    def _candidates(self, plan: Plan, text: str) -> Candidates:
+        """Return the passages that one of the legs finds, scored by all of them; one round trip to the store."""
         vectors = self._encoder.encode_query(text, languages=plan.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
-        by_question, settings = self._weighs_by_question, self.settings
         fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
-        rankings, boosts, worded = self._candidates(plan, legs)
-        embedder, dense, leg_weights = self._encoder.embedder, [name for name in rankings if name != SPARSE], fixed
-        if by_question:  # the coverage by the passages with most of the question's words
-            coverage = self._coverage(plan, text, self._words_of(worded)) if embedder and dense else 0.0
-            leg_weights = weights(coverage, dense, static=is_static(embedder.name)) if embedder and dense else {}
-        return fuse(rankings, leg_weights, method=settings.fusion, boosts=boosts), leg_weights
-
-    def _candidates(
-        self, plan: Plan, legs: Sequence[Leg]
-    ) -> tuple[dict[str, Ranking], Mapping[str, float], Sequence[Scored]]:
-        """Return each leg's scores of all candidates, the boosts for requested types and for the section that the
-        reader has open, and the candidates with most of the question's words."""
-        scores: dict[str, dict[str, float]] = {leg.vector: {} for leg in legs}
-        least = self._least_score
-
-        def take(asked: Sequence[Leg], lists: Sequence[Sequence[Scored]]) -> frozenset[str]:
-            for leg, each in zip(asked, lists, strict=True):
-                scores[leg.vector] |= {s.id: s.score for s in each if s.score >= least}
-            return frozenset(s.id for each in lists for s in each if s.score >= least)
-
-        def find(where: Where) -> list[list[Scored]]:
-            more = [replace(leg, limit=leg.limit + _TIES) for leg in finding]
-            return [_as_good(each, plan.depth) for each in self._store.search(more, where=where, fields=False)]
-
-        # Sentence vectors only rescore candidates.
-        finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in scores)]
-        if not finding:
-            return {}, {}, ()
-        found, boosts = find(plan.where), dict[str, float]()
-        if plan.boosted:  # a long list of candidates might still miss them
-            boosts = dict.fromkeys(take(finding, find([*plan.where, Match("type", plan.boosted)])), self.settings.boost)
-        if here := self._ids_here(plan):
-            inside = take(finding, find([*plan.where, Among(here)]))
-            boosts |= {id: boosts.get(id, 0.0) + (NAMED if plan.options.this else HERE) for id in inside}
-        ids = take(finding, found) | boosts.keys()
-        # A passage that BM25 did not find has hardly a word of the question: 0 will do, and saves a query.
-        near = [leg for leg in legs if leg.vector != SPARSE]
-        if missing := frozenset(id for leg in near for id in ids - scores[leg.vector].keys()):
-            every = [replace(leg, limit=len(missing)) for leg in near]
-            take(near, self._store.search(every, where=[Among(missing)], fields=False))
+        if not legs:
+            return Candidates({}, fixed)
+        # The best passages for all of it might include none of a requested type, or of the section that is open.
+        more: list[Where] = [[Match("type", plan.boosted)]] if plan.boosted else []
+        more += [[Among(here)]] if (here := self._ids_here(plan)) else []
+        finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in vectors)]  # sentences only rescore
+        prefetch = [replace(leg, where=where) for leg in finding for where in ([], *more)]
+        # Nearly every passage has a dense vector: its leg returns the payloads.
+        scoring = [
+            replace(leg, limit=plan.depth * len(prefetch), prefetch=prefetch, bare=leg.vector != finding[-1].vector)
+            for leg in legs
+        ]
+        holding = [replace(leg, limit=COVERING, stored=True, bare=True) for leg in legs if leg.vector == SPARSE]
+        found = self._store.search([*scoring, *holding], where=plan.where)
+        scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=False)}
+        if self._encoder.sparse and self._encoder.sparse.name == WITH_GRAMS and SPARSE in scores:
+            scores[SPARSE] = {id: score for id, score in scores[SPARSE].items() if score >= LEAST_GRAMS}
         if MULTI in scores and DENSE in scores:  # a passage without sentence vectors counts as one sentence
             scores[MULTI] = scores[DENSE] | scores[MULTI]
-        rankings: dict[str, Ranking] = {
-            name: sorted((dict.fromkeys(ids, 0.0) | said).items(), key=lambda pair: (-pair[1], pair[0]))
-            for name, said in scores.items()
-        }
-        worded = next((each for leg, each in zip(finding, found, strict=True) if leg.vector == SPARSE), ())
-        return rankings, boosts, worded
+        payloads = {each.id: each.payload for each in chain(*found) if each.payload}
+        ids = dict.fromkeys(chain(*scores.values()))
+        payloads |= {each.id: each.payload for each in self._store.get("chunks", [*ids.keys() - payloads.keys()])}
+        coverage = self._coverage(plan, text, [each.vector for each in found[-1]]) if holding else 1.0
+        leg_weights, full = self._weights(coverage, fixed), self._full_match(text, plan.languages)
+        hits = dict[str, Passage]()
+        for id in ids:
+            said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
+            score, fields = relevance(said, full, leg_weights), _chosen(payload, plan.options.fields)
+            hits[id] = hit_of(id, payload, score=score, legs=said, fields=fields)
+        return Candidates(hits, leg_weights, coverage, bool(scores.get(SPARSE)) or not holding)
+
+    def _weights(self, coverage: float, fixed: Mapping[str, float]) -> Mapping[str, float]:
+        """Return the weight of each leg for a question with this coverage."""
+        if not self._weighs_by_question:
+            return fixed
+        embedder, dense = self._encoder.embedder, [name for name in fixed if name != SPARSE]
+        return weights(coverage, dense, static=embedder is not None and is_static(embedder.name))
+
+    def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
+        """Return the candidates of all questions, best first; the further ones count as much as the first together."""
+        scores = {id: hit.score for id, hit in first.hits.items()}
+        for each in more:
+            for id, hit in each.hits.items():
+                scores[id] = scores.get(id, 0.0) + hit.score / len(more)
+        hits = {id: hit for each in (*reversed(more), first) for id, hit in each.hits.items()}
+        boost, share = self.settings.boost, 2 if more else 1
+        ranked = [
+            replace(hit, score=scores[id] / share + plan.bonus(hit) + boost * (hit.type in plan.boosted))
+            for id, hit in hits.items()
+        ]
+        ranked.sort(key=lambda hit: (-hit.score, hit.id))
+        if self._weighs_by_question:
+            ranked[:VOTERS] = self._ranked_by_text(plan, ranked[:VOTERS], first.weights.get(SPARSE, 1.0))
+        return ranked
+
+    def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], weight: float) -> list[Passage]:
+        """Return the hits sorted again, with bonuses for their texts added to their scores; words have this weight."""
+        idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, term_of(plan.text)
+        asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
+        found, said = [], set[str]()
+        for hit in hits:
+            repeats, words = has_said(hit.text, said), partial(word_ids, language=hit.language)
+            bonus = text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
+            found.append(replace(hit, score=hit.score + bonus - (SAID if repeats else 0.0)))
+        return sorted(found, key=lambda hit: -hit.score)
 
     def _below(self, path: object) -> Among:
         """Return the condition that a passage is below a heading, or a path of them (``A > B``)."""
@@ -616,9 +593,13 @@ class SearchView:
         """Return the ids of the passages in the section that the reader has open."""
         if plan.options.here is None:
             return frozenset()
-        where = [Match("document", (plan.options.here.place.document,))]
-        points = self._store.scroll("chunks", where=where)
-        return frozenset(point.id for point in points if plan.is_here(hit_of(point.id, point.payload)))
+        document = plan.options.here.place.document
+        hits: list[Passage] = self.catalogue.once(f"passages of {document}", partial(self._all_of, document))
+        return frozenset(hit.id for hit in hits if plan.is_here(hit))
+
+    def _all_of(self, document: str) -> list[Passage]:
+        points = self._store.scroll("chunks", where=[Match("document", (document,))], fields=PLACE)
+        return [hit_of(point.id, point.payload) for point in points]
 
     @property
     def _weighs_by_question(self) -> bool:
@@ -626,7 +607,7 @@ class SearchView:
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
-    def _coverage(self, plan: Plan, text: str, held: Iterable[Vector]) -> float:
+    def _coverage(self, plan: Plan, text: str, held: Iterable[Vector | None]) -> float:
         """Return the largest share of the weight of a question's words in one of the passages `held`."""
         passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
         if embedder := self._encoder.embedder:  # with static vectors, the questions in own words lose a point
@@ -639,19 +620,11 @@ class SearchView:
         """Return the ids of a question's words, without those of grams."""
         return words_of(self._encoder.sparse.query(text, languages).indices) if self._encoder.sparse else ()
 
-    def _has_word(self, plan: Plan) -> bool:
-        """Return whether a passage has a word of the question, though perhaps none that was found, or whether the
-        question consists of stop words, of which nothing is known."""
-        if self._encoder.sparse is None or not (words := self._encoder.sparse.query(plan.text, plan.languages)).indices:
-            return True
-        (found,) = self._store.search([Leg(SPARSE, words, 1)], where=plan.where, fields=False)
-        return any(each.score >= self._least_score for each in found)
-
-    @property
-    def _least_score(self) -> float:
-        """The least score by words that counts."""
-        sparse = self._encoder.sparse
-        return LEAST_GRAMS if sparse and sparse.name == WITH_GRAMS else -math.inf
+    def _full_match(self, text: str, languages: Collection[str]) -> float:
+        """Return about the score by words of a passage that says all of a text."""
+        if self._encoder.weighs_words or not self._encoder.sparse:
+            return PER_WORD * max(1, len(self._words(text, languages)))
+        return math.hypot(*self._encoder.sparse.query(text, languages).values) ** 2
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
         """Return the configured weights of the legs; passage and sentence vectors share one weight."""
@@ -672,15 +645,8 @@ class SearchView:
             raise SearchError("there is no question", hint="ask one, or list passages by type, document or metadata")
         points = list(self._store.scroll("chunks", where=where, fields=("file", "order")))
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
-        return self._fetched([Fused(point.id, 0.0, {}) for point in points[: plan.limit]], plan.options.fields)
-
-    def _fetched(self, fused: Sequence[Fused], fields: Fields) -> list[Passage]:
-        payloads = {point.id: point.payload for point in self._store.get("chunks", [f.id for f in fused])}
-        return [
-            hit_of(f.id, payload, score=f.score, legs=f.legs, fields=_chosen(payload, fields))
-            for f in fused
-            if (payload := payloads.get(f.id)) is not None
-        ]
+        wanted = self._store.get("chunks", [point.id for point in points[: plan.limit]])
+        return [hit_of(each.id, each.payload, fields=_chosen(each.payload, plan.options.fields)) for each in wanted]
 
     def _sections(self, plan: Plan, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
         voted = vote([hit.section for hit in hits], votes)[: plan.limit]
@@ -715,9 +681,3 @@ def _value(payload: Mapping[str, Any], path: str) -> Any:
         if isinstance(parent, Mapping) and last in parent:
             return parent[last]
     return None
-
-
-def _as_good(found: Sequence[Scored], limit: int) -> list[Scored]:
-    """Return the first results, and those with the same score as the last of them."""
-    least = found[limit - 1].score if len(found) > limit else 0.0
-    return [each for each in found if len(found) <= limit or each.score >= least - 1e-6 * abs(least)]

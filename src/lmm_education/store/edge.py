@@ -289,6 +289,11 @@ def _to_point(point: Point) -> engine.Point:
 # -- reading and writing ---------------------------------------------------------------------------
 
 
+def _query_of(leg: Leg, where: Where) -> dict[str, Any]:
+    query = engine.Query.Nearest(EDGE.vector(leg.query), using=leg.vector)
+    return {"limit": leg.limit, "query": query, "filter": EDGE.where([*where, *leg.where])}
+
+
 class EdgeReader:
     """Reading, the same in a store and in a run of changes; see `port.Reader`."""
 
@@ -308,14 +313,17 @@ class EdgeReader:
         """
         with self._reading("chunks") as shard:
             opened = self._there(shard)
-            options = {"filter": EDGE.where(where), "with_payload": to_selector(fields), "with_vector": False}
             requests = [
                 engine.QueryRequest(
-                    limit=leg.limit, query=engine.Query.Nearest(EDGE.vector(leg.query), using=leg.vector), **options
+                    **_query_of(leg, where),
+                    prefetches=[engine.Prefetch(**_query_of(each, where)) for each in leg.prefetch],
+                    with_payload=to_selector(not leg.bare and fields),
+                    with_vector=[leg.vector] if leg.stored else False,
                 )
                 for leg in legs
             ]
-            return list(map(to_scored, opened.engine.query_batch(engine.QueryBatchRequest(requests))))
+            found = opened.engine.query_batch(engine.QueryBatchRequest(requests))
+            return [to_scored(points, leg) for points, leg in zip(found, legs, strict=True)]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False

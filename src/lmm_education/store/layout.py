@@ -25,6 +25,7 @@ from lmm_education.store.port import (
     Condition,
     Fields,
     HasWords,
+    Leg,
     Manifest,
     Match,
     Point,
@@ -301,9 +302,12 @@ def payload_size(payload: Mapping[str, Any]) -> int:
     return len(json.dumps(payload, default=str))
 
 
-def to_scored(found: Iterable[Any]) -> list[Scored]:
+def to_scored(found: Iterable[Any], leg: Leg) -> list[Scored]:
     """Convert an engine's search results."""
-    return [Scored(str(point.id), point.score, point.payload or {}) for point in found]
+    return [
+        Scored(str(point.id), point.score, point.payload or {}, to_stored(point).vectors.get(leg.vector))
+        for point in found
+    ]
 
 
 def to_stored(record: Any) -> Point:

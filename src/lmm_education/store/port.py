@@ -144,20 +144,13 @@ class Point:
 
 @dataclass(frozen=True, slots=True)
 class Scored:
-    """A hit of a leg. `score` is the engine's: the sum over the shared words, or a cosine."""
+    """A hit of a leg. `score` is the engine's: the sum over the shared words, or a cosine. `vector` is that of the leg,
+    if it was requested."""
 
     id: str
     score: float
     payload: Mapping[str, Any] = field(default_factory=dict)
-
-
-@dataclass(frozen=True, slots=True)
-class Leg:
-    """One vector search: nearest points by the vector of that name."""
-
-    vector: str
-    query: Vector
-    limit: int
+    vector: Vector | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -197,6 +190,21 @@ Where = Sequence[Condition]
 
 
 @dataclass(frozen=True, slots=True)
+class Leg:
+    """One vector search: the `limit` points nearest to `query` by the vector of that name, of those where the leg's own
+    conditions hold. With `prefetch`, only what these legs find is scored. A leg may return the `stored` vectors, and
+    leave out the payloads (`bare`)."""
+
+    vector: str
+    query: Vector
+    limit: int
+    where: Where = ()
+    prefetch: Sequence[Leg] = ()
+    stored: bool = False
+    bare: bool = False
+
+
+@dataclass(frozen=True, slots=True)
 class StoreStatus:
     """For ``lmm store status``. `size` is in bytes, None where the store cannot know."""
 
@@ -217,7 +225,8 @@ class Reader(Protocol):
         ...
 
     def search(self, legs: Sequence[Leg], *, where: Where = (), fields: Fields = True) -> list[list[Scored]]:
-        """Search with all legs in one round trip; return one list per leg, best first, at most `limit` each."""
+        """Search with all legs in one round trip; return one list per leg, best first, at most `limit` each. `where`
+        holds for all legs, and for what they prefetch."""
         ...
 
     def get(

@@ -177,12 +177,23 @@ def to_request(leg: Leg, condition: models.Filter | None, fields: Fields) -> mod
     from qdrant_client import models
 
     return models.QueryRequest(
-        query=dialect().vector(leg.query),
-        using=leg.vector,
-        limit=min(leg.limit, AT_ONCE),
-        filter=condition,
-        with_payload=to_selector(fields),
+        **_query_of(leg, condition),
+        prefetch=[models.Prefetch(**_query_of(each, condition)) for each in leg.prefetch],
+        with_payload=to_selector(not leg.bare and fields),
+        with_vector=[leg.vector] if leg.stored else False,
     )
+
+
+def _query_of(leg: Leg, condition: models.Filter | None) -> dict[str, Any]:
+    from qdrant_client import models
+
+    conditions = [each for each in (condition, dialect().where(leg.where)) if each]
+    return {
+        "query": dialect().vector(leg.query),
+        "using": leg.vector,
+        "limit": min(leg.limit, AT_ONCE),
+        "filter": models.Filter(must=conditions) if len(conditions) > 1 else next(iter(conditions), None),
+    }
 
 
 def batches(items: Iterable[T], count: int, size: int, size_of: Callable[[T], int]) -> Iterator[list[T]]:
@@ -331,7 +342,7 @@ class ServerStore:
 
         asked = self._filtered("query_batch_points", "chunks", where, requests) if wanted else []
         found = iter(self._there(asked))
-        return [to_scored(next(found).points) if leg.limit > 0 else [] for leg in legs]
+        return [to_scored(next(found).points, leg) if leg.limit > 0 else [] for leg in legs]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False

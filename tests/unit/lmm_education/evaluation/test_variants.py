@@ -41,7 +41,7 @@ def test_every_key_can_be_told_from_a_file() -> None:
         ("encoding=contents", "did you mean 'content'"),
         ("prefetch=many", "must be a whole number"),
         ("companion=maybe", "must be true or false"),
-        ("fusion=max", "must be one of"),
+        ("unit=max", "must be one of"),
         ("prefetch=0", "of at least 1"),
     ],
 )

@@ -393,15 +393,6 @@ def test_without_letters_there_is_nothing_to_look_up(open_search: Open, question
     assert {hit.type for hit in searcher.search(f"*exercise* {question}").hits} == {"exercise"}
 
 
-def test_of_passages_as_good_as_the_last_candidate_every_store_takes_all(open_search: Open) -> None:
-    """Which of them a store would give first is another one in each, and on each number of shards."""
-    same = {f"gate{number}": "The gate is open." for number in range(9)}
-    found = open_search(documents=[Writing("park").section("A", **same).made()], prefetch=1).search(
-        "the open gate", SearchOptions(limit=2)
-    )
-    assert [hit.id for hit in found.hits] == sorted(map(id_of, same))[:2]
-
-
 def test_what_all_texts_are_about_does_not_tell_them_apart(open_search: Open) -> None:
     """Of sentences on leaves, the one on what was asked of them fits best, though the word is a common one."""
     texts = ["Leaves of the oak, leaves again.", "Leaves fall.", "They have a colour."]
