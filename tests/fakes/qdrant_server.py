@@ -151,7 +151,7 @@ class QdrantServer:
                     schema = values["field_schema"]
                     kind = schema if isinstance(schema, str) else schema["type"]
                     self._make_index(self.indexes.setdefault(name, {}), values["field_name"], kind)
-                elif self.strict:
+                elif self.strict and self.client.collection_exists(name):  # else it is not found, as on a real server
                     _check_indexes(values, self.indexes.get(name, {}))
                 result = handle(self.client, name, values)
                 if handle is _describe:

@@ -11,7 +11,7 @@ import contextlib
 import json
 import re
 from collections.abc import Callable, Iterable, Mapping
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, Literal, NamedTuple
 from uuid import UUID
 
@@ -57,6 +57,8 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
         "section": Index("keyword", 20_000),
         "audience": Index("keyword", 100),
         "text": Index("text", 20_000),
+        "file": Index("keyword", 1_000_000),  # of conditions by authors, which are rare
+        "headings": Index("keyword", 1_000_000),
     },
     "documents": {
         "what": Index("keyword", 20_000),
@@ -65,7 +67,6 @@ INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
         "audience": Index("keyword", 20_000),
     },
 }
-LONGEST_KEYWORD = 64  # characters
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")
 
 
@@ -129,9 +130,6 @@ def check_format(number: object, where: str) -> None:
     raise StoreMismatch(message, where=where, hint="update lmm: pip install --upgrade lmmarkdown")
 
 
-_UNINDEXED = frozenset('"\\')  # the engine has no way to write these in a path
-
-
 def engine_path(path: str) -> str:
     """Return a path into a payload as Qdrant reads it: names with other characters than letters of ASCII are quoted.
 
@@ -144,51 +142,6 @@ def engine_path(path: str) -> str:
         part if (name := part.removesuffix("[]")) and _PLAIN.issuperset(name) else f'"{part}"'
         for part in path.split(".")
     )
-
-
-def metadata_kinds(payloads: Iterable[Mapping[str, Any]]) -> dict[str, str]:
-    """Return the kind of index for each key of the payloads' metadata: keys whose values are all short strings, all
-    integers or all booleans, or lists of these. Others (summaries, tables) are not worth one.
-
-    >>> metadata_kinds([{"metadata": {"topic": "Cells", "level": 2, "summary": "long " * 20}}])
-    {'metadata.topic': 'keyword', 'metadata.level': 'integer'}
-    """
-    kinds: dict[str, set[str]] = {}
-    for payload in payloads:
-        metadata = payload.get("metadata")
-        for key, value in metadata.items() if isinstance(metadata, Mapping) else ():
-            found = kinds.setdefault(str(key), set())
-            found.update(_kind(item) for item in (value if isinstance(value, list) else [value]))
-    return {
-        engine_path(f'metadata."{key}"' if "." in key else f"metadata.{key}"): next(iter(found))
-        for key, found in kinds.items()
-        if len(found) == 1 and "" not in found and not _UNINDEXED & set(key)
-    }
-
-
-def index_kinds(condition: Match | HasWords) -> set[str]:
-    """Return the kinds of index that a condition needs: one for each kind of its values.
-
-    >>> index_kinds(Match("metadata.week", (3,))), index_kinds(HasWords("text", "leaf"))
-    ({'integer'}, {'text'})
-    """
-    if isinstance(condition, HasWords):
-        return {"text"}
-    return {_kind(value) or "keyword" for value in condition.values} or {"keyword"}
-
-
-def fitting(condition: Match | HasWords, kind: str) -> Match | HasWords:
-    """Return a condition without values of other kinds than `kind`, unless none would be left."""
-    if isinstance(condition, HasWords):
-        return condition
-    values = tuple(value for value in condition.values if (_kind(value) or "keyword") == kind)
-    return replace(condition, values=values) if values else condition
-
-
-def _kind(value: Any) -> str:
-    if isinstance(value, str):
-        return "keyword" if len(value) <= LONGEST_KEYWORD else ""
-    return "bool" if isinstance(value, bool) else "integer" if isinstance(value, int) else ""
 
 
 def values_at(payload: Any, path: str) -> list[Any]:

@@ -30,11 +30,7 @@ from lmm_education.store.layout import (
     as_stored,
     check_format,
     check_same,
-    engine_path,
-    fitting,
-    index_kinds,
     known_ids,
-    metadata_kinds,
     most_first,
     numbers_in,
     payload_size,
@@ -50,7 +46,6 @@ from lmm_education.store.port import (
     SECTIONS,
     Among,
     CollectionName,
-    Condition,
     Fields,
     Leg,
     Manifest,
@@ -69,7 +64,6 @@ MANIFEST_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:manifest"))
 STAMP_ID = str(uuid.uuid5(uuid.NAMESPACE_URL, "lmm:stamp"))
 """A point whose payload is another whenever the record of a document was written or removed."""
 PAGE = 256
-MOST_INDEXES = 100  # of a collection
 POINTS, BYTES = 256, 8 << 20  # of one request; servers refuse more than 32 MB
 _VISIBLE = Match("what", ("manifest", "stamp"), negate=True)
 AT_ONCE = 1000  # values or points that are asked for: servers with a `max_query_limit` refuse more
@@ -231,7 +225,6 @@ class ServerStore:
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:
         self._requests, self._settings = requests, settings
         self._names = {"chunks": settings.course, "documents": f"{settings.course}_documents"}
-        self._indexed = set[str]()  # fields of chunks
 
     @property
     def location(self) -> str:
@@ -245,47 +238,22 @@ class ServerStore:
     def _filtered(
         self, name: str, collection: CollectionName, where: Where, arguments: Callable[[Any], Mapping[str, Any]]
     ) -> Any:
-        """Call the client with a filter. A server in strict mode filters by no field without an index, and what has
-        one has values of one kind only: there, others are left out of the conditions."""
+        """Call the client with a filter.
+
+        Raises:
+            StoreError: the server is strict, and filters by no field without an index.
+        """
         try:
             return self._call(name, collection, **arguments(dialect().where(where)))
         except StoreError as error:
-            if not where or "index required" not in error.message.lower():
+            keys = sorted({each.key for each in where if not isinstance(each, Among)} - INDEXED[collection].keys())
+            if not keys or "index required" not in error.message.lower():
                 raise
-        fitting = self._fitting(collection, where)
-        return self._call(name, collection, **arguments(dialect().where(fitting)))
-
-    def _fitting(self, collection: CollectionName, where: Where) -> list[Condition]:
-        info = self._call("get_collection", collection)
-        schema = {key: found.data_type.value for key, found in ((info and info.payload_schema) or {}).items()}
-        found: list[Condition] = []
-        for condition in where:
-            if isinstance(condition, Among):  # by ids: no field
-                found.append(condition)
-                continue
-            path = engine_path(condition.key)
-            if path not in schema:
-                kind, *others = index_kinds(condition)
-                if others or not self._make_index(collection, path, kind):
-                    raise StoreError(
-                        f"the server filters by no field without an index, and '{path}' has none: no passage has it, "
-                        f"its values are of several kinds, the key may only be read with, or the server allows no more",
-                        where=self.location,
-                    )
-                schema[path] = kind
-            found.append(fitting(condition, schema[path]))
-        return found
-
-    def _make_index(self, collection: CollectionName, path: str, kind: str) -> bool:
-        """Create an index on a field, and return whether the server allows it."""
-        schema = index_schema(kind)
-        try:
-            self._call("create_payload_index", collection, field_name=path, field_schema=schema, wait=True)
-        except StoreUnavailable:
-            raise
-        except StoreError:
-            return False
-        return True
+            raise StoreError(
+                f"the server is in strict mode and has no index for {' and '.join(map(repr, keys))}",
+                where=self.location,
+                hint="make a payload index there, or filter by one of: " + ", ".join(sorted(INDEXED[collection])),
+            ) from error
 
     def _there(self, answer: T | None) -> T:
         if answer is None:
@@ -431,9 +399,7 @@ class ServerStore:
 
     def _batches(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[list[models.PointStruct]]:
         for batch in batches(points, POINTS, BYTES, point_size):
-            if collection == "chunks":
-                self._index([point.payload for point in batch])
-            elif any(WORDS in point.payload for point in batch):
+            if collection == "documents" and any(WORDS in point.payload for point in batch):
                 batch.append(_stamp())
             yield list(map(to_point, batch))
 
@@ -449,8 +415,6 @@ class ServerStore:
         if missing:
             raise StoreError(f"there is no point {min(missing)}", where=self.location)
         for batch in batches(payloads.items(), POINTS, BYTES, lambda item: payload_size(item[1])):
-            if collection == "chunks":
-                self._index([payload for _, payload in batch])
             operations = [
                 models.OverwritePayloadOperation(
                     overwrite_payload=models.SetPayload(payload=dict(payload), points=[each])
@@ -501,21 +465,15 @@ class ServerStore:
         self._index_fields(collection, info)
 
     def _index_fields(self, collection: CollectionName, info: models.CollectionInfo) -> None:
-        """Create missing indexes."""
-        there = set(info.payload_schema or {})
-        for field, index in INDEXED[collection].items():
-            if field not in there:
-                self._make_index(collection, field, index.kind)
-        if collection == "chunks":
-            self._indexed = {*INDEXED[collection], *there}
-
-    def _index(self, payloads: Sequence[Mapping[str, Any]]) -> None:
-        """Index the metadata of these points, as far as the server has room: some servers refuse to filter by a field
-        without an index."""
-        for path, kind in metadata_kinds(payloads).items():
-            if path not in self._indexed and len(self._indexed) < MOST_INDEXES:
-                self._indexed.add(path)
-                self._make_index("chunks", path, kind)
+        """Create missing indexes on the fields that we filter by, as far as the server has room for them."""
+        for field in INDEXED[collection].keys() - (info.payload_schema or {}).keys():
+            schema = index_schema(INDEXED[collection][field].kind)
+            try:
+                self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                continue
 
     def _write_manifest(self, manifest: Manifest) -> Any:
         from qdrant_client import models

@@ -12,7 +12,6 @@ from lmm_education.store.layout import (
     check_format,
     check_same,
     engine_path,
-    metadata_kinds,
     tally,
     values_at,
     vectors_of,
@@ -58,17 +57,6 @@ def test_values_that_are_no_words_are_not_counted() -> None:
     assert tally([1.5, 1, "1", None, {}, True], 9) == {"1": 2, "1.5": 1, "true": 1}
 
 
-def test_metadata_of_mixed_kinds_gets_no_index() -> None:
-    """Nor do long texts, tables, empty values, and names that cannot be quoted."""
-    payloads: list[dict[str, Any]] = [
-        {"metadata": {"a": 1, "b": "x" * 65, "c": {"d": 1}, "e": None, 'f"g': "h", "i": ["x", "y"], "j.k": True}},
-        {"metadata": {"a": "one", "i": []}},
-        {"metadata": None},
-        {},
-    ]
-    assert metadata_kinds(payloads) == {"metadata.i": "keyword", 'metadata."j.k"': "bool"}
-
-
 def test_what_differs_is_named() -> None:
     """With both values."""
     with pytest.raises(StoreMismatch, match=r"dimensions was 3, is 4; \[RAG\] sparse_model was not set, is x"):
@@ -81,8 +69,3 @@ def test_other_formats_are_refused(number: object) -> None:
     """The error says what this version reads."""
     with pytest.raises(StoreMismatch, match=f"reads format {FORMAT}"):
         check_format(number, "here")
-
-
-def test_keys_that_the_engine_cannot_name_have_no_index() -> None:
-    """They are kept; one of them must not stop the ingestion of a course."""
-    assert metadata_kinds([{"metadata": {'a"b': "x", "a\\b": "x", "a\x1b": "x"}}]) == {'metadata."a\x1b"': "keyword"}
