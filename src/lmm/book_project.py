@@ -107,7 +107,7 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
     try:
         text = Folder(folder).read(name, most=_MOST).decode("utf-8", "replace")
         made = _READERS[name](text, folder)
-    except (LmmError, ValueError, RecursionError):
+    except (LmmError, RecursionError):
         return None  # the tool that builds the book reports what is wrong with it
     here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
     files = tuple(here.values())[::-1]
@@ -186,14 +186,19 @@ def _summary(text: str, folder: Path) -> Book:
     return Book(folder, "", _counted(files))  # a draft, which has no file yet, is numbered, too
 
 
-def _mdbook(text: str, folder: Path) -> Book:
-    settings = tomllib.loads(text).get("book")
+def read_mdbook(folder: Path) -> Book | None:
+    """Read the contents of a whole book of mdBook from its ``book.toml`` in this folder; None if there is none."""
+    if not (folder / "book.toml").is_file():
+        return None
+    try:
+        settings = tomllib.loads(text_in(folder, "book.toml")).get("book")
+    except ValueError:
+        return None
     src = posixpath.normpath(str(settings.get("src", "src") if isinstance(settings, dict) else "src"))
     inner = _summary(text_in(folder, f"{src}/SUMMARY.md"), folder)
-    files = [
-        replace(file, path=posixpath.normpath(posixpath.join(src, file.path))) for file in inner.files if file.path
-    ]
-    return Book(folder, "", files)
+    paths = (posixpath.normpath(posixpath.join(src, file.path)) for file in inner.files if file.path)
+    files = [BookFile(path) for path in paths if (folder / path).is_file()]
+    return Book(folder, "book.toml", files) if files else None
 
 
 def _mkdocs(text: str, folder: Path) -> Book:
@@ -263,5 +268,4 @@ _READERS: dict[str, Callable[[str, Path], Book]] = {
     "_bookdown.yml": _bookdown,
     "mkdocs.yml": _mkdocs,
     "SUMMARY.md": _summary,
-    "book.toml": _mdbook,
 }

@@ -10,7 +10,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
 
-from lmm.book_project import Book, book_of, read_book
+from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
@@ -134,7 +134,7 @@ def _mdbooks_above(folder: Path, searched: Sequence[Path]) -> Iterator[Book]:
     list, such as an older edition with contents of its own, is no part of it."""
     for above in (folder, *folder.parents):
         is_searched = any(above.is_relative_to(each) for each in searched)
-        if is_searched and (above / "book.toml").is_file() and (book := read_book(above)) is not None:
+        if is_searched and (book := read_mdbook(above)) is not None:
             yield book
 
 
