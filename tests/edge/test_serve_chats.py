@@ -155,16 +155,34 @@ def test_what_was_read_is_shown(page: Browser, model: ScriptedServer) -> None:
     assert page.run(f"document.querySelectorAll({aside + ' li'!r}).length") > 1
 
 
-def test_what_leads_on(page: Browser) -> None:
-    """The course's own questions about the passages of the answer; pressed, they are asked."""
+def test_what_leads_on(page: Browser, model: ScriptedServer) -> None:
+    """The model's questions from the answer, when one wants some; pressed, they are asked."""
     assert "What does a stem carry?" in page.text(".questions")
     ask(page, "stem")
+    model.queue('{"questions": ["What is xylem?", "Why does water rise?"]}')
+    press(page, "Suggest questions")
+    page.wait_for("document.querySelector('.next')?.innerText.includes('xylem')")
+    sent = model.requests[-1].last
+    assert "Because of chlorophyll [1]." in sent
     found = page.run("[...document.querySelectorAll('.next button')].map(each => each.innerText)")
-    assert found
+    assert found[-2:] == ["What is xylem?", "Why does water rise?"]
+    for width, dark in ((390, True), (1280, False)):
+        page.screen(width, 850, dark=dark)
+        page.keep(f"suggestions-{width}")
     page.click(".next button")
     answered(page, 2)
     assert page.text("article:last-child h2").endswith(found[0])
     assert page.run("getComputedStyle(document.querySelector('.next')).display") == "none"  # of the last answer alone
+
+
+def test_suggestions_are_counted(page: Browser, model: ScriptedServer, address: str) -> None:
+    """They ask a model; what is no question is refused."""
+    body = '{ method: "POST", headers: { "Content-Type": "application/json" }, body: JSON.stringify(%s) }'
+    post = "fetch('suggestions', %s).then(async (got) => [got.status, (await got.json()).questions])"
+    model.queue('{"questions": ["A?", " ", "A?", "B?", "C?"]}')
+    assert page.run(post % body % '{ question: "Why?", answer: "So." }') == [200, ["A?", "B?", "C?"]]
+    assert page.run(post % body % '{ question: "Why?" }')[0] == 400
+    page.problems.clear()
 
 
 def test_a_long_chat_says_what_the_model_knows(page: Browser) -> None:
@@ -212,6 +230,65 @@ def test_a_chat_as_a_file(page: Browser, model: ScriptedServer, tmp_path: Path) 
     written = file.read_text()
     assert written.startswith("# Plants\n\n> Why? &lt;img")
     assert _loads(written) == []
+
+
+def test_what_is_shared_is_shown(page: Browser) -> None:
+    """Where the browser cannot share, it is copied, and can be read."""
+    page.run(
+        "delete Navigator.prototype.share; navigator.clipboard.writeText = async (text) => { window.copied = text; }"
+    )
+    ask(page, "Why is a leaf green?")
+    page.click("#open-chats")
+    page.click("#share")
+    page.wait_for("document.querySelector('#shared pre')")
+    assert page.text("#shared pre") == page.run("copied")
+    assert page.text("#shared .note") == "Copied:"
+    for width, dark in ((390, True), (1280, False)):
+        page.screen(width, 850, dark=dark)
+        page.keep(f"shared-{width}")
+    page.press("Escape", 27)
+    page.click("#open-chats")
+    assert page.run("document.querySelector('#shared').innerText") == ""
+
+
+def test_a_failure_can_be_tried_again(page: Browser, model: ScriptedServer) -> None:
+    """With one click, for a question without an answer, and for an answer that broke off."""
+    model.queue(fail(500, "secret"), "Because of chlorophyll [1].")
+    type_question(page, "Why is a leaf green?")
+    page.wait_for("document.querySelector('.failure')")
+    page.keep("failed")
+    press(page, "Try again")
+    answered(page, 1)
+    assert page.text(".answer").startswith("Because of chlorophyll")
+    assert page.run("document.querySelector('#question').value") == ""
+
+
+def test_an_enter_that_confirms_japanese_sends_nothing(page: Browser) -> None:
+    """Safari says so by the key's code alone."""
+    page.click("#question")
+    page.type("葉はなぜ緑")
+    key = "new KeyboardEvent('keydown', { key: 'Enter', keyCode: 229, bubbles: true, cancelable: true })"
+    page.run(f"document.querySelector('#question').dispatchEvent({key})")
+    assert page.run("document.querySelectorAll('article').length") == 0
+    assert page.run("document.querySelector('#question').value") == "葉はなぜ緑"
+
+
+def test_a_source_shows_the_sentence_that_supports_the_answer(page: Browser, model: ScriptedServer) -> None:
+    """As it is rendered, and it opens there."""
+    model.queue("Stems carry water [1].")
+    ask(page, "What does a stem carry?")
+    assert page.run("document.querySelector('aside li .place').innerText") == "A stem carries water."
+    model.queue("Leaves are green because chlorophyll absorbs red light [1].")
+    ask(page, "Why is a leaf green?")
+    card = "article:last-child aside li"
+    assert page.text(f"{card} .place") == "A leaf is green because chlorophyll absorbs red and blue light."
+    page.click(f"{card} button")
+    page.wait_for("document.querySelector('#section[open] .passage')")
+    assert "chlorophyll absorbs" in page.text("#section .passage")
+    page.press("Escape", 27)
+    for width, dark in ((390, True), (1280, False)):
+        page.screen(width, 850, dark=dark)
+        page.keep(f"source-cards-{width}")
 
 
 def _downloaded(folder: Path) -> list[Path]:

@@ -118,7 +118,8 @@ def test_a_reaction_survives_a_reload(page: Browser, course: Path, address: str,
     page.press("Enter", 13)
     page.wait_for("Object.values(sessionStorage).join().includes('Too short.')")
     assert read_log(course / "log.sqlite")[-1].comment == "Too short."
-    assert page.text(".reaction .note") == "Thank you."
+    assert page.text(".reaction .note") == "Your comment was sent. Thank you."
+    assert page.run("document.querySelector('.comment').hidden")
     page.keep("reaction")
     page.open(f"{address}/")
     page.wait_for("document.querySelector('.thumb.down')?.ariaPressed === 'true'")
@@ -168,9 +169,7 @@ def test_the_plan_opens_sections(page: Browser) -> None:
     assert page.text("#chips") == "exercise"
     page.click("#starters button")
     page.wait_for("document.querySelectorAll('#study h3').length")
-    titles = page.run(
-        "[...document.querySelectorAll('#study :is(h3, li) > :first-child:not(.place)')].map(e => e.innerText)"
-    )
+    titles = page.run("[...document.querySelectorAll('#study :is(h3, li) > input + *')].map(e => e.innerText)")
     assert len(set(titles)) == len(titles) == 3
     page.keep("plan")
     page.run("[...document.querySelectorAll('#study h3 button')].find(e => e.innerText === 'Moss').click()")
@@ -184,24 +183,90 @@ def test_the_plan_opens_sections(page: Browser) -> None:
     page.wait_for("!document.querySelector('#section').open && document.querySelector('#study').open")
 
 
-def test_cards_by_keyboard(page: Browser) -> None:
-    """They are turned and changed; what is behind is not shown before."""
-    page.click("#open-study")
-    page.wait_for("document.querySelectorAll('#study h3').length")
-    page.run("document.querySelector('#study [data-kind=cards]').click()")
+def open_kind(page: Browser, kind: str) -> None:
+    """Open a kind of study material."""
+    page.wait_for("!document.querySelector('#open-study').hidden")
+    page.run("document.querySelector('#open-study').click()")
+    page.wait_for(f"document.querySelector('#study[open] nav [data-kind={kind}]')")
+    page.click(f"#study nav [data-kind={kind}]")
+
+
+def test_the_plan_has_ticks(page: Browser, address: str) -> None:
+    """The browser keeps them; exercises are counted as exercises, wherever the notes have them."""
+    page.run("localStorage.clear()")
+    open_kind(page, "plan")
+    page.wait_for("document.querySelectorAll('#study input[type=checkbox]').length > 2")
+    assert "1 × exercise" in page.text("#study")
+    assert "2 × exercise" in page.text("#study")
+    count = page.run("document.querySelectorAll('#study input[type=checkbox]').length")
+    page.click("#study input[type=checkbox]")
+    page.wait_for(f"document.querySelector('#study').innerText.includes('1 of {count} done')")
+    for width, dark in ((390, True), (1280, False)):
+        page.screen(width, 850, dark=dark)
+        assert page.run("document.querySelector('#study').scrollWidth <= document.querySelector('#study').clientWidth")
+        page.keep(f"plan-ticks-{width}")
+    page.open(f"{address}/")
+    open_kind(page, "plan")
+    page.wait_for(f"document.querySelector('#study').innerText.includes('1 of {count} done')")
+    assert page.run("document.querySelector('#study input[type=checkbox]').checked")
+
+
+def test_cards_come_back(page: Browser, address: str) -> None:
+    """By keyboard or with a click on how it went; what is behind is not shown before. Nothing leaves the browser."""
+    page.run("localStorage.clear()")
+    open_kind(page, "cards")
     page.wait_for("document.querySelector('.card-text')?.innerText")
     assert page.text(".card-text") == "What has moss instead of roots?"
+    asked = len(page.requests)
     page.press(" ", 32)
     page.wait_for("document.querySelector('.answer-side')")
     assert page.run("document.querySelectorAll('.card-text math').length") == 1
-    page.keep("card")
-    page.screen(390, 800)
-    heights = "[...document.querySelectorAll('.choices button')].slice(0, 4).map(each => each.offsetHeight)"
-    assert max(page.run(f"({heights})")) < 45  # words in one line
-    assert page.run("document.querySelector('#study').scrollWidth <= document.querySelector('#study').clientWidth")
-    page.keep("card-phone")
-    page.press("ArrowRight", 39)
+    for width, dark in ((390, True), (1280, False)):
+        page.screen(width, 850, dark=dark)
+        assert page.run("document.querySelector('#study').scrollWidth <= document.querySelector('#study').clientWidth")
+        page.keep(f"card-{width}")
+    buttons = "[...document.querySelectorAll('#study .choices button')]"
+    assert page.run(f"{buttons}.map(each => each.innerText)") == ["Again", "I knew it"]
+    page.run(f"{buttons}[0].click()")
     page.wait_for("!document.querySelector('.answer-side')")
+    page.press(" ", 32)
+    page.wait_for("document.querySelector('.answer-side')")
+    page.run(f"{buttons}[1].click()")
+    page.wait_for("document.querySelector('#study').innerText.includes('No card is due')")
+    assert len(page.requests) == asked
+    page.open(f"{address}/")
+    open_kind(page, "cards")
+    page.wait_for("document.querySelector('#study').innerText.includes('No card is due')")
+    page.keep("cards-done")
+
+
+def test_cards_come_back_as_fsrs_has_it(page: Browser) -> None:
+    """The first interval of a known card is its stability, 3.17 days; later ones grow, and shrink with forgetting."""
+    script = """import('./static/fsrs.js').then(({ reviewed, AGAIN, GOOD }) => {
+      const one = reviewed(null, GOOD, 100), two = reviewed(one, GOOD, 103), three = reviewed(two, AGAIN, 114);
+      return [one, two, three].map(({ stability: s, difficulty: d, due }) => [s, d, due].map(x => +x.toFixed(2)));
+    })"""
+    first, second, third = page.run(script)
+    assert first == [3.17, 5.28, 103]
+    assert second[0] == pytest.approx(10.7, abs=0.4)
+    assert second[2] == pytest.approx(103 + second[0], abs=0.5)
+    assert (third[0] < second[0], third[1] > second[1], third[2]) == (True, True, 114)
+
+
+@pytest.mark.parametrize(("coarse", "shown"), [(True, False), (False, True)])
+def test_help_for_keys_is_for_those_who_have_some(page: Browser, coarse: bool, shown: bool) -> None:
+    """On a phone there are none."""
+    page.run("localStorage.clear()")
+    page.call("Emulation.setTouchEmulationEnabled", enabled=coarse)
+    page.screen(390 if coarse else 1280, 850)
+    open_kind(page, "cards")
+    page.wait_for("document.querySelector('.card-text')?.innerText")
+    page.call("Emulation.setTouchEmulationEnabled", enabled=False)
+    if not coarse:
+        assert "Press Space" in page.text("#study")
+    assert page.run("document.querySelector('.keys') !== null")
+    rules = "[...document.styleSheets].flatMap(each => [...each.cssRules]).map(each => each.cssText).join()"
+    assert "(pointer: coarse) {\n  .keys { display: none; }" in page.run(rules)
 
 
 def test_solutions_when_one_asks(page: Browser) -> None:
@@ -212,6 +277,12 @@ def test_solutions_when_one_asks(page: Browser) -> None:
     page.click("#study nav [data-kind=exercises]")
     page.wait_for("document.querySelectorAll('.exercise').length === 3")
     assert "whole surface" not in page.run("document.body.textContent")
+    assert "There is no solution" not in page.text("#study")
+    assert page.run("[...document.querySelectorAll('#study .text > h3')].map(each => each.innerText)") == [
+        "Botany",
+        "Moss",
+    ]
+    assert page.run("[...document.querySelectorAll('.exercise h4')].map(each => each.innerText)") == ["1", "1", "2"]
     page.click(".exercise summary")
     page.wait_for("document.querySelector('#study').innerText.includes('Through the whole surface')")
     page.screen(390, 800, dark=True)

@@ -12,6 +12,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "cards": ("count", "language"),
     "feedback": ("language",),
     "explain": ("language",),
+    "follow_up": ("count",),
     "expand": ("contents", "count", "question"),
     "hints": ("language",),
     "history_extraction": ("question",),

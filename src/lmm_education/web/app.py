@@ -59,6 +59,7 @@ ROUTES = (  # matched in this order
     ("POST", "/consent", page.agree),
     ("GET", "/pictures/{address}", page.picture),
     ("POST", "/feedback", page.feedback),
+    ("POST", "/suggestions", page.suggest),
     ("POST", "/reactions", page.react),
     ("GET", "/teacher", teacher.show),
     ("GET", "/teacher/sections/{id}", teacher.section),

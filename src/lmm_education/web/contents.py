@@ -88,12 +88,13 @@ def course_title(documents: Sequence[StoredDocument]) -> str:
 
 def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[str, str]) -> list[str]:
     """Return up to four suggested questions, spread over the course: those of its cards, then headings that are
-    questions, then questions about chapters, made from the templates in `texts` by turns.
+    questions, then questions about chapters, made by turns from the templates in `texts`, if there are any: without a
+    model that writes, these could not be answered.
 
     >>> chapters = [Chapter(title, 0, title, 1) for title in ("What is mitosis?", "Summary", "Walls", "Nuclei")]
     >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}."}
-    >>> starters([], chapters, texts)
-    ['What is mitosis?', 'Why Walls?', 'Show Nuclei.']
+    >>> starters([], chapters, texts), starters([], chapters, {})
+    (['What is mitosis?', 'Why Walls?', 'Show Nuclei.'], ['What is mitosis?'])
     """
     is_numbered = any(chapter.number for chapter in chapters)
     titles = [chapter.title for chapter in chapters if chapter.number or not is_numbered]
@@ -103,50 +104,30 @@ def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[s
     chosen += _spread([text for text in own if text not in chosen], STARTERS - len(chosen))
     whole = [chapter.title for chapter in chapters if chapter.title in titles and not chapter.depth]
     plain = [title for title in (whole if len(whole) > 1 else inner) if _is_a_subject(title)]
-    forms = [texts[name] for name in ("ask_about", "ask_example", "ask_summary")]
-    titles = _spread(plain, STARTERS - len(chosen))
-    return chosen + [_filled(form, title) for form, title in zip(cycle(forms), titles, strict=False)]
+    forms = [texts[name] for name in ("ask_about", "ask_example", "ask_summary") if name in texts]
+    titles = _spread(plain, STARTERS - len(chosen)) if forms else []
+    return chosen + [form.replace("{title}", title) for form, title in zip(cycle(forms), titles, strict=False)]
 
 
 def follow_ups(
-    asked: str,
-    sections: Sequence[str],
-    cards: Sequence[Mapping[str, Any]],
-    chapters: Sequence[Chapter],
-    texts: Mapping[str, str],
+    asked: str, sections: Sequence[str], cards: Sequence[Mapping[str, Any]], chapters: Sequence[Chapter]
 ) -> list[str]:
-    """Return up to three questions that follow up an answer: those of the cards from the `sections` that it cites, the
-    next headings that are questions, then questions about the first two sections and about what comes next, made from
-    the templates in `texts`.
+    """Return up to three of the course's own questions that follow up an answer, which any model answers: those of the
+    cards from the `sections` that it cites, and the next headings that are questions.
 
     >>> titles = ["Leaves", "Why do they fall?", "Roots"]
     >>> lines = [Entry(title, 1, "a.md", 1, section=str(i)) for i, title in enumerate(titles)]
     >>> cards = [{"question": "Which colour is a leaf?", "section": "0"}]
-    >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}.",
-    ...          "ask_compare": "{title} or {other}?"}
     >>> chapters = [Chapter("Botany", 0, "a.md", 1, below=tuple(lines))]
-    >>> follow_ups("What is a leaf?", ["0"], cards, chapters, texts)
-    ['Which colour is a leaf?', 'Why do they fall?', 'Show Leaves.']
-    >>> follow_ups("Show Leaves.", ["0", "2"], [], chapters + [Chapter("Stems", 0, "b.md", 1, section="3")], texts)
-    ['Leaves or Roots?', 'Why Stems?', 'Sum up Leaves.']
+    >>> follow_ups("What is a leaf?", ["0"], cards, chapters)
+    ['Which colour is a leaf?', 'Why do they fall?']
     """
     own = [card["question"] for card in cards if card["section"] in sections]
-    found = [text for text in own if _ASKS.fullmatch(text)][:FOLLOW_UPS]
     lines = [line for each in chapters for line in (each, *each.below)]
     last = max((i for i, line in enumerate(lines) if line.section in sections), default=len(lines))
-    ahead = [line.title for line in lines[last + 1 : last + 6]]
-    found += [text for text in ahead if _ASKS.fullmatch(text)]
-    titles = {line.section: line.title for line in lines if _is_a_subject(line.title)}
-    used = list(dict.fromkeys(titles[section] for section in sections if section in titles))
-    found += [_filled(texts["ask_example"], title) for title in used[:1]]
-    found += [_filled(texts["ask_compare"], *used[:2])] if len(used) > 1 else []
-    found += [_filled(texts["ask_about"], title) for title in ahead if _is_a_subject(title)][:1]
-    found += [_filled(texts["ask_summary"], title) for title in used[:1]]
-    return [text for text in dict.fromkeys(found) if text.casefold() != asked.casefold()][:FOLLOW_UPS]
-
-
-def _filled(form: str, title: str, other: str = "") -> str:
-    return form.replace("{title}", title).replace("{other}", other)
+    found = [*own, *(line.title for line in lines[last + 1 : last + 6])]
+    asks = dict.fromkeys(text for text in found if _ASKS.fullmatch(text) and text.casefold() != asked.casefold())
+    return list(asks)[:FOLLOW_UPS]
 
 
 def _is_a_subject(title: str) -> bool:

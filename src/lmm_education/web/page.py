@@ -15,6 +15,7 @@ from markupsafe import Markup
 from starlette.requests import Request
 from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
 
+from lmm import loop
 from lmm.markdown import prose_of
 from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
@@ -27,7 +28,7 @@ from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Passage
-from lmm_education.web.api import check_number, checked_length, checked_question, read_here
+from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
 from lmm_education.web.login import caller_of, set_cookie
@@ -129,7 +130,8 @@ class PageAnswer:
             "known": self.known,
             "sources": [source_values(each, supporting_sentence(each, claims)) for each in answer.cited],
             "read": self._sources(read),
-            "next": follow_ups(answer.question, used, self.cards, self.chapters, self.texts),
+            "suggests": self.known is not None and answer.answers,
+            "next": follow_ups(answer.question, used, self.cards, self.chapters),
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
@@ -219,7 +221,9 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     return {
         "title": service.title,
         "description": service.description or (about if chapters else ""),
-        "starters": starters([card["question"] for card in cards], chapters, texts),
+        "starters": starters(
+            [card["question"] for card in cards], chapters, texts if service.answering.can_write else {}
+        ),
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }
 
@@ -304,6 +308,17 @@ async def feedback(request: Request) -> Response:
     asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
     page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources)
     return EventsResponse(_stream(service, asked, [], page))
+
+
+async def suggest(request: Request) -> Response:
+    """``POST /suggestions``: return ``questions`` that lead on from ``question`` and ``answer``, by the model."""
+    service, body = service_of(request), await read_json(request)
+    question = checked_question(body.get("question"), service.settings.longest_question)
+    answer = checked_length(checked_question(body.get("answer"), LONGEST_MESSAGE), "answer")
+    if not service.answering.can_write:
+        raise RequestError("no language model is set", status=404)
+    await service.guard.admit(request)
+    return JSONResponse({"questions": await loop.run_async(service.suggested(question, answer))}, headers=NO_STORE)
 
 
 def _history(pairs: object) -> list[Exchange]:

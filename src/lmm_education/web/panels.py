@@ -8,6 +8,7 @@ are compared without punctuation, because these programs keep different parts of
 from __future__ import annotations
 
 import threading
+from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -111,15 +112,31 @@ class Contents:
         exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
         ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
         times = [time_text(minutes) for _, minutes in by_document(plan)]
+        counted = Counter((each.file, each.headings) for each in exercises)
         values = plan_as_values(plan) | {"time": time_text(plan.minutes), "times": times}
         return {
-            "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
+            "plan": values
+            | {
+                "steps": [
+                    with_html(_with_exercises(step, counted, study.exercises), ids, self.pictures)
+                    for step in values["steps"]
+                ]
+            },
             "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
             "exercises": [
                 with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
                 for each in exercises_as_values(exercises, solutions=True)
             ],
         }
+
+
+def _with_exercises(
+    step: Mapping[str, Any], counted: Mapping[tuple[str, tuple[str, ...]], int], kinds: Sequence[str]
+) -> dict[str, Any]:
+    """Return a step of the plan with its exercises, counted as `lmm exercises` finds them."""
+    number = counted.get((step["file"], tuple(step["headings"])), 0)
+    others = {kind: count for kind, count in step["material"].items() if not is_one_of(kind, kinds)}
+    return {**step, "material": others | ({kinds[0]: number} if number and kinds else {})}
 
 
 def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:

@@ -23,7 +23,8 @@ from latex2mathml.converter import Converter
 from markdown_it import MarkdownIt
 from markdown_it.renderer import RendererHTML
 from markdown_it.rules_core import StateCore
-from markdown_it.rules_inline import StateInline
+from markdown_it.rules_inline import StateInline, emphasis
+from markdown_it.rules_inline.state_inline import Scanned
 from markdown_it.token import Token
 from markdown_it.utils import OptionsDict
 from markupsafe import Markup
@@ -186,6 +187,9 @@ def _parser() -> MarkdownIt:
     parser.use(footnote_plugin).use(deflist_plugin).use(tasklists_plugin)
     parser.core.ruler.before("inline", "alerts", _alerts)
     parser.inline.ruler.before("link", "citation", _citation)
+    parser.inline.ruler.before("html_inline", "simple_tag", _simple_tag)
+    parser.inline.ruler.at("emphasis", _emphasis)
+    parser.core.ruler.after("inline", "addresses", _addresses)
     parser.validateLink = lambda url: True  # type: ignore[method-assign]  # `_show_link` decides
     parser.core.ruler.push("attributes", _drop_attributes)
     parser.core.ruler.push("figures", _figures)
@@ -208,6 +212,68 @@ def _citation(state: StateInline, silent: bool) -> bool:
         state.push("citation", "a", 0).meta = {"text": state.src[found.start + 1 : found.end - 1]}
     state.pos = found.end
     return True
+
+
+_TAG = re.compile(r"<br\s*/?>|<(sub|sup)>([^<>]{1,200})</\1>", re.IGNORECASE)
+
+
+def _simple_tag(state: StateInline, silent: bool) -> bool:
+    """Take the tags that models write for line breaks, and for what stands lower or higher."""
+    found = _TAG.match(state.src, state.pos) if state.src[state.pos] == "<" else None
+    if found is None:
+        return False
+    if not silent and found[1]:
+        state.push(f"{found[1]}_open", found[1].lower(), 1)
+        state.push("text", "", 0).content = found[2]
+        state.push(f"{found[1]}_close", found[1].lower(), -1)
+    elif not silent:
+        state.push("hardbreak", "br", 0)
+    state.pos = found.end()
+    return True
+
+
+_CJK = re.compile(r"[\u1100-\u11ff\u2e80-\u9fff\uac00-\ud7af\uf900-\ufaff\uff00-\uffef\U00020000-\U0003ffff]")
+
+
+def _emphasis(state: StateInline, silent: bool) -> bool:
+    """Parse emphasis, also beside punctuation without blanks around it, as Chinese, Japanese and Korean are written."""
+
+    def scan(start: int, can_split: bool) -> Scanned:
+        found = StateInline.scanDelims(state, start, can_split)
+        before, after = state.src[start - 1 : start], state.src[start + found.length : start + found.length + 1]
+        if state.src[start] != "*" or (not _CJK.match(before + after) and not _CJK.match(after)):
+            return found
+        opens = found.can_open or not (after or " ").isspace()
+        return Scanned(opens, found.can_close or not (before or " ").isspace(), found.length)
+
+    state.scanDelims = scan  # type: ignore[method-assign, assignment]
+    return emphasis.tokenize(state, silent)
+
+
+_ADDRESS = re.compile(r"https?://[^\s<>\"'`，。；）」]*[^\s<>\"'`，。；）」.,;:!?*_~\]}]")
+
+
+def _addresses(state: StateCore) -> None:
+    """Turn addresses that stand in a text into links, as `<https://…>` is one."""
+    for block in state.tokens:
+        found, in_link = list[Token](), 0
+        for token in block.children or []:
+            in_link += token.nesting if token.type.startswith("link") else 0
+            at = 0
+            for match in _ADDRESS.finditer(token.content) if token.type == "text" and not in_link else ():
+                address = match[0]
+                while address.endswith(")") and address.count("(") < address.count(")"):
+                    address = address[:-1]
+                found += [_text_token(token, token.content[at : match.start()]), Token("link_open", "a", 1)]
+                found[-1].attrs["href"] = address
+                found += [_text_token(token, address), Token("link_close", "a", -1)]
+                at = match.start() + len(address)
+            found.append(_text_token(token, token.content[at:]) if at else token)
+        block.children = found if block.children else block.children
+
+
+def _text_token(token: Token, content: str) -> Token:
+    return Token("text", "", 0, content=content, level=token.level)
 
 
 def _drop_attributes(state: StateCore) -> None:
@@ -364,6 +430,8 @@ _UNKNOWN = re.compile(
     r"\\(begin|end)\{(\w+)\*?\}(?:(?<=at\})\{\d+\}|(?<=at\*\})\{\d+\})?"
     r"|\\label\{[^{}]*\}|\(\\#[\w:.-]+\)|\\nonumber\b|\\notag\b"
 )
+_ARG = re.compile(r"\\arg(?![a-zA-Z])\s*")
+_COMMAND = re.compile(r"\\[a-zA-Z]")
 _KNOWN_AS = (
     dict.fromkeys(("align", "aligned", "alignat", "alignedat", "eqnarray", "flalign"), "align*")
     | dict.fromkeys(("gather", "gathered", "multline"), "matrix")
@@ -380,13 +448,15 @@ def to_mathml(tex: str, *, display: bool = False) -> str:
     >>> to_mathml(r"\\text{<b>}"), to_mathml(r"\\frac{")
     ('<math display="inline"><mrow><mtext>&lt;b&gt;</mtext></mrow></math>', '<code class="formula">\\\\frac{</code>')
     """
-    source = _UNKNOWN.sub(_known_environment, tex.strip()).strip()
+    source = _ARG.sub(r"\\operatorname{arg}\\,", _UNKNOWN.sub(_known_environment, tex.strip())).strip()
     if len(source) > _LONGEST or _REFUSED.search(source):
         return _as_written(tex)
     try:
         tree = Converter(display="block" if display else "inline").convert_to_element(source)
     except Exception:  # the library raises its own errors, IndexError, RecursionError and others
         return _as_written(tex)
+    if any(_COMMAND.match(each.text or "") for each in tree.iter() if each.tag != "mtext"):
+        return _as_written(tex)  # an unknown command: without it, the formula would be a wrong one
     return _written(tree)
 
 

@@ -20,9 +20,11 @@ from starlette.requests import Request
 from lmm import loop
 from lmm.errors import ConfigError, FileReadError, Interrupted, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import ChatEvent, ChatRequest, TextDelta
+from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, TextDelta
 from lmm.models.chat import shared_chat
-from lmm.models.port import ChatModel, connected
+from lmm.models.client import Client
+from lmm.models.port import Ask, ChatModel, connected
+from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, events_of
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
@@ -36,6 +38,7 @@ from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
+from lmm_education.web.contents import FOLLOW_UPS
 from lmm_education.web.gate import Gate, Spending
 from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
 from lmm_education.web.http import HttpFailure, failure_of
@@ -57,7 +60,7 @@ A_CLASS = 400
 PAUSE = 0.08  # seconds between two pieces of an answer
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
-_LONGEST_ERROR = 1000  # characters
+_LONGEST_ERROR, _LONGEST_SUGGESTION = 1000, 200  # characters
 
 
 @dataclass(frozen=True, slots=True)
@@ -256,6 +259,22 @@ class Service:
             if asked.answer is None:
                 self._write_down(asked)
 
+    async def suggested(self, question: str, answer: str) -> list[str]:
+        """Return questions that lead on from an answer, written by the model that answers.
+
+        Raises:
+            LmmError: the model does not answer, or the day's budget is used up.
+        """
+        assert self.answering.major is not None
+        prompt = course_prompts(self.answering.course.models.prompts.folder).fill("follow_up", count=str(FOLLOW_UPS))
+        documents = (Attachment(question, "question"), Attachment(answer, "answer"))
+        client = Client.of(self.answering.major)
+        async with self.gate.passing(self.texts["spent"]) as spending:
+            said = await client.value(Ask(ChatRequest((Message("user", prompt, documents),))), _suggestions())
+            await spending.settle(client.usage, client.name)
+        found = (" ".join(text.split()) for text in said["questions"])
+        return list(dict.fromkeys(text for text in found if 0 < len(text) <= _LONGEST_SUGGESTION))[:FOLLOW_UPS]
+
     def _reader(self, before: asyncio.Task[Any] | None) -> asyncio.Task[Any]:
         """Return the task that reads an answer now, in place of the one before."""
         reader = asyncio.current_task()
@@ -373,6 +392,11 @@ async def service_of_teacher(request: Request) -> Service:
     if await asyncio.to_thread(service.teacher.session, request) is None:
         raise Denied(service.texts["log_in"], status=401, code="login_required")
     return service
+
+
+@functools.cache
+def _suggestions() -> Schema:
+    return object_of(questions={"type": "array", "items": {"type": "string"}})
 
 
 # -- opening ---------------------------------------------------------------------------------------

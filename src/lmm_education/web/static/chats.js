@@ -15,6 +15,7 @@ function fillIn() {
   $("#delete-all").hidden = !all.length;
   for (const each of dialog.querySelectorAll("[data-needs-chat]")) each.disabled = !chat.exchanges.length;
   kept.checked = storage.keeps();
+  $("#shared").replaceChildren();
 }
 
 const titleOf = ({ title, exchanges }) => title ?? shownOf(exchanges[0]).asked;
@@ -84,8 +85,9 @@ const nameOf = (each) => titleOf(each).replace(/[^\p{L}\p{N}]+/gu, "-").slice(0,
 
 $("#share").addEventListener("click", async () => {
   const text = chatAsMarkdown(chat);
-  if (!navigator.share) { await copy(text); return; }
-  await navigator.share({ title: $("h1").textContent, text }).catch(({ name }) => (name === "AbortError" ? null : copy(text)));
+  const sent = await navigator.share?.({ title: $("h1").textContent, text }).then(() => true, ({ name }) => name === "AbortError");
+  if (sent || !await copy(text)) return;
+  $("#shared").replaceChildren(make("p", { class: "note" }, texts.shared), make("pre", { tabindex: "0" }, text));
 });
 
 conversation.addEventListener("leaving", () => dialog.close());

@@ -62,7 +62,8 @@ export function showSection({ title, place = "", html, message }) {
 
 // Enter submits a form, Shift+Enter begins a new line.
 export const sendsOnEnter = (field, may = () => true) => field.addEventListener("keydown", (event) => {
-  if (event.key !== "Enter" || event.shiftKey || event.isComposing) return;
+  // Safari ends the composition of Japanese or Chinese before the Enter that confirms it, and marks that key with 229.
+  if (event.key !== "Enter" || event.shiftKey || event.isComposing || event.keyCode === 229) return;
   event.preventDefault();
   if (may()) field.form.requestSubmit();
 });

@@ -64,7 +64,10 @@ export function showAnswer(view, { versions, shown }) {
     view.window.textContent = fill(texts.window, { n: values.known, all: values.before });
   }
   const again = button(texts.again_button, () => tell("ask", { view, text: asked }), { class: "quiet" });
-  if (values.broken) view.done.append(make("p", { class: "failure" }, values.broken, " ", again));
+  if (values.broken) {
+    again.textContent = texts.try_again;
+    view.done.append(make("p", { class: "failure" }, values.broken, " ", again));
+  }
   view.tools.append(
     copier(texts.copy, () => answerAsMarkdown(values), { class: "quiet", "aria-label": texts.copy_answer }),
     reader(view.done),

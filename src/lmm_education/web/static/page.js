@@ -127,16 +127,44 @@ function fail(now, message, more = "") {
 function giveBack({ view }, message, more = "") {
   const { asked } = view;
   if (!withdraw(view) || view.asked !== asked) put(question.value || asked);
-  view.note.replaceChildren(message, " ", more);
+  const again = () => {
+    if (question.value === asked) put("");
+    conversation.dispatchEvent(new CustomEvent("ask", { detail: { view, text: asked } }));
+  };
+  view.note.replaceChildren(message, " ", more || button(texts.try_again, again, { class: "quiet" }));
 }
 
 // -- suggestions -------------------------------------------------------------------------------
 
+const suggestions = (texts) => texts.map((text) => make("li", {},
+  button(text, () => conversation.dispatchEvent(new CustomEvent("ask", { detail: { text } })), { class: "starter" })));
+
+// The course's own questions; with a model, others are made from the answer when the student wants some.
 conversation.addEventListener("shown", ({ detail: { view, values } }) => {
-  if (!values.next?.length) return;
-  view.more.append(make("ul", { class: "next", "aria-label": texts.next_questions }, ...values.next.map((text) => make("li", {},
-    button(text, () => conversation.dispatchEvent(new CustomEvent("ask", { detail: { text } })), { class: "starter" })))));
+  const next = values.next ?? [];
+  if (!next.length && !values.suggests) return;
+  const list = make("ul", { class: "next", "aria-label": texts.next_questions }, ...suggestions(next));
+  if (values.suggests) list.append(make("li", {}, button(texts.suggest, (made) => suggest(view, values, list, made), { class: "quiet" })));
+  view.more.append(list);
 });
+
+async function suggest(view, values, list, made) {
+  made.disabled = true;
+  made.textContent = texts.suggesting;
+  try {
+    const response = await post("suggestions", { question: view.asked, answer: values.text.slice(0, 8000) });
+    const said = await response.json();
+    if (!response.ok) throw new Told(said.error.message);
+    made.parentElement.remove();
+    Object.assign(values, { next: [...(values.next ?? []), ...said.questions], suggests: false });
+    list.append(...suggestions(said.questions));
+    $("button", list)?.focus();
+    conversation.dispatchEvent(new CustomEvent("changed"));
+  } catch (error) {
+    made.disabled = false;
+    made.textContent = error instanceof Told ? error.message : texts.offline;
+  }
+}
 
 for (const starter of document.querySelectorAll(".starter")) {
   starter.addEventListener("click", () => { put(starter.textContent); form.requestSubmit(); });

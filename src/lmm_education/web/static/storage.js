@@ -1,10 +1,10 @@
 // Chats stored in the browser: for this tab, or, if the student wishes, until they are deleted. Each has its own entry,
 // so that two tabs do not overwrite each other's.
-const COURSE = new URL(".", location).pathname;  // a server may have several courses
+export const COURSE = new URL(".", location).pathname;  // a server may have several courses
 const PLACE = `lmm-chat ${COURSE} ${document.body.dataset.reader} `, OPEN = `lmm-open ${COURSE}`, KEEPS = `lmm-keeps ${COURSE}`;
 
 // Access a storage, or return `otherwise` if the browser does not allow it.
-function attempt(does, otherwise) {
+export function attempt(does, otherwise) {
   try {
     return does();
   } catch {

@@ -15,7 +15,7 @@ TAGS = frozenset(
     re.findall(
         r"\w+",
         "p h1 h2 h3 h4 h5 h6 em strong s code pre span div a ul ol li blockquote hr br table thead tbody tr th td "
-        "figure figcaption sup dl dt dd input",
+        "figure figcaption sup sub dl dt dd input",
     )
 )
 ATTRIBUTES = {
@@ -204,3 +204,31 @@ def test_formulas_that_end_in_a_backslash_and_a_sign() -> None:
     assert html.count("<math") == 3
     assert "<code" not in html
     assert html.endswith("and $5.</p>\n")
+
+
+@pytest.mark.parametrize(
+    ("markdown", "expected"),
+    [
+        ("a<br>b", "a<br />"),
+        ("H<sub>2</sub>O, x<sup>2</sup>", "H<sub>2</sub>O, x<sup>2</sup>"),
+        ("`<br>`", "<code>&lt;br&gt;</code>"),
+        ("<sub><b></sub>", "&lt;sub&gt;&lt;b&gt;&lt;/sub&gt;"),
+        ("**注意：**これは", "<strong>注意：</strong>これは"),
+        ("重要**「鉤」**です", "重要<strong>「鉤」</strong>です"),
+        ("**주의(!)**는", "<strong>주의(!)</strong>는"),
+        ("2 * 3 * 4 は", "2 * 3 * 4 は"),
+        (
+            "See https://a.b/c?d=1.",
+            '<a href="https://a.b/c?d=1" target="_blank" rel="noopener noreferrer">https://a.b/c?d=1</a>.',
+        ),
+        ("(https://a.b/c_(d))", ">https://a.b/c_(d)</a>)"),
+        ("`https://a.b`", "<code>https://a.b</code>"),
+        (r"$\ce{H2O}$", r'<code class="formula">\ce{H2O}</code>'),
+        (r"$\SI{3}{m}$", r'<code class="formula">\SI{3}{m}</code>'),
+        (r"$\arg\max_x f$", "<mo>arg</mo>"),
+        (r"$\text{\foo}$", r"<mtext>\foo</mtext>"),
+    ],
+)
+def test_what_models_write(markdown: str, expected: str) -> None:
+    """Line breaks, indices, bold beside CJK punctuation, addresses; a command that is not known is no formula."""
+    assert expected in to_html(markdown)
