@@ -42,7 +42,7 @@ def _read_values(context: click.Context, option: click.Parameter, given: tuple[s
 
 def confirm_on_terminal() -> Confirm | None:
     """Return a function that asks for consent on the terminal, or None without a terminal."""
-    return _confirm if terminal.can_ask() else None
+    return (lambda question: terminal.confirm(f"{question}{AGREE}")) if terminal.can_ask() else None
 
 
 def approve_on_terminal() -> Approve:
@@ -56,10 +56,6 @@ def approve_on_terminal() -> Approve:
             "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
         )
     return Approvals(_ask)
-
-
-def _confirm(question: str) -> bool:
-    return terminal.confirm(f"{question}{AGREE}")
 
 
 async def _ask(call: ToolCall) -> CallDecision:

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
 def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: Any) -> int:
     """Replace the older part of a conversation with a summary, so that it fits the model again.
 
-    Instructions, decisions and the last turns stay. The original is kept beside the file, in .chatmd.
+    Instructions and the last turns stay. The original is kept beside the file, in .chatmd.
     """
     from chatmd.chat import Chat
     from chatmd.errors import NothingToCompact

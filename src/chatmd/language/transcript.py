@@ -73,7 +73,10 @@ class _Conversation:
         """Add an item as a new message, or to the last one if both belong to one reply."""
         if isinstance(item, ReasoningItem):
             last = self._last("reasoning", {"reasoning"}, Message("assistant", ""))
-            self.messages[-1] = replace(last, reasoning=(*last.reasoning, *_thoughts(item)))
+            first, *others = item.summaries or ("",)  # the first one has the signature, as providers send it
+            thoughts = [Reasoning(first, item.id, item.signature, item.provider)]
+            thoughts += [Reasoning(summary, item.id, "", item.provider) for summary in others]
+            self.messages[-1] = replace(last, reasoning=(*last.reasoning, *thoughts))
         elif isinstance(item, CallItem):
             last = self._last("calls", {"reasoning", "text", "calls"}, Message("assistant", ""))
             call = ToolCall(item.call, item.name, self._joined(item.arguments), item.id, item.signature, item.provider)
@@ -120,12 +123,6 @@ class _Conversation:
             return part
         inline = image_of(part) if isinstance(part, Img) else None
         return inline or self.expand(part)
-
-
-def _thoughts(item: ReasoningItem) -> Iterator[Reasoning]:
-    """Iterate over one `Reasoning` per summary; the first one has the signature, as providers send it."""
-    for number, text in enumerate(item.summaries or ("",)):
-        yield Reasoning(text, item.id, "" if number else item.signature, item.provider)
 
 
 def _img_element(img: Img) -> Element:
@@ -385,7 +382,8 @@ class ReceivedReply:
 def _elements_of_parts(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
     for _, group in groupby(parts, type):
         same = list(group)
-        yield from reasoning_elements([_storable(part) for part in same if isinstance(part, Reasoning)])
+        thoughts = [(one.text, one.id, one.signature, one.provider) for one in same if isinstance(one, Reasoning)]
+        yield from reasoning_elements([Reasoning(*map(storable, thought)) for thought in thoughts])
         for part in same:
             if isinstance(part, TextDelta):
                 yield Element("assistant", _given(id=storable(part.item)), _body(storable(part.text)))
@@ -394,10 +392,6 @@ def _elements_of_parts(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Eleme
 def _letters(text: str) -> str:
     """Return a text without white space, which joins the texts of several parts."""
     return "".join(storable(text).split())
-
-
-def _storable(thought: Reasoning) -> Reasoning:
-    return Reasoning(*map(storable, (thought.text, thought.id, thought.signature, thought.provider)))
 
 
 # -- Notes: messages that the user sends while tools run reach the model in the first of their results ------
