@@ -73,8 +73,8 @@ class _Conversation:
         """Add an item as a new message, or to the last one if both belong to one reply."""
         if isinstance(item, ReasoningItem):
             last = self._last("reasoning", {"reasoning"}, Message("assistant", ""))
-            first, *others = item.summaries or ("",)  # the first one has the signature, as providers send it
-            thoughts = [Reasoning(first, item.id, item.signature, item.provider)]
+            signed, *others = item.summaries or ("",)  # the first one has the signature, as providers send it
+            thoughts = [Reasoning(signed, item.id, item.signature, item.provider)]
             thoughts += [Reasoning(summary, item.id, "", item.provider) for summary in others]
             self.messages[-1] = replace(last, reasoning=(*last.reasoning, *thoughts))
         elif isinstance(item, CallItem):
