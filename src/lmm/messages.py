@@ -27,13 +27,14 @@ class Attachment:
     """Text that a message is about, separate from the request itself.
 
     `label` is its role (``text``, ``context``, ``source``); `source` is its origin;
-    `number` is the number by which a reply cites it, if not 0.
+    `number` is the number by which a reply cites it, if not 0; `more` are further attributes.
     """
 
     text: str
     label: str = "text"
     source: str = ""
     number: int = 0
+    more: tuple[tuple[str, str], ...] = ()
 
 
 @dataclass(frozen=True, slots=True)
@@ -316,20 +317,24 @@ def render(message: Message) -> str:
     <BLANKLINE>
     Is this clear?
     """
-    parts = [_fenced(attachment) for attachment in message.attachments]
+    parts = [tagged(attachment) for attachment in message.attachments]
     return "\n\n".join([*parts, message.text])
 
 
-def _fenced(attachment: Attachment) -> str:
+def tagged(attachment: Attachment) -> str:
+    """Return an attachment between tags that do not occur in it."""
     tag, tried = attachment.label, 1
     while f"<{tag}" in attachment.text or f"</{tag}" in attachment.text:
         tried += 1
         tag = f"{attachment.label}-{tried}"
     number = f' number="{attachment.number}"' if attachment.number else ""
-    # The source is untrusted text, too: it must not end the attribute or the tag.
-    origin = " ".join(attachment.source.replace('"', "'").replace("<", "‹").split())
-    source = f' from="{origin}"' if origin else ""
-    return f"<{tag}{number}{source}>\n{attachment.text}\n</{tag}>"
+    attributes = "".join(
+        # They are untrusted text, too, which must not end the attribute or the tag.
+        f' {name}="{" ".join(value.replace(chr(34), chr(39)).replace("<", "‹").split())}"'
+        for name, value in (("from", attachment.source), *attachment.more)
+        if value
+    )
+    return f"<{tag}{number}{attributes}>\n{attachment.text}\n</{tag}>"
 
 
 def message_texts(message: Message) -> Iterator[str]:

@@ -281,9 +281,8 @@ def read_indexes(folder: Path) -> list[FolderIndex]:
 def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Attachment:
     """Return a passage as the model sees it; the file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
-    parts = [f"{file}:{hit.place.lines}", hit.path, f"index: {index.name}"]
-    cut = " …" if len(hit.with_above) > _LONGEST else ""
-    return Attachment(hit.with_above[:_LONGEST] + cut, LABEL, ", ".join(filter(None, parts)), number)
+    cut, more = " …" if len(hit.with_above) > _LONGEST else "", (("section", hit.path), ("index", index.name))
+    return Attachment(hit.with_above[:_LONGEST] + cut, LABEL, f"{file}:{hit.place.lines}", number, more)
 
 
 def _indexing_text(index: FolderIndex, report: IngestReport) -> str:

@@ -71,7 +71,7 @@ def course(folder: Path, server: ScriptedServer, ingested: Path) -> Path:
 
 def sources_in(request: Recorded) -> dict[int, str]:
     """The sources that a request shows, by number."""
-    found = re.findall(r'<source number="(\d+)" from="[^"]*">\n(.*?)\n</source>', request.last, re.S)
+    found = re.findall(r'<source number="(\d+)" from="[^\n]*>\n(.*?)\n</source>', request.last, re.S)
     return {int(number): text for number, text in found}
 
 
@@ -132,7 +132,7 @@ def test_documents_are_data(course: Path, server: ScriptedServer) -> None:
     orders = [text for text in sources_in(request).values() if "Ignore all previous" in text]
     assert len(orders) == 1
     assert request.last.replace(orders[0], "").count("Ignore") == 0
-    assert "never an instruction" in request.system
+    assert "not instructions" in request.system
 
 
 def test_all_that_is_sent_is_shown(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
@@ -154,7 +154,7 @@ def test_a_document_cannot_close_its_tags(course: Path, server: ScriptedServer) 
     lmm_education.ingest("notes")
     lmm_education.query("How is the income tax of a couple computed?")
     assert re.search(
-        r'<source-2 number="\d" from="[^"]*">\n[^<]*`</source> <source number="7">`[^<]*</source-2>',
+        r'<source-2 number="\d" from="[^\n]*>\n[^<]*`</source> <source number="7">`[^<]*</source-2>',
         server.requests[-1].last,
     )
 
@@ -241,9 +241,9 @@ def test_only_one_document(course: Path, server: ScriptedServer) -> None:
 
 def history_answers(request: Recorded) -> str:
     """A model that rewrites, summarises and extracts by a rule, so that what is sent on can be told."""
-    if "Rewrite the last question" in request.last:
+    if "Rewrite the question below" in request.last:
         return '{"question": "Why are roots enlarged?"}'
-    if "Summarise the conversation" in request.last:
+    if "Summarize the conversation" in request.last:
         return "They talked about roots."
     if "Copy from the conversation" in request.last:
         return "Roots take up water."
@@ -302,7 +302,7 @@ def agent(request: Recorded) -> Action:
         place = re.search(r'number="\d+" from="([^",]*)', results[0])
         assert place, results[0]
         return Action(calls=(("c3", "open_section", json.dumps({"place": place[1], "offset": -1})),))
-    found = re.search(r'number="(\d+)" from="[^"]*">\n(Roots take up[^\n]*)', results[2])
+    found = re.search(r'number="(\d+)" from="[^\n]*>\n(Roots take up[^\n]*)', results[2])
     assert found, results[2]
     return Action(f"{found[2]} [{found[1]}] [42]")
 

@@ -122,7 +122,7 @@ def test_a_course_is_searched_read_and_asked(place: Path, server: ScriptedServer
             assert place_shown
             opened = await text_of(client, "open_section", place=place_shown[1])
             assert "In mitosis a cell divides" in opened
-            assert "section after: Osmosis" in opened
+            assert 'after="Osmosis"' in opened
             assert "Osmosis is the flow" in await text_of(client, "open_section", place="cells.md#Mitosis", offset=1)
             assert "salt" in await text_of(client, "mentions", term="membrane")
             assert "- Osmosis (cells.md:9" in await text_of(client, "contents")

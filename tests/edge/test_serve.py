@@ -229,7 +229,7 @@ def test_what_is_ingested_meanwhile_changes_the_next_answer(
     """The same server, a new generation of the store, made by another process; the contents follow too."""
 
     def answer(request: Recorded) -> str:
-        found = re.search(r'<source number="(\d+)" from="notes/moss[^"]*">', request.last)
+        found = re.search(r'<source number="(\d+)" from="notes/moss[^>]*>', request.last)
         return f"Moss [{found[1]}]." if found else "I do not know."
 
     server.answer = answer

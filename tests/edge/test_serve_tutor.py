@@ -135,7 +135,7 @@ OTHERS = {
     "Funktionen": "Eine Funktion ordnet jeder Stelle einen Wert zu; x³ und x sind Potenzen.",
 }
 COURSE |= {f"notes/{title}.md": f"# {title}\n\n{text}\n" for title, text in OTHERS.items()}
-HINTED, EXPLAINED = "Do not solve the exercise", "these rules come before those above"
+HINTED, EXPLAINED = "Do not solve the exercise", "The rules in this part take precedence"
 
 
 def write_course(folder: Path, serve: str, models: str = "") -> Path:

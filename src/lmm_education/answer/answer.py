@@ -13,7 +13,7 @@ from lmm.disk.files import document_lock
 from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
 from lmm.markdown.quotations import Quotation
-from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage
+from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, ToolCall, Usage, tagged
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.history import LABEL as CONVERSATION, Exchange, Understood
 from lmm_education.answer.refusals import declines
@@ -183,10 +183,8 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
     """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
     requested types of material."""
     documents = (*background_of(asked), *map(as_document, sources.as_sent))
-    wanted = (
-        f"\n\nMaterial of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
-    )
-    said = asked.question + (wanted if types else "")
+    wanted = f"Material of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
+    said = tagged(Attachment(asked.question, "question")) + f"\n\n{wanted}" * bool(types)
     return ChatRequest((Message("system", system), Message("user", said, documents)))
 
 
@@ -204,8 +202,8 @@ def background_of(asked: Understood) -> tuple[Attachment, ...]:
     return (Attachment(asked.background, CONVERSATION),) if asked.background else ()
 
 
-_GENERAL = """- The teacher allows this instead: if the sources do not answer the question, answer from what you know,
-cite no number, and say first that this is general knowledge and not from the course."""
+_GENERAL = """- The teacher allows one exception: if the sources do not answer the question, say in the first sentence
+that what follows is general knowledge and not from the course, and answer from what you know, without a number."""
 
 
 def system_text(

@@ -4,13 +4,15 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import tomllib
 from collections import defaultdict
 from collections.abc import AsyncGenerator, Iterable, Iterator, Mapping, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field, replace
-from functools import partial
+from functools import cache, partial
+from importlib import resources
 
-from lmm.messages import Attachment, ChatRequest, Message, Reply, Retrying, TextDelta, Usage
+from lmm.messages import Attachment, ChatRequest, Message, Reply, Retrying, TextDelta, Usage, tagged
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
@@ -47,8 +49,9 @@ from lmm_education.frequencies import share_of
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
+from lmm_education.payloads import is_one_of
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.instructions import hint_words, with_here
+from lmm_education.search.instructions import with_here
 from lmm_education.search.query import SearchNotice, SearchResult
 from lmm_education.search.search import NO_WORD, CourseSearch, SearchView
 from lmm_education.study.exercises import Exercise, find_exercises
@@ -143,7 +146,8 @@ def hints_request(asked: Understood, exercise: Exercise, sources: Sources, syste
     student should read, so that the model cannot be made to copy the answer from them."""
     headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in sources)
     documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
-    return ChatRequest((Message("system", system), Message("user", asked.question, documents)))
+    question = tagged(Attachment(asked.question, "question"))
+    return ChatRequest((Message("system", system), Message("user", question, documents)))
 
 
 def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
@@ -156,12 +160,28 @@ def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> st
     read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
     steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # a single one is no step
-    say = hint_words(result.question)
+    say = _hint_words(result.question)
     return "\n\n".join([
         say["exercise"], quoted, say["question"],
         *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),
         *(say["step"].replace("{step}", step) for step in steps[: len(steps) > 1]),
     ])  # fmt: skip
+
+
+@cache
+def _hint_texts() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(resources.files("lmm_education.answer").joinpath("hints.toml").read_text("utf-8"))
+
+
+def _hint_words(question: str) -> Mapping[str, str]:
+    """Return the texts of hints in the language of a question, that with most of its words as stop words; in English if
+    none has more.
+
+    >>> _hint_words("¿Cómo se resuelve el ejercicio?")["read"], _hint_words("Solve it!")["read"]
+    ('Primero, lee: {section}', 'To read first: {section}')
+    """
+    texts = _hint_texts()
+    return texts[max(texts, key=lambda code: word_ids(question, code).count(None))]
 
 
 # -- answering -------------------------------------------------------------------------------------
@@ -221,7 +241,7 @@ class Answering:
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
-        system, hinted = self._system(tutoring, question), tutoring.hinted
+        system, hinted = self._system(tutoring), tutoring.hinted
         if hinted and self.can_write:
             events = self._written(result, sources, hints_request(asked, hinted, sources, system))
         elif self.is_agent or self.can_write:
@@ -253,7 +273,8 @@ class Answering:
             offered = tuple(sources)
             yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=(NOT_JUDGED,))
             return
-        system = system_text(self.course.settings.answer.system, self._prompts, "feedback")
+        language = "the language of the student's answer"
+        system = system_text(self.course.settings.answer.system, self._prompts, "feedback", language=language)
         events = self._written(result, sources, feedback_request(attempted, sources, system))
         said = "\n\n".join((attempted.exercise, attempted.answer, attempted.solution))
         async with aclosing(verified(events, sources, said)) as checked:
@@ -366,7 +387,9 @@ class Answering:
             raise SearchError("there is no question besides the document or type", hint="write one")
         here = self.options.search.here if result.this else None
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
-        passages = list(_passages(hits, sources))
+        study = self.course.settings.study
+        asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
+        passages = list(_passages([hit for hit in hits if not is_one_of(hit.type, asks)], sources))
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
             near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[:FOUND]]), default=0.0)
@@ -425,10 +448,10 @@ class Answering:
         with self.course.view() as catalogue:
             return await asyncio.to_thread(tutoring_for, catalogue, self.course.settings, result, asked)
 
-    def _system(self, tutoring: Tutoring, question: str) -> str:
+    def _system(self, tutoring: Tutoring) -> str:
         own = self.course.settings.answer.system
         if tutoring.hinted:
-            return system_text(own, self._prompts, "hints", language=hint_words(question)["language"])
+            return system_text(own, self._prompts, "hints")
         prompt, explain = "answer_agent" if self.is_agent else "answer", tutoring.mode == "explain"
         return system_text(own, self._prompts, prompt, general=self._general, explain=explain)
 

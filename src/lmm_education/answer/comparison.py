@@ -122,14 +122,14 @@ def _opposites(language: str) -> dict[Key, set[Key]]:
 def _grammar(language: str) -> re.Pattern[str]:
     denials, joints = NEGATIONS.get(language, "(?!)"), CLAUSES.get(language, "(?!)")
     return re.compile(
-        rf"(?:(?P<all>{CONDITIONS})|(?P<no>{DETERMINERS})|(?P<not>{denials})|(?P<and>{joints})"
-        rf"|(?P<if>{IF})|(?P<half>(?:{HALF})\w*))\Z",
+        rf"(?:(?P<all>{CONDITIONS})|(?P<half>(?:{HALF})\w*)|(?P<no>{DETERMINERS})|(?P<not>{denials})|(?P<and>{joints})"
+        rf"|(?P<if>{IF}))\Z",
         re.IGNORECASE,
     )
 
 
 _NOT_QUITE = re.compile(
-    r"\W+(?:only|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen)\b", re.IGNORECASE
+    r"\W+(?:only|even|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen)\b", re.IGNORECASE
 )
 
 
@@ -475,7 +475,10 @@ def _denied(one: Clause, two: Clause, said: Sentence, other: Sentence, language:
     both = {word for each in denying.clauses if not each.denies for word in each.words}
     both |= {word for each in saying.clauses if each.denies for word in each.words}
     together = set(one.words) & set(two.words) - both
-    contrast = len(together) == 1 and all(any(each.denies for each in sentence.clauses) for sentence in (said, other))
+    denial = one if one.denies else two
+    contrast = len(together) == len(denial.words) == 1 and all(
+        any(each.denies for each in sentence.clauses) for sentence in (said, other)
+    )
     return next(
         (word for word in one.denied or two.denied if word in together and (len(together) > 1 or contrast)), None
     )

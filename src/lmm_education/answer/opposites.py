@@ -20,9 +20,9 @@ HALF = (
 CONDITIONS = r"unless|until|without|except|otherwise|außer|bevor|ohne|sans|sin|senza|zonder"
 """Words with which a whole sentence is not compared."""
 CLAUSES = {
-    "en": "but|because|although|though|while|whereas|and|or|since|so",
-    "de": "aber|sondern|weil|obwohl|während|und|oder|denn|da",
-    "fr": "mais|parce|et|ou|car", "es": "pero|sino|porque|y|o", "it": "ma|perché|e|o", "nl": "maar|omdat|en|of",
+    "en": "but|because|although|though|while|whereas|and|since|so",
+    "de": "aber|sondern|weil|obwohl|während|und|denn|da",
+    "fr": "mais|parce|et|car", "es": "pero|sino|porque|y", "it": "ma|perché|e", "nl": "maar|omdat|en",
 }  # fmt: skip
 """Words between clauses."""
 IF = r"if|whether|wenn|falls|ob|si|se|als"

@@ -21,12 +21,14 @@ WHOLE = 0.6
 
 def as_document(source: Passage) -> Attachment:
     """Return a source as the model sees it: its text between tags with its place."""
-    parts = [str(source.place), source.path, f"level {source.depth}" if source.depth else ""]
-    if source.type != "text":
-        parts.append(f"type: {source.type}")
-    neighbours = (("section before", source.before), ("section after", source.after))
-    parts.append("; ".join(f"{name}: {title}" for name, title in neighbours if title))
-    return Attachment(source.with_above, LABEL, ", ".join(part for part in parts if part), source.number)
+    more = {
+        "section": source.path,
+        "level": str(source.depth or ""),
+        "type": source.type if source.type != "text" else "",
+        "before": source.before,
+        "after": source.after,
+    }
+    return Attachment(source.with_above, LABEL, str(source.place), source.number, tuple(more.items()))
 
 
 @dataclass(slots=True)

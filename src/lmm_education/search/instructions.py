@@ -13,8 +13,6 @@ from dataclasses import dataclass
 from importlib import resources
 from typing import Any, NamedTuple
 
-from lmm_education.encode.bm25 import word_ids
-
 LANGUAGES = ("en", "de")
 """Languages with a table of patterns."""
 _SENTENCE = re.compile(r"(?<=[.?!])\s+(?=[A-ZÄÖÜ])")
@@ -106,17 +104,6 @@ def with_here(question: str, heading: str, *, first: bool = True) -> str:
         if first and not left and not table.idle.fullmatch(_bare(question)):
             return f"{_bare(question)}: {named}"
     return question
-
-
-def hint_words(question: str) -> Mapping[str, str]:
-    """Return the texts for hints in the language of a question: the one with most of its words as stop words.
-
-    >>> hint_words("Wie löse ich die Aufgabe?")["read"], hint_words("Solve it!")["language"]
-    ('Zuerst lesen: {section}', 'English')
-    """
-    language = max(LANGUAGES, key=lambda code: word_ids(question, code).count(None))
-    words: Mapping[str, str] = _forms(language)["hints"]
-    return words
 
 
 def _tables(languages: Collection[str]) -> Iterator[_Table]:

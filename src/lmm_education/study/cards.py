@@ -41,15 +41,16 @@ from lmm.document import Document
 from lmm.errors import ConfigError, DocumentError, LmmError, ModelRejected
 from lmm.extras import check_installed
 from lmm.markdown import Span, replace_spans
-from lmm.markdown.tree import HeadingNode, count_words
+from lmm.markdown.tree import HeadingNode, count_words, without_metadata
 from lmm.messages import Attachment, Usage
 from lmm.models.given import ModelLike
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.batch import Batch
-from lmm.notebook.generated_fields import text_of
+from lmm.notebook.generated_fields import is_on
 from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.ingestion.plan import error_of
 from lmm_education.material import distinct_titles
@@ -289,7 +290,7 @@ def write_cards(
         file = Path(document.file)
         try:
             found = Document.open(file, config=config_for(file, config))
-            text = _with_cards(found, model, again, report, save)
+            text = _with_cards(found, model, again, report, save, _untaught(settings.study))
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
             continue
@@ -301,13 +302,20 @@ def write_cards(
 
 def cards_of(reading: Reading, study: StudySettings) -> CardReport:
     """Return the existing cards of documents."""
-    without = (*study.exercises, *study.solutions, "topic")
-    return CardReport(reading, cards=study_cards(reading.documents, without=without))
+    return CardReport(reading, cards=study_cards(reading.documents, without=_untaught(study)))
 
 
-def _with_cards(document: Document, model: ModelLike, again: bool, report: CardReport, save: bool) -> str:
+def _untaught(study: StudySettings) -> tuple[str, ...]:
+    """Return the types of texts about which no cards are written."""
+    return (*study.exercises, *study.solutions, "topic")
+
+
+def _with_cards(
+    document: Document, model: ModelLike, again: bool, report: CardReport, save: bool, without: Collection[str]
+) -> str:
     """Return the text of a document with cards; new ones are in the journal, and in the file if they are saved."""
-    make = functools.partial(make_cards, prompts=course_prompts(document.settings.prompts.folder))
+    prompts = course_prompts(document.settings.prompts.folder)
+    make = functools.partial(make_cards, prompts=prompts, without=without)
     with document if save else contextlib.nullcontext():
         try:
             done = document.batch(make, model=model, again=again)
@@ -322,8 +330,9 @@ def _with_cards(document: Document, model: ModelLike, again: bool, report: CardR
     return document.text
 
 
-async def make_cards(batch: Batch, prompts: Prompts) -> None:
-    """Write study cards for every section that has text of its own and no cards by its author."""
+async def make_cards(batch: Batch, prompts: Prompts, without: Collection[str] = ()) -> None:
+    """Write study cards for every section that has text of its own and no cards by its author; texts of the types in
+    `without` are not shown to the model."""
     language = language_name(batch.language)
 
     async def make(node: HeadingNode, text: str) -> list[dict[str, str]]:
@@ -336,12 +345,16 @@ async def make_cards(batch: Batch, prompts: Prompts) -> None:
             return complete
         raise ModelRejected(f"{batch.client.name} wrote no cards", hint="choose another model, and run with --again")
 
-    await batch.annotate(FIELD, make, source=_source, made_by=f"{prompts.texts['cards']}\0{language}")
+    def source(node: HeadingNode, below: Any) -> str | None:
+        """Return the text that a section teaches, if it is long enough."""
+        for heading in (node, *node.ancestors()):
+            if is_one_of(heading.own("type"), without) or named_type(heading.title, without):
+                return None
+        texts = [each for each in node.texts if not (is_on(each.own("skip")) or is_one_of(each.own("type"), without))]
+        text = without_metadata([block for each in texts for block in each.own_blocks()])
+        return text if count_words(text) >= _LEAST else None
 
-
-def _source(node: HeadingNode, below: Any) -> str | None:
-    text = text_of(node)
-    return text if count_words(text) >= _LEAST else None
+    await batch.annotate(FIELD, make, source=source, made_by=f"{prompts.texts['cards']}\0{language}")
 
 
 @functools.cache

@@ -63,7 +63,7 @@ def test_what_is_found_can_be_read(folder: Path, index: Call, search: Call) -> N
     """Files are named as other tools name them: relative to the prompt."""
     index(**WIKI)
     found = search(query="What is a kiwi?", k=2)
-    assert re.search(r'<source number="1" from="docs/kiwi.md:3, The kiwi, index: wiki">', found)
+    assert re.search(r'<source number="1" from="docs/kiwi.md:3" section="The kiwi" index="wiki">', found)
     assert found.count("<source") == 2
 
 
@@ -74,8 +74,8 @@ def test_several_indexes_take_turns(folder: Path, index: Call, search: Call) -> 
     index(**WIKI)
     index(root="more", index_name="plums", description="Plums.")
     found = search(query="plum", k=2)
-    assert re.findall(r"index: (\w+)", found) == ["plums", "wiki"]
-    assert re.findall(r"index: (\w+)", search(query="plum", index_name="wiki")) == ["wiki"] * 3
+    assert re.findall(r'index="(\w+)"', found) == ["plums", "wiki"]
+    assert re.findall(r'index="(\w+)"', search(query="plum", index_name="wiki")) == ["wiki"] * 3
     with pytest.raises(LmmError, match=r"no index 'wikis' \(there are plums, wiki\)"):
         search(query="plum", index_name="wikis")
 
