@@ -107,7 +107,7 @@ def unread(blocks: Sequence[Block]) -> list[Finding]:
 
 
 _SLIDE = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
-_UNDERLINED = re.compile(r"(?:^|\n)[ ]{0,3}\S[^\n]*\n[ ]{0,3}(?:={3,}|-{3,})[ \t]*(?:\n|\Z)")
+_UNDERLINED = re.compile(r"(?:^|\n)[ ]{0,3}\S[^\n]*\n[ ]{0,3}(?:={3,}|-{3,})[ \t]*\r?(?:\n|\Z)")
 
 
 def _slides_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
@@ -172,10 +172,12 @@ def _rules_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
     Pandoc stops where these are not YAML, and leaves them out where they are; else the rule is one.
     """
     text, at, read = serialize(blocks), 0, 0
-    for block in blocks:
-        begins = at + len(block.around()[0])
-        at += len(block.source)
-        if begins < read or not _RULE.match(text, begins):
+    for before, block in zip([None, *blocks], blocks, strict=False):
+        begins, at = at + len(block.around()[0]), at + len(block.source)
+        if isinstance(block, TextBlock) and (heading := _UNDERLINED.match(block.content)):
+            begins += heading.end()
+        underlines = isinstance(before, HeadingBlock) and not _is_finished(before)
+        if begins < read or underlines or not _RULE.match(text, begins):
             continue
         stop = _STOP.search(text, text.index("\n", begins) + 1)
         if stop is None:
