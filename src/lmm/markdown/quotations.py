@@ -132,7 +132,7 @@ def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
     paragraphs = _pieces(quotation)
     pieces = [piece for paragraph in paragraphs for piece in paragraph]
     for number, source in sources.items():
-        if _holds(source, paragraphs):
+        if any(paragraphs) and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs):
             return quotation._replace(found="exact", source=number)
     nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
     (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
@@ -145,10 +145,6 @@ def _pieces(quotation: Quotation) -> list[list[str]]:
         [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
         for paragraph in BLANK_LINES.split(prose_of(quotation.text))
     ]
-
-
-def _holds(source: str, paragraphs: Sequence[Sequence[str]]) -> bool:
-    return any(paragraphs) and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs)
 
 
 def _in_order(pieces: Sequence[str], source: str) -> bool:

@@ -174,7 +174,7 @@ class _Scanner(InlineReader):
         self.read()
         for index, label in self.unresolved:
             self._resolve(index, label)
-        return sorted((span for span in self.found if span is not None), key=_order)
+        return sorted((span for span in self.found if span is not None), key=lambda span: (span.start, -span.end))
 
     def _resolve(self, index: int, label: str) -> None:
         span = self.found[index]
@@ -389,10 +389,6 @@ class _Scanner(InlineReader):
         self.found += [s and s._replace(start=placed(s.start), end=placed(s.end - 1) + 1) for s in cell.found]
         self.labels |= cell.labels
         self.notes |= cell.notes
-
-
-def _order(span: Span) -> tuple[int, int]:
-    return span.start, -span.end
 
 
 def _normal(label: str) -> str:

@@ -127,7 +127,7 @@ def _value(node: yaml.Node, done: dict[int, tuple[Any, int]], open_: set[int]) -
         items = [_value(item, done, open_) for item in node.value]
         value = [inner for inner, _ in items]
         size += sum(count for _, count in items)
-    elif isinstance(node, yaml.ScalarNode) and not node.style and _untagged(node):
+    elif isinstance(node, yaml.ScalarNode) and not node.style and str(node.tag) == _CoreLoader.DEFAULT_SCALAR_TAG:
         value = scalar_value(node.value)
     else:
         value = node.value
@@ -143,10 +143,6 @@ def key_text(node: yaml.Node) -> str:
     if not isinstance(node, yaml.ScalarNode):
         raise MetadataError("a key that is a list or a mapping", line=node.start_mark.line + 1)
     return str(node.value)
-
-
-def _untagged(node: yaml.Node) -> bool:
-    return str(node.tag) == _CoreLoader.DEFAULT_SCALAR_TAG
 
 
 def scalar_value(text: str) -> Any:

@@ -28,7 +28,16 @@ from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.models.structured import object_of
 from lmm.notebook.batch import Batch, BatchFunction
-from lmm.notebook.generated_fields import Field, FieldMaterial, FieldPass, Make, Values, sections_of, text_of
+from lmm.notebook.generated_fields import (
+    Field,
+    FieldMaterial,
+    FieldPass,
+    Make,
+    MakeTogether,
+    Values,
+    sections_of,
+    text_of,
+)
 from lmm.prompts.templates import Prompts, packaged_prompt
 
 LANGUAGES = {
@@ -39,6 +48,8 @@ LANGUAGES = {
 _LEAST: dict[Task, int] = {"summary": 50, "questions": 15, "keywords": 15}
 _MOST = {"questions": 5, "keywords": 10}
 _SUMMARY_WORDS = "80"  # at most
+_TEXT: dict[str, Any] = {"type": "string"}
+_LIST = {"type": "array", "items": _TEXT}
 # Identify the packaged prompts in fingerprints: with another wording of ours, annotations are not out of date.
 _RECIPES = Prompts(
     {
@@ -70,13 +81,13 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry
     slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
     entries = Entries.of(batch.tree, entry_size)
     fields = [Field("titles", source=_title_path)] if "titles" in names else []
-    for name in (name for name in _LEAST if name in names):
+    wanted = {name: prompts.fill(name, **slots) for name in _LEAST if name in names}
+    for name, prompt in wanted.items():
         packaged = prompts.texts[name] == packaged_prompt(name)
-        make = None if packaged else _by_own_prompt(batch, name, prompts.fill(name, **slots), entries)
-        recipe = (_RECIPES if packaged else prompts).fill(name, **slots)
+        make = None if packaged else _by_own_prompt(batch, name, prompt, entries)
+        recipe = _RECIPES.fill(name, **slots) if packaged else prompt
         fields.append(Field(name, make, partial(_material_of, name, entries), name == "summary", recipe))
-    wanted = {name: prompts.fill(name, **slots) for name in _LEAST}
-    await FieldPass(batch, fields, partial(_ask_once, batch, wanted, entries)).run()
+    await FieldPass(batch, fields, _together(batch, wanted, entries)).run()
 
 
 def rag_annotations(
@@ -147,46 +158,38 @@ class Entries:
 # -- asking ----------------------------------------------------------------------------------------
 
 
-async def _ask_once(
-    batch: Batch,
-    prompts: Mapping[Any, str],
-    entries: Entries,
-    node: HeadingNode,
-    names: Sequence[str],
-    below: Sequence[Values],
-) -> Values:
-    """Ask the model for several annotations of a section in one call."""
-    schema = object_of(**{name: _json_type(name) | {"description": prompts[name]} for name in names})
-    system = Prompts({"annotate": packaged_prompt("annotate")}).fill("annotate", schema=schema.text)
-    about = _attachments(node, _shown(node, below, names), entries)
-    made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
-    return {name: _checked(name, made[name]) for name in names}
+def _together(batch: Batch, wanted: Mapping[Task, str], entries: Entries) -> MakeTogether:
+    """Return the function that asks for several annotations of a section in one call."""
+
+    async def make(node: HeadingNode, names: Sequence[str], below: Sequence[Values]) -> Values:
+        types = {name: _LIST if name in _MOST else _TEXT for name in names}
+        schema = object_of(**{name: types[name] | {"description": wanted[name]} for name in wanted if name in types})
+        system = packaged_prompt("annotate").replace("{schema}", schema.text)
+        about = _attachments(node, _shown(node, below, names), entries)
+        made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
+        return {name: _or_error(name, _without_surplus(name, made[name])) for name in names}
+
+    return make
 
 
-def _json_type(name: str) -> dict[str, Any]:
-    return {"type": "array", "items": {"type": "string"}} if name in _MOST else {"type": "string"}
-
-
-def _checked(name: str, value: str | list[str]) -> str | list[str] | EmptyReply:
-    """Return an annotation without surplus; an error if there is nothing in it."""
-    if isinstance(value, list):
-        value = [item for line in value if (item := _unmarked(line))][: _MOST[name]]
-    else:
-        value = value.strip()
-    return value or EmptyReply(f"the reply contains no {name}", hint="run again with --again")
+def _without_surplus(name: str, value: str | list[str]) -> str | list[str]:
+    if isinstance(value, str):
+        return value.strip()
+    return [item for line in value if (item := _unmarked(line))][: _MOST[name]]
 
 
 def _by_own_prompt(batch: Batch, name: Task, prompt: str, entries: Entries) -> Make:
     """Return the function that asks for an annotation with a prompt of the project, in a call of its own."""
 
-    async def make(node: HeadingNode, text: str) -> str | list[str]:
+    async def make(node: HeadingNode, text: str) -> str | list[str] | EmptyReply:
         reply = await batch.ask(prompt, *_attachments(node, text, entries), task=name)
-        value = lines_of(reply) if name in _MOST else reply.strip()
-        if not value:
-            raise EmptyReply(f"the reply contains no {name}", hint="run again with --again")
-        return value
+        return _or_error(name, lines_of(reply) if name in _MOST else reply.strip())
 
     return make
+
+
+def _or_error(name: str, value: str | list[str]) -> str | list[str] | EmptyReply:
+    return value or EmptyReply(f"the reply contains no {name}", hint="run again with --again")
 
 
 def _attachments(node: HeadingNode, text: str, entries: Entries) -> list[Attachment]:

@@ -74,15 +74,13 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
     With ``title: ''`` the author says that there is none; an empty docid counts as missing.
     """
     header = header_of(blocks)
-    if blocks and header is None and (isinstance(blocks[0], ForeignHeader) or _has_unread_header(blocks)):
+    if (blocks and header is None) and (
+        isinstance(blocks[0], ForeignHeader | ErrorBlock) or any(one.header for one in find_lookalikes(blocks))
+    ):
         return []
     lacks = {"title": (None,), "docid": (None, "")}
     wanted = lacks if not chapter else {"docid": lacks["docid"]}
     return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]
-
-
-def _has_unread_header(blocks: Sequence[Block]) -> bool:
-    return isinstance(blocks[0], ErrorBlock) or any(one.header for one in find_lookalikes(blocks))
 
 
 def make_docid(name: str, text: str) -> str:

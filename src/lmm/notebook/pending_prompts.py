@@ -139,7 +139,8 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
     ):
         log, subject, shares = read_log(block.values()), subject_of(node, body), False
         if (heading := _empty_above(blocks, at)) is not None and isinstance(node, HeadingNode):
-            node, body, extent, shares = _empty_place(node, heading), (), (at + 1, at + 1), _has_other_keys(block)
+            node, body, extent = _empty_place(node, heading), (), (at + 1, at + 1)
+            shares = any(key not in _OF_PROMPTS for key in block.values())
             subject = subject_of(node, body)
         asks = [
             PendingPrompt(
@@ -285,10 +286,6 @@ def _empty_place(below: HeadingNode, heading: HeadingBlock) -> TextNode:
     place = TextNode()
     place.parent = next(n for n in preorder(below.root) if isinstance(n, HeadingNode) and n.heading is heading)
     return place
-
-
-def _has_other_keys(block: MetadataBlock) -> bool:
-    return any(key not in _OF_PROMPTS for key in block.values())
 
 
 def split_shared(blocks: Sequence[Block], at: Collection[int]) -> list[Block]:
