@@ -27,6 +27,7 @@ def pages(entry: object) -> list[str]:
 def test_every_page_is_in_the_navigation_once() -> None:
     """A page that is not, nobody finds on the site."""
     there = [page.relative_to(ROOT / "docs").as_posix() for page in (ROOT / "docs").rglob("*.md")]
+    there.remove("style.md")  # for those who work on it
     assert sorted(pages(NAV)) == sorted(there)
 
 

@@ -71,7 +71,7 @@ def test_the_responses_protocol_has_a_place_for_it_too(server: ScriptedServer) -
 def test_a_list_is_sent_as_an_object(server: ScriptedServer, reply: str) -> None:
     """Which servers insist on; what it refers to stays where it is found; a bare list is read as well."""
     server.queue(reply)
-    assert asked(model_for(server), PLANTS) == {"name": "Oak"}
+    assert asked(model_for(server), PLANTS) == [{"name": "Oak"}]
     schema = sent(server.requests[0])
     assert (schema["type"], schema["properties"]["records"]["items"]) == ("object", {"$ref": "#/$defs/plant"})
     assert schema["$defs"]["plant"]["required"] == ["name"]
