@@ -14,6 +14,7 @@ import sqlite3
 import threading
 import time
 import urllib.error
+import urllib.parse
 import urllib.request
 from collections.abc import Iterator, Mapping
 from pathlib import Path
@@ -68,17 +69,21 @@ class Visitor:
 
     def send(self, path: str, body: object = None, headers: Mapping[str, str] | None = None) -> tuple[int, Any]:
         """A request and what comes back: status, and JSON or text."""
-        data = None if body is None else json.dumps(body).encode()
-        request = urllib.request.Request(
-            self.address + path, data, {"Content-Type": "application/json", **(headers or {})}
-        )
+        data = body if isinstance(body, bytes | None) else json.dumps(body).encode()
+        kind = "application/octet-stream" if isinstance(body, bytes) else "application/json"
+        request = urllib.request.Request(self.address + path, data, {"Content-Type": kind, **(headers or {})})
         try:
             with self._opener.open(request, timeout=30) as response:
                 status, text = response.status, response.read().decode()
         except urllib.error.HTTPError as error:
             with error:
                 status, text = error.code, error.read().decode()
-        return status, json.loads(text) if text.startswith(("{", "[")) else text
+        return status, json.loads(text) if text.lstrip(" ").startswith(("{", "[")) else text
+
+    def upload(self, name: str, data: bytes | str, *, replace: bool = False) -> tuple[int, Any]:
+        """What the teacher's page sends for a file."""
+        query = urllib.parse.urlencode({"name": name, **({"replace": "yes"} if replace else {})})
+        return self.send(f"/teacher/documents?{query}", data.encode() if isinstance(data, str) else data)
 
     def ask(self, **values: object) -> dict[str, Any]:
         """The values of the answer, as the page gets them."""

@@ -7,61 +7,88 @@ import json
 import threading
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from pathlib import Path, PurePosixPath
+from tempfile import TemporaryDirectory
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response, StreamingResponse
 
-from lmm.disk.folder import Folder, is_document
+from lmm.disk.folder import SUFFIXES, Folder, is_document
 from lmm.errors import LmmError
+from lmm.importing import import_file
+from lmm.importing.formats import FORMATS, suffix_of
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.ingestion.apply import IngestOptions
 from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.plan import IngestReport
 from lmm_education.parts import CourseParts
-from lmm_education.web.http import NO_STORE, read_json, render, short_text
+from lmm_education.web.http import NO_STORE, read_body, read_json, render
 from lmm_education.web.service import Service, service_of_teacher
 from lmm_education.web.words import Wording
 
 _BEAT = 5.0  # seconds between blanks that keep the connection open
 _LONGEST = 200  # characters of a path
+_LARGEST, _PATIENCE = 50_000_000, 120.0  # bytes of a file, seconds to convert it
+_BYTES = "application/octet-stream"
+_importing = threading.Lock()
 _running = threading.Lock()  # one at a time: it uses a core, which students need
 
 
 async def take_document(request: Request) -> Response:
-    """``POST /teacher/documents``: write a document's `text` to the file `name` in the course's folder. An existing
-    file is overwritten only with `replace`."""
+    """``POST /teacher/documents?name=NAME``: take a file into the course's folder; other formats than markdown are
+    converted as `lmm import` does it. With ``replace``, existing files are replaced. Nothing is read in yet."""
     service = await service_of_teacher(request)
     say = Wording(service.settings.language)
+    if request.headers.get("content-type", "") != _BYTES:  # which another site's page cannot send
+        raise RequestError("the request must be a file", hint=f"Content-Type: {_BYTES}", status=415)
+    name, replace = request.query_params.get("name", "").strip(), "replace" in request.query_params
+    target = checked_document(f"{name.rpartition('.')[0]}.md" if suffix_of(name) in FORMATS else name, say)
     try:
-        body = await read_json(request)
+        data = await read_body(request, _LARGEST)
     except RequestError as error:
-        if error.status != 413:
-            raise
-        raise RequestError(say["take_file"], status=413, param="text") from None
-    name, text = checked_document(short_text(body, "name").strip(), say), body.get("text")
-    if not isinstance(text, str) or "\0" in text:
-        raise RequestError(say["take_file"], param="text")
+        raise RequestError(say["take_file"], status=error.status, param="name") from None
+    folder = Folder(service.author.root)
     try:
-        await asyncio.to_thread(write_document, Folder(service.author.root), name, text, body.get("replace") is True)
-    except FileExistsError:
-        raise RequestError(say["file_exists"].replace("{name}", name), status=409, param="name") from None
+        if await asyncio.to_thread(folder.stat, target) is not None and not replace:
+            raise RequestError(say["file_exists"].replace("{name}", target), status=409, param="name")
+        if target == name:
+            text = data.decode("utf-8-sig")
+            if "\0" in text:
+                raise ValueError
+            await asyncio.to_thread(folder.write, target, data)
+            return JSONResponse({"told": say["file_taken"].replace("{name}", name), "file": target}, headers=NO_STORE)
+    except ValueError:
+        raise RequestError(say["take_file"], param="name") from None
+    except RequestError:
+        raise
     except LmmError as error:
         raise RequestError(str(error), status=409, param="name") from error
-    return JSONResponse({"told": say["file_taken"].replace("{name}", name)}, headers=NO_STORE)
+    if not _importing.acquire(blocking=False):
+        raise RequestError(say["busy"], status=409)
+    work = asyncio.get_running_loop().run_in_executor(None, _imported, folder, name, target, data, replace, say)
+    return StreamingResponse(_when_done(work), media_type="application/json", headers=NO_STORE)
 
 
-def write_document(folder: Folder, name: str, text: str, replace: bool) -> None:
-    """Write a document into a folder.
-
-    Raises:
-        FileExistsError: the file exists, and `replace` is not set.
-        LinkOutside: the path leads out of the folder.
-        FileWriteError: the file cannot be written.
-    """
-    if not replace and folder.stat(name) is not None:
-        raise FileExistsError(name)
-    folder.write(name, text)
+def _imported(folder: Folder, name: str, target: str, data: bytes, replace: bool, say: Wording) -> Mapping[str, Any]:
+    """Convert a file, and return the markdown with what was lost, as the page shows it."""
+    try:
+        with TemporaryDirectory(prefix="lmm-upload-") as place:
+            source = Path(place, PurePosixPath(name).name)
+            source.write_bytes(data)
+            report = import_file(source, timeout=_PATIENCE)
+            for image in report.images:
+                file = str(PurePosixPath(target).parent / image.relative_to(place).as_posix())
+                if not replace and folder.stat(file) is not None:
+                    raise LmmError(say["file_exists"].replace("{name}", file))
+                folder.write(file, image.read_bytes())
+            folder.write(target, report.text)
+        told = say["file_converted"].replace("{name}", target)
+        html = render("upload.html", say=say, notes=report.notes, text=report.text, file=target)
+        return {"told": told, "file": target, "html": html}
+    except (LmmError, OSError) as error:
+        return {"error": {"message": str(error)}}
+    finally:
+        _importing.release()
 
 
 def checked_document(name: str, say: Wording) -> str:
@@ -81,8 +108,8 @@ def checked_document(name: str, say: Wording) -> str:
 
 
 async def ingest(request: Request) -> Response:
-    """``POST /teacher/ingest``: read in the stored documents, or the `files`, that have changed; with `look`, only list
-    them. Blanks are sent until the report is ready, so that no proxy closes the connection."""
+    """``POST /teacher/ingest``: read in the documents that are new or have changed, or the `files`; with `look`, only
+    list them. Blanks are sent until the report is ready, so that no proxy closes the connection."""
     service = await service_of_teacher(request)
     body, say = await read_json(request), Wording(service.settings.language)
     names, look = body.get("files", []), body.get("look") is True
@@ -116,10 +143,9 @@ def _ingested(service: Service, files: Sequence[str], look: bool, say: Wording) 
 
 
 def _report(course: CourseParts, files: Sequence[str], look: bool) -> dict[str, Any]:
-    stored = _stored(course)
+    folder, stored = Folder(course.root), _stored(course)
     wanted = list(files) or stored
-    folder = Folder(course.root)
-    there: list[Path] = []
+    there = list[Path]() if files else _beside(stored, course.root)
     gone: list[str] = []
     errors: list[LmmError] = []
     for name in wanted:
@@ -132,6 +158,18 @@ def _report(course: CourseParts, files: Sequence[str], look: bool) -> dict[str, 
             errors.append(error)
     report = ingest_into(course, there, IngestOptions(dry_run=look)) if there else IngestReport()
     return {"documents": report.documents, "gone": gone, "errors": [*map(str, errors), *map(str, report.errors)]}
+
+
+def _beside(stored: Sequence[str], root: Path) -> list[Path]:
+    """Return patterns for the folders that documents were read in from, so that new ones are found; at first, for the
+    course's folder."""
+    folders = dict.fromkeys(PurePosixPath(file).parent for file in stored) or {PurePosixPath("."): None}
+    return [
+        root / folder / f"*{suffix}"
+        for folder in folders
+        for suffix in SUFFIXES
+        if any((root / folder).glob(f"*{suffix}"))
+    ]
 
 
 def _stored(course: CourseParts) -> list[str]:

@@ -25,10 +25,12 @@ document.addEventListener("click", async ({ target }) => {
   if (exchange) $("#section-title").textContent = found.title ?? texts.question; // a student wrote it: no HTML
 });
 
-// Send a change by the teacher; the server returns a message, and maybe the new list.
-async function change(address, values, status) {
+// Send a change by the teacher, or a file; the server returns a message, and maybe HTML.
+const change = (address, values, status) => sent(post(`teacher/${address}`, values), status);
+
+async function sent(request, status) {
   try {
-    const said = await (await post(`teacher/${address}`, values)).json();
+    const said = await (await request).json();
     status.textContent = said.told ?? said.error?.message ?? "";
     return said;
   } catch {
@@ -40,21 +42,25 @@ async function change(address, values, status) {
 const documents = $("#documents");
 if (documents) {
   const status = $("[role=status]", documents), form = $("form", documents), { file, name, replace } = form.elements;
+  const show = (said) => { if (said.html) $(".held", documents).innerHTML = said.html; };
   const ingest = async (values) => {
     status.textContent = texts.working;
-    const said = await change("ingest", values, status);
-    if (said.html) $(".held", documents).innerHTML = said.html;
+    show(await change("ingest", values, status));
   };
   $("[data-look]", documents).addEventListener("click", () => ingest({ look: true }));
   $("[data-ingest]", documents).addEventListener("click", () => ingest({}));
+  $(".held", documents).addEventListener("click", ({ target }) => { if (target.dataset.read) ingest({ files: [target.dataset.read] }); });
   file.addEventListener("change", () => { name.value = file.files[0]?.name ?? ""; });
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const utf8 = new TextDecoder("utf-8", { fatal: true }), text = await file.files[0].arrayBuffer().then((bytes) => utf8.decode(bytes)).catch(() => null);
-    const values = { name: name.value, text, replace: replace.checked };
-    if (!(await change("documents", values, status)).told) return;
+    status.textContent = texts.working;
+    const query = new URLSearchParams({ name: name.value, ...(replace.checked && { replace: "yes" }) });
+    const headers = { "Content-Type": "application/octet-stream" };
+    const said = await sent(fetch(`teacher/documents?${query}`, { method: "POST", headers, body: file.files[0] }), status);
+    if (!said.told) return;
     replace.checked = false;
-    await ingest({ files: [values.name.trim()] });
+    if (said.html) show(said);  // converted: to be looked at first
+    else await ingest({ files: [said.file] });
   });
 }
 
