@@ -176,6 +176,7 @@ def _grown(function: Callable[..., object], unit: tuple[str, str, str]) -> tuple
 def _seconds(function: Callable[..., object], unit: tuple[str, str, str], size: int) -> float:
     before, repeated, after = unit
     values = _values(function, before + (repeated * size)[:size] + after)
+    metadata.remembered.cache_clear()
     metadata.check.cache_clear()  # it remembers the smaller texts of other functions, which would take no time
     signal.setitimer(signal.ITIMER_PROF, KILLED)
     started = time.process_time()

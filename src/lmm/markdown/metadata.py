@@ -30,6 +30,7 @@ from lmm.markdown import yaml_core
 
 CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 """The line below a body."""
+_SMALL = 20_000  # characters of a body that is remembered
 _STARTS_LIKE_METADATA = re.compile(
     r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
 )
@@ -99,6 +100,16 @@ def as_yaml(body: str) -> str:
     return _BOOLEAN_ASSIGNMENT.sub(r"\1:  ", mask_prompts(body, find_prompts(body)))
 
 
+def _composed(body: str) -> yaml.Node | None:
+    return remembered(body) if len(body) < _SMALL else yaml_core.compose(as_yaml(body))
+
+
+@lru_cache(maxsize=64)  # the same few blocks are read a dozen times while a document is prepared
+def remembered(body: str) -> yaml.Node | None:
+    """Return the YAML of a body; nobody changes its nodes."""
+    return yaml_core.compose(as_yaml(body))
+
+
 def boolean_assignments(body: str) -> list[tuple[str, int]]:
     """Return the keys written as ``key = True``, with their lines (from 1)."""
     masked = mask_prompts(body, find_prompts(body))
@@ -114,7 +125,7 @@ def read(body: str) -> dict[str, Any]:
     >>> read("- model:\\n  - major: OpenAI/gpt-4.1-mini\\n- lang: de\\n")
     {'model': [{'major': 'OpenAI/gpt-4.1-mini'}], 'lang': 'de'}
     """
-    return _normalise(yaml_core.compose(as_yaml(body)))
+    return _normalise(_composed(body))
 
 
 def _normalise(node: yaml.Node | None) -> dict[str, Any]:
@@ -134,7 +145,7 @@ def _normalise(node: yaml.Node | None) -> dict[str, Any]:
 
 def duplicate_keys(body: str) -> list[tuple[str, int]]:
     """Return the top-level keys that `body` repeats, with the line (from 1) of each repetition."""
-    node = yaml_core.compose(as_yaml(body))
+    node = _composed(body)
     seen: set[str] = set()
     found = []
     for key, _ in _pairs(node):
@@ -147,7 +158,7 @@ def duplicate_keys(body: str) -> list[tuple[str, int]]:
 
 def key_line(body: str, name: str) -> int | None:
     """Return the line (from 1) of the top-level key `name` in `body`."""
-    pairs = _pairs(yaml_core.compose(as_yaml(body)))
+    pairs = _pairs(_composed(body))
     return next((_line(body, key) for key, _ in pairs if key.value == name), None)
 
 
@@ -192,7 +203,7 @@ def scalars(body: str) -> list[Scalar]:
             column = at - body.rfind("\n", 0, at)
             found.append(Scalar(path, _line(body, key), column=column, text=str(node.value), start=start, end=end))
 
-    if (root := yaml_core.compose(as_yaml(body))) is not None:
+    if (root := _composed(body)) is not None:
         visit(root, (), root)
     return found
 
@@ -283,7 +294,7 @@ NO_BRACES = "write 'key: value' lines, without the braces"
 
 def is_in_braces(body: str) -> bool:
     """Return whether a body is a mapping in ``{ }``, which can be read but not edited."""
-    node = yaml_core.compose(as_yaml(body)) if "{" in body else None
+    node = _composed(body) if "{" in body else None
     return isinstance(node, yaml.MappingNode) and bool(node.flow_style)
 
 

@@ -101,7 +101,8 @@ class IngestRun:
 
     `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
     those of the documents that were prepared; `model_error` is why the embedding model is not called any more;
-    `unreadable` are the files that say who may read them in a form that cannot be read.
+    `unreadable` are the files that say who may read them in a form that cannot be read; `reads` are documents that were
+    read to plan the run, by file, as far as there is room for their texts.
     """
 
     course: CourseParts
@@ -114,6 +115,14 @@ class IngestRun:
     languages: set[str] = field(default_factory=set)
     model_error: ModelError | None = None
     unreadable: list[str] = field(default_factory=list)
+    reads: dict[str, Read] = field(default_factory=dict)
+    room: int = 50_000_000  # characters
+
+    def keep(self, read: Read) -> None:
+        """Keep a document until it is prepared, so that its file is not read again."""
+        self.room -= len(read.text)
+        if self.room > 0:
+            self.reads[read.document.source.file] = read
 
     def end(self, document: DocumentReport) -> None:
         """Report a document that is done."""
@@ -207,7 +216,7 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
     """Prepare a document from its current file, and write its prepared files; return False if that failed."""
     document = planned.document
     try:
-        read = read_file(document.source, run.stamp, run.books)
+        read = run.reads.pop(document.source.file, None) or read_file(document.source, run.stamp, run.books)
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)

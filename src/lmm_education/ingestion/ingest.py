@@ -300,6 +300,7 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     if isinstance(read, Skipped):
         run.skip(source, read.reason)
         return None
+    run.keep(read)
     return read.document
 
 

@@ -7,12 +7,14 @@ import json
 import re
 from collections.abc import Iterator
 from dataclasses import replace
+from pathlib import Path
 
 import pytest
 from fakes.courses import CountingEmbedder, Course
 from memory import temporary_folder
 
 import lmm_education
+from lmm.disk import files
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
 from lmm_education.ingestion import apply
@@ -567,3 +569,20 @@ def test_a_store_of_an_older_format_is_made_anew(course: Course) -> None:
     assert [notice for notice in report.notices if "format" in notice]
     assert lists_of(course)[0]
     assert not course.ingest().rebuilt
+
+
+def test_each_file_is_read_once(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """To plan the run and to prepare the document."""
+    for number in range(5):
+        (tmp_path / f"{number}.md").write_text(f"---\ndocid: n{number}\n---\n\n# Note {number}\n\nText.\n")
+    (tmp_path / "config.toml").write_text('[embedding]\nmodel = "Builtin/wordllama"\n')
+    read, opened = files.read_document, list[str]()
+
+    def counted(path: Path) -> str:
+        opened.append(path.name)
+        return read(path)
+
+    monkeypatch.setattr(files, "read_document", counted)
+    with lmm_education.Course.open(tmp_path) as course:
+        assert course.ingest().count("new") == 5
+    assert sorted(opened) == [f"{number}.md" for number in range(5)]
