@@ -271,7 +271,8 @@ class CourseSearch:
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
-                    notices.append(_simpler("could not look for the course's own words: {why}", why=why))
+                    why = "the model could not rephrase the question" if isinstance(error, NoValidReply) else why
+                    notices.append(_simpler("searched with your words only: {why}", why=why))
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
