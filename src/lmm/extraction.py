@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import json
-from collections.abc import Callable, Iterable, Sequence
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
 from pathlib import Path
 from typing import Any, Generic, TypeVar
+
+from pydantic_core import to_jsonable_python
 
 from lmm.csv_table import csv_text
 from lmm.disk.files import check_writable, replace, shown
 from lmm.errors import ConfigError, Failure, Interrupted, LmmError, Place
 from lmm.markdown.blocks import Block, TextBlock
+from lmm.markdown.quotations import line_of
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, own_text, preorder, without_metadata
 from lmm.messages import Attachment, ChatRequest, Message, Progress, Usage
 from lmm.models.client import Client
@@ -30,13 +33,14 @@ Test = Callable[[Node], bool]
 class RecordSection:
     """A part of a document that is read by itself: its first line, its path of headings, its text.
 
-    `title` is the document's title, which is not a heading.
+    `title` is the document's title, which is not a heading; `blocks` are its texts, each with its line.
     """
 
     line: int
     headings: tuple[str, ...]
     text: str
     title: str = ""
+    blocks: tuple[tuple[int, str], ...] = ()
 
     @property
     def source(self) -> str:
@@ -70,8 +74,12 @@ def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
     chosen = [node for node in preorder(tree) if _may_be_chosen(node, tree) and test(node)]
     ids = {id(node) for node in chosen}
     title = tree.title if isinstance(tree, HeaderNode) else ""
-    sections = [(node, without_metadata(_blocks(node, ids))) for node in chosen]
-    return [RecordSection(*_place_of(node), text, title) for node, text in sections if text]
+    sections = [(node, _blocks(node, ids)) for node in chosen]
+    return [
+        RecordSection(*_place_of(node), text, title, tuple((block.line, block.source) for block in blocks))
+        for node, blocks in sections
+        if (text := without_metadata(blocks))
+    ]
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:
@@ -137,12 +145,15 @@ T = TypeVar("T")
 
 @dataclass(frozen=True, slots=True)
 class Record(Generic[T]):
-    """A valid value and its origin: file (empty for a string or tree), line, path of headings."""
+    """A valid value and its origin: file (empty for a string or tree), line, path of headings. `lines` has the line of
+    each text and number in it that the section has in the same words; the others are `unfound`."""
 
     file: str
     line: int
     headings: tuple[str, ...]
     value: T
+    lines: Mapping[str, int] = field(default_factory=dict, compare=False)
+    unfound: tuple[str, ...] = field(default=(), compare=False)
 
 
 @dataclass(frozen=True, slots=True)
@@ -202,7 +213,7 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
             job.ask, schema, tier=client.tier_name, again=lambda problem: prompts.fill("extract_again", error=problem)
         )
         try:
-            return [Record(place.file, place.line, place.path, value) for value in await client.run(flow)]
+            return [_found_in(job, value) for value in await client.run(flow)]
         except Interrupted:
             return None
         except LmmError as error:
@@ -227,10 +238,36 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
     )
 
 
+def _found_in(job: Job, value: Any) -> Record[Any]:
+    """Return a record with the lines of its values."""
+    lines, unfound = dict[str, int](), list[str]()
+    for name, leaf in _leaves(to_jsonable_python(value, by_alias=False)):
+        at = next((line + n for line, text in job.section.blocks if (n := line_of(leaf, text)) is not None), None)
+        if at is None:
+            unfound.append(name)
+        else:
+            lines[name] = at
+    place = job.ask.place
+    return Record(place.file, place.line, place.path, value, lines, tuple(unfound))
+
+
+def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str | float]]:
+    """Iterate over the texts and numbers in a JSON value, with their paths.
+
+    >>> list(_leaves({"name": "oak", "sizes": [3, 4], "is_old": True}))
+    [('name', 'oak'), ('sizes.0', 3), ('sizes.1', 4)]
+    """
+    if isinstance(value, dict | list):
+        for key, inner in value.items() if isinstance(value, dict) else enumerate(value):
+            yield from _leaves(inner, f"{name}.{key}" if name else str(key))
+    elif isinstance(value, str | int | float) and not isinstance(value, bool) and value != "":
+        yield name or "value", value
+
+
 # -- records as rows: JSON lines or CSV ----------------------------------------------------
 
 
-PLACE = ("file", "line", "headings")
+PLACE, CHECKED = ("file", "line", "headings"), ("lines", "unfound")
 _KINDS = (".csv", ".jsonl")
 Row = dict[str, Any]
 
@@ -260,9 +297,18 @@ def save_records(path: Path, records: Iterable[Record[Any]], fields: Sequence[st
     if path.suffix == ".jsonl":
         replace(path, json_lines(rows))
         return
-    named = dict.fromkeys([*PLACE, *(_column(name) for name in fields), *(name for row in rows for name in row)])
-    cells = (row | {"headings": " > ".join(row["headings"])} for row in rows)
-    replace(path, csv_text(list(named), [[row.get(name) for name in named] for row in cells]))
+    names = [*PLACE, *(_column(name) for name in fields), *(name for row in rows for name in row)]
+    named = [name for name in dict.fromkeys(names) if name not in CHECKED] + [*CHECKED]
+    cells = (
+        row
+        | {
+            "headings": " > ".join(row["headings"]),
+            "lines": ", ".join(f"{name} {line}" for name, line in row["lines"].items()),
+            "unfound": ", ".join(row["unfound"]),
+        }
+        for row in rows
+    )
+    replace(path, csv_text(named, [[row.get(name) for name in named] for row in cells]))
 
 
 def row_of(record: Record[Any]) -> Row:
@@ -271,14 +317,13 @@ def row_of(record: Record[Any]) -> Row:
     A field with the same name as a part of the origin gets an underscore.
 
     >>> row_of(Record("a.md", 3, ("A", "B"), {"line": "one"}))
-    {'file': 'a.md', 'line': 3, 'headings': ['A', 'B'], 'line_': 'one'}
+    {'file': 'a.md', 'line': 3, 'headings': ['A', 'B'], 'line_': 'one', 'lines': {}, 'unfound': []}
     """
-    from pydantic_core import to_jsonable_python
-
     value = to_jsonable_python(record.value, by_alias=False)
     fields = value if isinstance(value, dict) else {"value": value}
     place = {"file": shown(record.file), "line": record.line, "headings": list(record.headings)}
-    return place | {_column(name): field for name, field in fields.items()}
+    checked = {"lines": dict(record.lines), "unfound": list(record.unfound)}
+    return place | {_column(name): inner for name, inner in fields.items()} | checked
 
 
 def json_lines(rows: Iterable[Row]) -> str:
@@ -287,4 +332,4 @@ def json_lines(rows: Iterable[Row]) -> str:
 
 
 def _column(name: str) -> str:
-    return f"{name}_" if name.rstrip("_") in PLACE else name
+    return f"{name}_" if name.rstrip("_") in (*PLACE, *CHECKED) else name

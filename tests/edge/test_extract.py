@@ -40,8 +40,12 @@ kind: shrub
 Five metres.
 """
 OAK, BOX = '{"name": "Oak", "height": 30.0}', '{"name": "Box", "height": 5.0}'
-OAK_ROW = {"file": "garden.md", "line": 3, "headings": ["Trees", "Oak"], "name": "Oak", "height": 30.0}
-BOX_ROW = {"file": "garden.md", "line": 10, "headings": ["Trees", "Box"], "name": "Box", "height": 5.0}
+OAK_ROW = {"file": "garden.md", "line": 3, "headings": ["Trees", "Oak"], "name": "Oak", "height": 30.0} | {
+    "lines": {"name": 3, "height": 5}, "unfound": []
+}  # fmt: skip
+BOX_ROW = {"file": "garden.md", "line": 10, "headings": ["Trees", "Box"], "name": "Box", "height": 5.0} | {
+    "lines": {"name": 10, "height": 12}, "unfound": []
+}  # fmt: skip
 
 
 def by_text(request: Recorded) -> str:
@@ -161,7 +165,9 @@ def test_tables(garden: ScriptedServer, folder: Path, capsys: pytest.CaptureFixt
     assert files_in(folder) == before | {name}
     if name == "out.csv":
         assert (folder / name).read_text() == (
-            "file,line,headings,name,height\ngarden.md,3,Trees > Oak,Oak,30.0\ngarden.md,10,Trees > Box,Box,5.0\n"
+            "file,line,headings,name,height,lines,unfound\n"
+            'garden.md,3,Trees > Oak,Oak,30.0,"name 3, height 5",\n'
+            'garden.md,10,Trees > Box,Box,5.0,"name 10, height 12",\n'
         )
     else:
         assert [json.loads(line) for line in (folder / name).read_text().splitlines()] == [OAK_ROW, BOX_ROW]
@@ -219,3 +225,12 @@ def test_ctrl_c_keeps_what_arrived(garden: ScriptedServer, folder: Path, state_f
     garden.answer = by_text
     assert lmm("extract", "plant.json", "garden.md", "-o", "out.csv").code == 0
     assert len(garden.requests) == 3
+
+
+def test_values_that_the_section_does_not_have_are_unfound(
+    garden: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Each of the others has its line; a number counts as written, rounded or converted."""
+    garden.answer = lambda request: '{"name": "hornbeam", "height": 25}'
+    garden_rows = rows(run_here(capsys, "extract", "plant.json", "garden.md"))
+    assert [(row["lines"], row["unfound"]) for row in garden_rows] == [({}, ["name", "height"])] * 2  # type: ignore[index]

@@ -54,6 +54,9 @@ def extract(
 
     Every row fits the schema: a reply that does not is sent back with the error, twice. A section that
     gives no data is reported as path:line, the others are kept, and the exit code is 1.
+
+    'lines' has the line of each text and number that the section has in the same words; the others are
+    'unfound': a model may have made them up, or put them into its own words.
     """
     from lmm import Document
     from lmm.document import record_source

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import re
 import unicodedata
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from difflib import SequenceMatcher
@@ -16,6 +17,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from lmm.markdown.inline import BLANK_LINES, unquoted
+from lmm.markdown.numbers import is_said, numbers_of, readable
 from lmm.markdown.spans import prose_of, spans
 
 FEWEST_WORDS = 3
@@ -123,6 +125,34 @@ def blank_code(text: str) -> str:
             kept += [text[at:start], blank]
             at = max(at, span.end)
     return "".join([*kept, text[at:]])
+
+
+def line_of(value: str | float, text: str) -> int | None:
+    """Return the number, from 0, of the first line of a text that has a value: its words, or a number, as written or
+    rounded or converted; None if no line has it.
+
+    >>> text = "The *hornbeam* is old:\\nit grew to 25 m\\nin all."
+    >>> line_of("Hornbeam", text), line_of(25, text), line_of("2500 cm", text), line_of("25 m in all", text)
+    (0, 1, 1, 1)
+    >>> line_of("beam", text), line_of(26, text)
+    (None, None)
+    """
+    wanted, lines = _words(str(value)), [_words(line) for line in text.splitlines()]
+    every, starts = " ", list[int]()
+    for line in lines:
+        starts.append(len(every) - 1)
+        every += f"{line} " if line else ""
+    if wanted and (at := every.find(f" {wanted} ")) >= 0:
+        return bisect_right(starts, at) - 1
+    numbers = numbers_of(readable(str(value)))
+    if len(numbers) != 1 or numbers[0].text != str(value).strip():
+        return None
+    there = (at for at, line in enumerate(text.splitlines()) if is_said(numbers[0], numbers_of(readable(line))))
+    return next(there, None)
+
+
+def _words(text: str) -> str:
+    return " ".join(match[0].casefold() for match in _WORD.finditer(_plain(prose_of(text))))
 
 
 # -- looking them up -------------------------------------------------------------------------------

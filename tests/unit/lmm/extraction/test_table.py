@@ -44,8 +44,9 @@ def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     save_records(path, RECORDS, FIELDS)
     first, second = map(json.loads, path.read_text().splitlines())
-    assert first == {"file": "a.md", "line": 3, "headings": ["A", "B"], **Leaf().model_dump(mode="json")}
-    assert second == {"file": "b.md", "line": 1, "headings": [], "colour": "red", "more": 1}
+    checked = {"lines": {}, "unfound": []}
+    assert first == {"file": "a.md", "line": 3, "headings": ["A", "B"], **Leaf().model_dump(mode="json")} | checked
+    assert second == {"file": "b.md", "line": 1, "headings": [], "colour": "red", "more": 1} | checked
     assert path.read_text() == json_lines(map(row_of, RECORDS))
 
 
@@ -55,10 +56,11 @@ def test_csv(tmp_path: Path) -> None:
     save_records(path, RECORDS, FIELDS)
     with path.open(newline="") as file:
         first, second = csv.DictReader(file)
-    assert list(first) == ["file", "line", "headings", *FIELDS, "more"]
+    assert list(first) == ["file", "line", "headings", *FIELDS, "more", "lines", "unfound"]
     assert first == {
         "file": "a.md", "line": "3", "headings": "A > B", "colour": "green", "veins": "[1, 2]",
         "size": '{"length": 1.5}', "note": "", "odd": 'a "quoted", long\nnote', "alive": "true", "more": "",
+        "lines": "", "unfound": "",
     }  # fmt: skip
     assert (second["headings"], second["colour"], second["veins"], second["more"]) == ("", "red", "", "1")
 
@@ -69,14 +71,16 @@ def test_a_table_without_records_has_its_columns(tmp_path: Path, suffix: str) ->
     path = tmp_path / f"out{suffix}"
     save_records(path, [], ("a",))
     if suffix == ".csv":
-        assert path.read_text() == "file,line,headings,a\n"
+        assert path.read_text() == "file,line,headings,a,lines,unfound\n"
     assert path.exists()
 
 
 def test_fields_cannot_hide_the_place() -> None:
     """A field called as a part of the place gets an underscore, also if that makes it another's name."""
     row = row_of(Record("a.md", 3, (), {"file": 1, "file_": 2, "headings": 3}))
-    assert row == {"file": "a.md", "line": 3, "headings": [], "file_": 1, "file__": 2, "headings_": 3}
+    assert row == {"file": "a.md", "line": 3, "headings": [], "file_": 1, "file__": 2, "headings_": 3} | {
+        "lines": {}, "unfound": []
+    }  # fmt: skip
 
 
 @pytest.mark.parametrize("value", ["text", 3, None, [1], Colour.GREEN])
