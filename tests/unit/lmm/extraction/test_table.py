@@ -44,7 +44,7 @@ def test_json_lines(tmp_path: Path) -> None:
     path = tmp_path / "out.jsonl"
     save_records(path, RECORDS, FIELDS)
     first, second = map(json.loads, path.read_text().splitlines())
-    checked = {"lines": {}, "unfound": []}
+    checked: dict[str, Any] = {"lines": {}, "unfound": []}
     assert first == {"file": "a.md", "line": 3, "headings": ["A", "B"], **Leaf().model_dump(mode="json")} | checked
     assert second == {"file": "b.md", "line": 1, "headings": [], "colour": "red", "more": 1} | checked
     assert path.read_text() == json_lines(map(row_of, RECORDS))
