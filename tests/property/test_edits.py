@@ -52,6 +52,7 @@ def asked(text: str, where: int) -> tuple[str, str]:
 
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 @given(documents(), st.integers(min_value=0), REPLIES)
+@example("# A\na\n\nb\n", 0, "I")
 def test_reject_restores_every_byte(text: str, where: int, reply: str) -> None:
     """Ask, answer, reject: the document is what it was before the question was typed."""
     original, with_prompt = asked(text, where)

@@ -136,7 +136,7 @@ _CLOSING = _beginning(
     änderungen, j'ai, n'hésitez, he cambiado, he corregido, ho modificato"""
 )
 _ADDRESS = re.compile(
-    r"\b(?:I|I'm|I've|[Yy]ou|[Yy]our)\b|\A(?:Notes?|Remark|Hinweis|Anmerkung):|\A(?:This version|Below)\b"
+    r"\b(?:I(?= [a-z])|I'm|I've|[Yy]ou|[Yy]our)\b|\A(?:Notes?|Remark|Hinweis|Anmerkung):|\A(?:This version|Below)\b"
 )
 _REFUSAL = _beginning(
     """i'm sorry, i am sorry, sorry, i'm unable, i am unable, i'm afraid, i'm not able, i cannot, i can't, i don't, i
