@@ -40,7 +40,7 @@ from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
 if TYPE_CHECKING:
-    from lmm_education.web.gate import Gate
+    from lmm_education.web.gate import CourseGate
 
 
 class DeclaredTool(Protocol):
@@ -355,7 +355,7 @@ async def open_published_course(
 _SPENT = "the day's budget of this course is used up"
 
 
-def _gate(course: CourseParts) -> Gate | None:
+def _gate(course: CourseParts) -> CourseGate | None:
     """Return the gate of `lmm serve` if the course has a budget for the day, which all who ask share."""
     settings = course.settings.serve
     if not (settings.daily_tokens or settings.daily_cost):
@@ -365,13 +365,13 @@ def _gate(course: CourseParts) -> Gate | None:
     return open_gate(course, state_of(course))
 
 
-def _gated(course: CourseParts, gate: Gate) -> CourseSearch:
+def _gated(course: CourseParts, gate: CourseGate) -> CourseSearch:
     from lmm_education.web.gate import GatedSearch
 
     return GatedSearch(course, gate=gate, refusal=_SPENT)
 
 
-def _ask_tool(answering: Answering, gate: Gate | None) -> RunnableTool:
+def _ask_tool(answering: Answering, gate: CourseGate | None) -> RunnableTool:
     async def ask(question: str) -> str:
         async with gate.passing(_SPENT) if gate else nullcontext() as spending:
             async for event in answering.stream(question):

@@ -430,7 +430,7 @@ def test_theme_and_language(page: Browser, address: str) -> None:
     assert page.text("h1") == "Plants"
     page.run("document.cookie = 'lmm_language=xx; Path=/'; document.cookie = 'lmm_theme=\"><b>; Path=/'")
     page.open(f"{address}/")
-    assert page.run("[document.documentElement.lang, document.documentElement.dataset.theme]") == ["en", "auto"]
+    page.wait_for("document.documentElement?.lang === 'en' && document.documentElement.dataset.theme === 'auto'")
 
 
 def test_reading_aloud(page: Browser, model: ScriptedServer) -> None:

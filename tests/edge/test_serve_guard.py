@@ -356,7 +356,6 @@ def test_a_search_that_asks_a_model_is_counted(serve: Serve, server: ScriptedSer
     assert asked[-1].code == "insufficient_quota"
     published = asyncio.run(_asked_over_mcp(folder / "config.toml", "Why is a leaf green?"))
     assert published == ["the day's budget of this course is used up"] * 2
-    assert len(server.requests) == 2
     plain = Client(serve("daily_tokens = 30\nquestions_per_minute = 4"))  # two at once, three at least
     assert [plain.send("/search", {"query": "leaf"}).status for _ in range(4)] == [200, 200, 200, 429]
 

@@ -24,7 +24,7 @@ from lmm_education.database import TABLES, Database
 from lmm_education.exchange_log.exchanges import LOG_TABLES, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
 from lmm_education.web.accounts import Accounts, Sessions, Signer, matches
-from lmm_education.web.gate import Gate
+from lmm_education.web.gate import CourseGate
 from lmm_education.web.state import Budget, Spent, open_limiter, open_state, secret_key
 
 
@@ -231,7 +231,7 @@ def test_an_outage_is_one_line(home: Path, caplog: pytest.LogCaptureFixture) -> 
     """Not one for each question; nobody is kept out by it."""
     settings = ServeSettings()
     with redis() as address, closing(Database(home / "state.sqlite")) as database:
-        gate = Gate(settings, database, Spent(10), limiter=open_limiter(ServeSettings(limits=address)))
+        gate = CourseGate(settings, database, Spent(10), limiter=open_limiter(ServeSettings(limits=address)))
         address.program.__exit__()
         for _ in range(20):
             asyncio.run(gate.admit("ada", 6, "Too many."))

@@ -1,7 +1,7 @@
 """The gate before whatever asks a model or compares texts: the student's limit, the queue, the day's budget.
 
-Endpoints call `Gate.admit` before they begin, and do the work inside of `Gate.passing`; or, for an answer whose place
-in the queue is shown, inside of `Gate.spending` when its turn has come.
+Endpoints call `CourseGate.admit` before they begin, and do the work inside of `CourseGate.passing`; or, for an answer
+whose place in the queue is shown, inside of `CourseGate.spending` when its turn has come.
 """
 
 from __future__ import annotations
@@ -54,7 +54,7 @@ class Reports:
         return last is None or time.monotonic() - last > quiet
 
 
-class Gate:
+class CourseGate:
     """The gate of one course. `queue` is None for a caller who waits for nobody, `limiter` where nobody is known."""
 
     def __init__(
@@ -172,7 +172,7 @@ class Gate:
 class Spending:
     """The usage of one answer. `has_begun`: the model has said something."""
 
-    gate: Gate
+    gate: CourseGate
     reservation: Reservation | None = None
     has_begun: bool = False
     _settled: bool = field(default=False)
@@ -189,7 +189,7 @@ class GatedSearch(CourseSearch):
     """A search whose questions pass a gate: those of `POST /search` and of MCP clients, not those for an answer, which
     has passed it already. `refusal` is what is said when the day's budget is used up."""
 
-    gate: Gate
+    gate: CourseGate
     refusal: str
 
     async def asearch(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:

@@ -31,7 +31,7 @@ from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
 from lmm_education.web.accounts import Signer
-from lmm_education.web.gate import Gate
+from lmm_education.web.gate import CourseGate
 from lmm_education.web.login import Caller, caller_of, cookie_name, route_of
 from lmm_education.web.words import texts_of
 
@@ -49,7 +49,7 @@ logger = logging.getLogger("lmm.serve")
 class Guard:
     """The access rules of one course."""
 
-    def __init__(self, settings: ServeSettings, signer: Signer, gate: Gate) -> None:
+    def __init__(self, settings: ServeSettings, signer: Signer, gate: CourseGate) -> None:
         self.settings, self._signer, self._gate = settings, signer, gate
         self.consent = hashlib.sha256(settings.consent.encode()).hexdigest()[:16] if settings.consent else ""
         self.consent_cookie = cookie_name("consent", signer)

@@ -39,7 +39,7 @@ from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.accounts import Accounts, Signer
 from lmm_education.web.contents import FOLLOW_UPS
-from lmm_education.web.gate import Gate, Spending
+from lmm_education.web.gate import CourseGate, Spending
 from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
 from lmm_education.web.http import HttpFailure, failure_of
 from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
@@ -421,14 +421,14 @@ def open_gate(
     database: Database,
     queue: Queue | None = None,
     limiter: MovingWindowRateLimiter | None = None,
-) -> Gate:
+) -> CourseGate:
     """Open the gate of a course.
 
     Raises:
         FileReadError: the server's database cannot be used.
     """
     expected = Spent(course.settings.answer.context_tokens + _BESIDES)
-    return Gate(course.settings.serve, database, expected, queue, limiter)
+    return CourseGate(course.settings.serve, database, expected, queue, limiter)
 
 
 def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicCheck:
