@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from functools import lru_cache
 
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
-from lmm_education.material import Passage
+from lmm_education.material import KEPT_PASSAGES, Passage
 
 _PARTS = re.compile(r"\n\s*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t])")
 _MARK = re.compile(r"[ \t>]*(?:[-*+>]|#{1,6}|\d{1,9}\\?[.)])[ \t]+")
@@ -29,12 +30,18 @@ def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
     """
     said = [set(word_ids(claim.text, source.language)) - {None} for claim in claims if source.number in claim.sources]
     best, found = 0.0, ""
-    for sentence in sentences_in(source.text):
-        words = set(word_ids(sentence, source.language)) - {None}
+    for sentence, words in _read(source.text, source.language) if said else ():
         common = max((len(words & each) for each in said), default=0)
         if common >= _FEWEST and (share := common**2 / len(words)) > best:
             best, found = share, sentence
     return found
+
+
+@lru_cache(maxsize=KEPT_PASSAGES)
+def _read(markdown: str, language: str) -> list[tuple[str, frozenset[int | None]]]:
+    """Return the sentences of a text with their words; cached, since a class asks for the same sources."""
+    read = ((sentence, frozenset(word_ids(sentence, language)) - {None}) for sentence in sentences_in(markdown))
+    return [(sentence, words) for sentence, words in read if words]
 
 
 def sentences_in(markdown: str) -> Iterator[str]:
