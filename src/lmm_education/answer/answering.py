@@ -396,7 +396,7 @@ class Answering:
             if near < LEAST and not result.this:
                 return ""
             familiar = near >= FAMILIAR
-            return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar)
+            return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar, without=asks)
 
     def _nothing(self, result: SearchResult, sources: Sources) -> Answer:
         """Return the answer if nothing relevant was found, with the closest sources."""

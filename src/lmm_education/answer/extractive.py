@@ -12,7 +12,7 @@ reworded, in 680 to 790 characters; with MiniLM 89 and 42 % (``benchmarks/own_wo
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from itertools import pairwise
 
@@ -20,6 +20,7 @@ from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
 from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.sentences import CLOSERS, WORD, sentences_of
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
 from lmm_education.ingestion.steps import OWN_WORDS
 from lmm_education.search.ranking import Term, term_of
@@ -117,10 +118,18 @@ class _Sentence:
         return [*(self.before.all if self.before else []), self]
 
 
-def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, familiar: bool = True) -> str:
+def quote(
+    question: str,
+    passages: Sequence[QuotedPassage],
+    fits: Fits,
+    *,
+    familiar: bool = True,
+    without: Collection[str] = (),
+) -> str:
     """Quote the sentences that match best, from passages in order of rank; return an empty text if there are none.
 
-    `familiar`: the question uses the passages' own words; then the first passage counts most.
+    `familiar`: the question uses the passages' own words; then the first passage counts most. What stands below
+    headings that are called as one of the types in `without`, Exercises for example, is not quoted.
 
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = QuotedPassage(text, "Leaves", 2)
@@ -134,7 +143,7 @@ def quote(question: str, passages: Sequence[QuotedPassage], fits: Fits, *, famil
     given = passages[: len(PASSAGES)]
     term = term_of(question)
     asked = _words(question) if term is None or not term.alone else set[str]()
-    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked)]
+    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked, without)]
     for place, sentence in enumerate(every):
         sentence.place = place
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
@@ -198,10 +207,10 @@ def _words(text: str) -> set[str]:
     return {word.casefold().removesuffix("s") for word in WORD.findall(text)}
 
 
-def _sentences(passage: int, given: QuotedPassage, asked: Collection[str]) -> list[_Sentence]:
+def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], without: Collection[str]) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
-    blocks = list(_unquoted(_blocks(given.text)))
+    blocks = list(_without(_unquoted(_blocks(given.text)), given.heading, without))
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
@@ -238,6 +247,16 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str]) -> li
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
         sentence.whole &= bool(sentence.shown) or is_item or not _POINTS.search(sentence.text)
     return found
+
+
+def _without(blocks: Iterable[str], heading: str, types: Collection[str]) -> Iterator[str]:
+    """Iterate over the blocks that do not stand below a heading called as one of the types."""
+    left_out = 0 if named_type(heading, types) else None  # level of the heading whose text is left out
+    for block in blocks:
+        if (match := _HEADING.match(block)) and (left_out is None or len(match[1]) <= left_out):
+            left_out = len(match[1]) if named_type(match[2], types) else None
+        if left_out is None:
+            yield block
 
 
 def _named(passage: int, block: int, heading: str, asked: Collection[str]) -> list[_Sentence]:

@@ -18,6 +18,16 @@ def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
     return quote(question, [QuotedPassage(text, "Leaves", 1)], fits)
 
 
+def test_exercises_are_not_quoted() -> None:
+    """They ask, and do not answer."""
+    text = (
+        "It falls.\n\n## Exercises\n\n1. Why is a leaf green?\n\n### More\n\nA leaf?\n\n## Colour\n\nA leaf is green."
+    )
+    passage = QuotedPassage(text, "Leaves", 1)
+    said = quote("Why?", [passage], lambda texts: [float("leaf" in each) for each in texts], without=("exercise",))
+    assert said == "**Leaves**\n\n> A leaf is green. [1]"
+
+
 def test_code_that_a_colon_points_to_comes_along() -> None:
     """Without the options of a chunk; what follows only fills the page."""
     text = "Snow is white.\n\nPlot the leaf like this:\n\n```{r leaf, echo=FALSE}\nplot(leaf)\n```\n\nSnow melts.\n"
