@@ -97,6 +97,18 @@ def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsy
     assert ran == Ran(0, "d.md: made summary 4; 3 calls, 33 tokens in, 21 out\n", "")
 
 
+def test_a_server_that_refuses_schemas(
+    server: ScriptedServer, document: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """It is asked without one: the system message says what is wanted, and what is around the JSON is left out."""
+    reply = 'Here it is:\n```json\n{"summary": "Short.", "questions": ["1. Why?"], "keywords": ["leaf", "root"]}\n```'
+    server.answer = lambda request: fail(400, "response_format is not supported") if request.fields else reply
+    ran = run_here(capsys, "annotate", "d.md", "--summaries", "--questions", "--keywords")
+    assert (ran.code, ran.err) == (0, "")
+    assert sum(bool(request.fields) for request in server.requests) <= 2
+    assert document.read_text().count("~questions_:\n  - Why?\n~keywords_:\n  - leaf\n  - root\n") == 3
+
+
 def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -> None:
     """The document's language, and the prompt of the project's folder; no persona, which is for conversations."""
     (folder / "prompts").mkdir()

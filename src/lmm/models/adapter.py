@@ -45,6 +45,7 @@ class Adapter(ABC):
             for tool, reason in sent.left_out.items():
                 if self.learn(f"tool {tool}"):
                     yield Notice(f"{self.name} is not offered the tool '{tool}': {reason}")
+            known = set(self.learned)
             try:
                 async with aclosing(self.once(request, sent)) as events:
                     async for event in events:
@@ -55,14 +56,16 @@ class Adapter(ABC):
                 if refusal is not None:  # the schema was not the reason
                     self.learned.discard(schema_key(request))
                     raise refusal from None
+                if not begun and self.learned - known:  # by another request, while this one was under way
+                    continue
                 field = "" if begun or isinstance(error, errors.TooLong) else self.refused(error, sent)
                 if not field or not self.learn(field):
                     raise
                 refusal = error if field == schema_key(request) else None
-                if field in CHOSEN:
-                    yield Notice(f"{self.name} does not take {field}, which is left out")
-                elif field.startswith("tool "):
-                    yield Notice(f"{self.name} is not offered the {field}: {error.message}")
+                if field in CHOSEN or field.startswith("tool "):
+                    what = f"does not take {field}, which is left out"
+                    offered = f"is not offered the {field}: {error.message}"
+                    yield Notice(f"{self.name} {what if field in CHOSEN else offered}")
 
     def learn(self, field: str) -> bool:
         """Record what is not sent again; return False if it was known."""
