@@ -352,15 +352,6 @@ def test_what_is_left_out_of_a_pdf_is_counted_apart(tmp_path: Path) -> None:
     assert "Name: Ada Lovelace\n\nTopic: Photosynthesis\n\nA remark by the teacher\n" in text
 
 
-def test_a_table_over_pages_is_one(tmp_path: Path) -> None:
-    """Its header stands once; lists of a tagged file keep their letters."""
-    report = import_file(FILES / "table.pdf", tmp_path / "a.md")
-    assert [row[0] for row in rows(report.text)] == ["No", *map(str, range(1, 90))]
-    assert report.text.endswith("1.  first\n2.  second\n\n<!-- -->\n\na.  aa\nb.  bb\n")
-    assert not any("not read" in note for note in report.notes)
-    assert "left out: 6 words in headers that a table repeats on the next page" in report.notes
-
-
 def test_a_letter_after_a_substitute_stays_in_rtf(tmp_path: Path) -> None:
     """`\\u252?n` is two letters; Pandoc drops the second."""
     assert "Sie sind grün. *Nicht* alle" in import_file(FILES / "letter.rtf", tmp_path / "a.md").text

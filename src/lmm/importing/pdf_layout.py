@@ -202,7 +202,7 @@ def _block(draft: _Draft, look: Look) -> MarkupElement:
 def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
     """Return a list; items further right form nested lists."""
     left = items[0].lines[0].x0 + 6
-    tag, attributes = numbering(items[0].marker)
+    tag, attributes = _numbering(items[0].marker)
     children: list[MarkupElement] = []
     at = 0
     while at < len(items):
@@ -217,10 +217,10 @@ def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
     return MarkupElement(tag, attributes, tuple(children))
 
 
-def numbering(marker: str) -> tuple[str, dict[str, str]]:
+def _numbering(marker: str) -> tuple[str, dict[str, str]]:
     """Return the tag and the attributes of a list whose first item has a marker.
 
-    >>> numbering("3."), numbering("b)"), numbering("ii."), numbering("–")
+    >>> _numbering("3."), _numbering("b)"), _numbering("ii."), _numbering("–")
     (('ol', {'start': '3'}), ('ol', {'start': '2', 'type': 'a'}), ('ol', {'start': '2', 'type': 'i'}), ('ul', {}))
     """
     name = marker.strip("().")

@@ -19,7 +19,7 @@ from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, text_
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_direction import in_reading_order
-from lmm.importing.pdf_layout import elements_of_layout, numbering
+from lmm.importing.pdf_layout import elements_of_layout
 from lmm.importing.pdf_lines import Look, Words, code_lines, inline_nodes, look_of, segments_of
 from lmm.importing.pdf_page import Bookmark, Char, PdfPage, PdfTag, read_page, wide
 
@@ -173,7 +173,7 @@ def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
         found = elements_of_tags(page, look) if use_tags else elements_of_layout(page, look)
-        if blocks and found and (joined := _joined(blocks[-1], found[0], look)) is not None:
+        if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
         blocks += found
     if not tagged:  # close gaps between heading levels, left by font sizes that turned out to be unused
@@ -183,7 +183,7 @@ def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     return MarkupElement("body", {}, tuple(blocks))
 
 
-def _joined(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupElement | None:
+def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
     """Join a block with its continuation on the next page; None if the second is not a continuation."""
     if before.tag != after.tag:
         return None
@@ -197,13 +197,13 @@ def _joined(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupEl
             children = (*children[:-1], children[-1].rstrip().removesuffix("-"))
         return MarkupElement("p", {}, (*children, gap, *after.children))
     if before.tag == "table":
-        return _joined_tables(before, after, look)
+        return _joined_tables(before, after)
     if before.tag == "pre":
         return MarkupElement("pre", {}, (f"{text_of(before)}\n{text_of(after)}",))
     return None
 
 
-def _joined_tables(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupElement | None:
+def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
     """Join two tables with the same number of columns, without a repeated header; None if they do not match."""
     from_rows = [row for table in (before, after) for row in table.elements if row.tag in ("tr", "tbody", "thead")]
     widths = {len(list(row.elements)) for row in from_rows if row.tag == "tr"}
@@ -212,7 +212,6 @@ def _joined_tables(before: MarkupElement, after: MarkupElement, look: Look) -> M
     rows = list(after.elements)
     head = next(before.elements)
     if words_of(rows[0]) == words_of(head):
-        look.leave_out("headers that a table repeats on the next page", " ".join(map(words_of, rows[0].elements)))
         rows = rows[1:]
     elif any(cell.tag == "th" for cell in rows[0].elements):
         return None
@@ -414,9 +413,10 @@ class _Reader:
     def list(self, tag: PdfTag) -> MarkupElement:
         """Return a list; it is numbered if its first label is."""
         label = next((text for child in tag.children if isinstance(child, PdfTag) if (text := self._label(child))), "")
+        number = re.match(r"\W?(\d{1,6})\W?\Z", label)
         items = [node for child in tag.children if isinstance(child, PdfTag) for node in self.nodes(child, "L")]
-        name, attributes = numbering(label)
-        return MarkupElement(name, attributes, tuple(items))
+        attributes = {"start": number[1]} if number else {}
+        return MarkupElement("ol" if number else "ul", attributes, tuple(items))
 
     def _label(self, item: PdfTag) -> str:
         labels = (part for part in _walk(item) if part.type == "Lbl")

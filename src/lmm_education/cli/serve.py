@@ -297,8 +297,7 @@ def teacher(course: Course) -> int:
 
 def _set_password(course: Course, who: Literal["students", "teacher"], what: str, following: str) -> int:
     accounts, name = _accounts(course, who), course.settings.storage.course
-    whose = "Students' password" if who == "students" else "Teacher's password"
-    accounts.set_password(_asked(f"{whose} for '{course.settings.serve.title or name}': "))
+    accounts.set_password(_asked(f"{what.capitalize()} for {name}: "))
     terminal.say(f"{accounts.database.where}: {what} for {name} is set; next: {following}")
     if who == "students":
         _remind(course, "password")

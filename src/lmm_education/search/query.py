@@ -315,7 +315,7 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
 class SearchResult:
     """The result of a search.
 
-    `text` is what was looked up: the question without marks and instructions; `asked` is the question without the marks
+    `text` is what was looked up: the question without marks; `asked` is the question without the marks
     of types, for a model to answer. `types` and `documents` are those named in the question or the options. `hits` are
     passages, or with `companion` whole sections, best first; `sections` are the sections that the passages voted for,
     best first. `this`: the question refers to the section that its reader has open, and passages of it were found.

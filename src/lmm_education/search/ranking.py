@@ -24,7 +24,7 @@ from __future__ import annotations
 import functools
 import math
 import re
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Mapping, Sequence, Set as AbstractSet
 from dataclasses import dataclass
 from itertools import pairwise
 from typing import NamedTuple
@@ -315,18 +315,22 @@ def _names_of(heading: str, number: str) -> frozenset[tuple[str, ...]]:
     return frozenset((_words_in(heading), _words_in(named(number, heading)))) - {()}
 
 
-def is_named(topics: Iterable[str], hit: Passage) -> bool:
-    """Return whether one of the topics is the heading of a passage's section, with or without the section's number.
+def words_named(question: str, topic: AbstractSet[str], hit: Passage) -> int:
+    """Return the number of words of the heading of a passage's section that a question names, with or without its
+    number: they follow each other in it, and are most of its `topic` words.
 
     >>> from lmm_education.material import Lines, Location
     >>> hit = Passage("1", Location("d", "d.md", Lines(1, 1), ("Cells", "`Rc<T>`, the Pointer"), ("4", "4", "4.2")))
-    >>> is_named(["rc<t>, the pointer"], hit), is_named(["4.2 Rc T The Pointer"], hit), is_named(["the pointer"], hit)
-    (True, True, False)
+    >>> words_named("Rc<t>, the pointer!", {"rc", "pointer"}, hit), words_named("4.2 Rc T The Pointer", set(), hit)
+    (4, 6)
+    >>> words_named("What is the pointer?", {"pointer"}, hit)
+    0
     """
-    headings = hit.place.headings
+    asked, headings = _words_in(question), hit.place.headings
     number = "".join(hit.place.numbers[len(headings) : len(headings) + 1])
     names = _names_of(hit.heading, number).union(*(_names_of(e.headings[-1], e.number) for e in hit.place.inner))
-    return any(_words_in(topic) in names for topic in topics)
+    found = names & {asked[at : at + length] for length in map(len, names) for at in range(len(asked))}
+    return max((len(name) for name in found if 2 * len(topic & set(name)) > len(topic) or not topic), default=0)
 
 
 def is_section(

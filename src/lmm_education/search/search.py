@@ -36,7 +36,7 @@ from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, StoredDocument, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write, shown_contents, sub_questions
-from lmm_education.search.instructions import LANGUAGES, topic_of, with_headings, with_here
+from lmm_education.search.instructions import LANGUAGES, compared, topic_words, with_headings, with_here
 from lmm_education.search.query import (
     SearchNotice,
     SearchOptions,
@@ -56,13 +56,13 @@ from lmm_education.search.ranking import (
     by_rank,
     by_relevance,
     has_said,
-    is_named,
     is_section,
     relevance,
     term_of,
     text_bonus,
     vote,
     weights,
+    words_named,
 )
 from lmm_education.search.rerank import Tools, open_reranker, rerank
 from lmm_education.store.layout import values_at
@@ -93,9 +93,9 @@ _HOW_LONG = re.compile(
 
 @dataclass(frozen=True, slots=True)
 class Plan:
-    """A parsed question: `asked` is without marks of types, `text` without all marks and without instructions, and
-    `parts` of it are searched, too. Passages under one of `headings` come first. `boosted` are the types that it asks
-    for; `where` must always hold; `reranked` is the least number of passages to fetch for reranking."""
+    """A parsed question: `asked` is without marks of types, `text` without all marks, and `parts` of it are searched,
+    too. Sections that `named` names come first. `boosted` are the types that it asks for; `where` must always hold;
+    `reranked` is the least number of passages to fetch for reranking."""
 
     question: str
     asked: str
@@ -104,7 +104,7 @@ class Plan:
     limit: int
     depth: int
     companion: bool
-    headings: tuple[str, ...] = ()
+    named: str = ""
     parts: tuple[str, ...] = ()
     boosted: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -117,11 +117,6 @@ class Plan:
     def pool(self) -> int:
         """Number of passages to fetch: those that are shown, or compared with each other before that."""
         return max(self.limit, VOTERS, self.reranked)
-
-    def bonus(self, hit: Passage) -> float:
-        """Return what is added to a passage's score because of its section: named, or open before the reader."""
-        is_here = self.is_here(hit)
-        return NAMED if (self.options.this and is_here) or is_named(self.headings, hit) else HERE * is_here
 
     def is_here(self, hit: Passage) -> bool:
         """Return whether the reader has the section of a passage open."""
@@ -271,8 +266,7 @@ class CourseSearch:
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
-                    why = "the model could not rephrase the question" if isinstance(error, NoValidReply) else why
-                    notices.append(_simpler("searched with your words only: {why}", why=why))
+                    notices.append(_simpler("could not look for the course's own words: {why}", why=why))
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
@@ -372,18 +366,19 @@ class SearchView:
             said = with_here(text, options.here.heading) if options.this is None else text
             options, shown = replace(options, this=options.this or said != text), shown if said == text else said
             text = said
-        topic = topic_of(with_headings(text, languages, names.numbered), languages)
-        own = options.here.heading if options.here and options.this else ""  # other sections may have the same heading
+        text = with_headings(text, languages, names.numbered)
+        # What the page calls by its heading is the section that is open: others may have the same.
+        named = with_headings(asked.text, languages, names.numbered)
         return Plan(
             question,
             shown,
-            topic.text,
+            text,
             options=options,
             limit=limit,
             depth=max(settings.prefetch, limit * (3 if companion else 1)),
             companion=companion,
-            headings=tuple(heading for heading in topic.headings if heading != own),
-            parts=topic.parts,
+            named=named,
+            parts=compared(text, languages),
             boosted=asked.types,
             documents=tuple(dict.fromkeys(documents)),
             where=[*conditions(types, documents, where), *below],
@@ -560,11 +555,14 @@ class SearchView:
             for id, hit in each.hits.items():
                 scores[id] = scores.get(id, 0.0) + hit.score / len(more)
         hits = {id: hit for each in (*reversed(more), first) for id, hit in each.hits.items()}
-        boost, share = self.settings.boost, 2 if more else 1
-        ranked = [
-            replace(hit, score=scores[id] / share + plan.bonus(hit) + boost * (hit.type in plan.boosted))
-            for id, hit in hits.items()
-        ]
+        boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(plan.named, plan.languages)
+        named = {id: words_named(plan.named, topic, hit) for id, hit in hits.items()}
+        longest, ranked = max(named.values(), default=0), list[Passage]()
+        for id, hit in hits.items():
+            is_here = plan.is_here(hit)
+            is_named = bool(longest and named[id] == longest) or bool(plan.options.this and is_here)
+            section = NAMED if is_named else HERE * is_here
+            ranked.append(replace(hit, score=scores[id] / share + section + boost * (hit.type in plan.boosted)))
         ranked.sort(key=lambda hit: (-hit.score, hit.id))
         if self._weighs_by_question:
             ranked[:VOTERS] = self._ranked_by_text(plan, ranked[:VOTERS], first.weights.get(SPARSE, 1.0))

@@ -150,7 +150,7 @@ def test_without_other_words_the_question_is_looked_up(
     question = "What do spouses owe the state?"
     first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
-    assert first.notices[-1] == f"searched with your words only: {why}"
+    assert first.notices[-1] == f"could not look for the course's own words: {why}"
     shown = notice_for(first.notices[-1], words_in("de")["page"])
     assert shown == "Die Suche war einfacher als sonst, weil ein Schritt nicht möglich war."  # students see no reason
     assert len(model.seen) == 1

@@ -1,4 +1,4 @@
-"""What is asked is not what is told to do: instructions are not searched, and what they name comes first."""
+"""What a question names comes first, whatever else it says; what it compares is looked up, too."""
 
 from __future__ import annotations
 
@@ -8,49 +8,51 @@ import tomllib
 from pathlib import Path
 
 import pytest
-from unit.lmm_education.search.conftest import Open, course
+from unit.lmm_education.search.conftest import Open, Writing, course
 
 from lmm.testing import ScriptedModel
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
-from lmm_education.search.instructions import LANGUAGES, topic_of
+from lmm_education.search.instructions import with_here
 
 FORMS = tomllib.loads(
     (Path(__file__).parents[4] / "benchmarks" / "questions" / "instructions.toml").read_text(encoding="utf-8")
 )
-HEADINGS = {"en": ("String Slices", "How Do Joins Work", "`ggsave()`", "Rows"), "de": ("Satz von Bayes", "Modus")}
+EVERY = [form for language in FORMS.values() for kind in language.values() for form in kind]
 
 
-@pytest.mark.parametrize("language", LANGUAGES)
-def test_of_an_instruction_its_topic_is_looked_up(language: str) -> None:
-    asked = {form.replace("{}", each): each for form in FORMS[language]["tuned"] for each in HEADINGS[language]}
-    found = {question: topic_of(question, [language]).text for question in asked}
-    assert found == asked
+@pytest.mark.parametrize("form", EVERY)
+def test_the_section_whose_heading_stands_in_the_question_comes_first(open_search: Open, form: str) -> None:
+    teaching = (
+        "Explain the chapter in three sentences for the exam, give an example, make flashcards; erkläre das Kapitel."
+    )
+    document = (
+        Writing("soil").section("Teaching", teaching=teaching).section("Water and Roots", hairs="It enters by hairs.")
+    )
+    found = open_search(documents=[document.made()]).search(form.replace("{}", "Water and Roots"))
+    assert found.sections[0].place.headings == ("Water and Roots",)
 
 
 @pytest.mark.parametrize(
-    "question",
+    ("question", "is_here"),
     [
-        "What is a trait?",
-        "How do I write a summary of a data frame?",
-        "List comprehensions",
-        "Test organization",
-        "Units of measurement",
-        "What is the problem with global variables?",
-        "What are two examples of jawless vertebrates?",
-        "How do I explain a model in plain terms?",
-        "Summarize!",
-        "Please explain.",
-        "Create table",
+        ("Summarize!", True),
+        ("Give me two examples, please.", True),
+        ("Hallo, kannst du mir das Kapitel kurz zusammenfassen?", True),
+        ("Erstelle fünf Lernkarten!", True),
+        ("What is a trait?", False),
+        ("Give me an example of a vertebrate.", False),
+        ("Hello!", False),
+        ("Nenne mir Wirbeltiere.", False),
     ],
 )
-def test_a_question_without_an_instruction_is_looked_up_as_it_is(question: str) -> None:
-    assert topic_of(question, LANGUAGES).text == question
+def test_only_instructions_mean_the_section_that_is_open(question: str, is_here: bool) -> None:
+    assert ("Slices" in with_here(question, "Slices")) == is_here
 
 
 def test_a_mark_and_an_instruction_leave_the_topic(open_search: Open) -> None:
     found = open_search().search("Give me an *exercise* on roots.")
-    assert (found.text, found.asked, found.hits[0].type) == ("roots", "Give me an on roots.", "exercise")
+    assert (found.text, found.hits[0].type) == ("Give me an on roots.", "exercise")
 
 
 @pytest.mark.parametrize("question", ["Stems", "Summarize the section on stems.", "Explain Stems to me, please"])
@@ -69,7 +71,7 @@ def test_the_section_whose_number_is_named_comes_first(open_search: Open) -> Non
     ]
     search = open_search(documents=[dataclasses.replace(botany, sections=tuple(sections)), law])
     assert search.search("Summarize section 7.2 for me.").sections[0].place.headings == ("Stems",)
-    assert search.search("Summarize section 7.3 for me.").text == "section 7.3"
+    assert search.search("Summarize section 7.3 for me.").text == "Summarize section 7.3 for me."
 
 
 def test_the_model_is_told_what_to_do(open_search: Open) -> None:
@@ -83,7 +85,7 @@ def test_the_model_is_told_what_to_do(open_search: Open) -> None:
     answer = asyncio.run(events())[-1]
     assert question in model.seen[0].messages[-1].text
     assert isinstance(answer, Answer)
-    assert (answer.question, answer.searched) == (question, "stems")
+    assert (answer.question, answer.searched) == (question, question)
 
 
 def test_what_is_compared_is_looked_up_by_itself_too(open_search: Open) -> None:

@@ -6,9 +6,10 @@ from growth import is_linear
 from hypothesis import given, strategies as st
 
 from lmm_education.catalogue import contents_of
-from lmm_education.material import Lines, Location, Section
+from lmm_education.material import Lines, Location, Passage, Section
 from lmm_education.payloads import Ids, StoredDocument
-from lmm_education.search.instructions import topic_of
+from lmm_education.search.instructions import topic_words
+from lmm_education.search.ranking import words_named
 from lmm_education.web.contents import STARTERS, Chapter, chapters_of, course_title, starters
 from lmm_education.web.words import LANGUAGES, words_in
 
@@ -92,9 +93,10 @@ def test_questions_of_the_course_come_first() -> None:
     assert found == ["Why are leaves green?", "What is life?", "What are the key ideas of “Roots”?"]
 
 
-def test_what_is_suggested_looks_up_its_titles() -> None:
-    """In every language: the rest of a suggested question is instruction."""
+def test_what_is_suggested_names_its_titles() -> None:
+    """In every language, a section of a single word, too: all else is instruction."""
     for language in LANGUAGES:
         for name in ("ask_about", "ask_example", "ask_summary"):
-            form = words_in(language)["page"][name]
-            assert topic_of(form.replace("{title}", "Slices"), [language]).headings == ("Slices",)
+            asked = words_in(language)["page"][name].replace("{title}", "Slices")
+            place = Location("d", "d.md", Lines(1, 1), ("Slices",))
+            assert words_named(asked, topic_words(asked, [language]), Passage("1", place)) == 1
