@@ -30,7 +30,7 @@ reference:  # docs/commands.md, from the commands themselves
 site:  # the documentation as a site, in build/site; needs the extra docs
 	$(PYTHON) -m zensical build --clean --strict -f mkdocs.yml
 
-pictures:  # docs/pictures/*.svg in the README, from real runs
+pictures:  # docs/pictures of the README, from real runs; needs Chromium
 	$(PYTHON) docs/site/pictures.py
 
 # For tests/edge/test_vscode.py, which is skipped without it; 25 s the first time. What it would compile is not needed.
