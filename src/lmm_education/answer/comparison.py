@@ -268,8 +268,9 @@ _SAME, _ALIKE, _NEAR, _FAR = 0.8, 0.7, 0.5, 0.25
 """The share of common words above which a sentence is the same as another, repeats it, is about the same, or may be."""
 _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many words fails if its sources contain less than this share of them."""
-_ELSEWHERE, _MORE = 0.6, 0.3
-"""The share of a sentence's words that another source has to have, and by how much more than the cited ones."""
+_LEAST, _ELSEWHERE, _MORE = 5, 0.6, 0.3
+"""The fewest words of a sentence that is looked for in other sources, the share of them that another source has to
+have, and by how much more than the cited ones."""
 
 
 def compare(
@@ -286,7 +287,7 @@ def compare(
         )
     if opposite := _opposite(said, cited if is_own else every, language):
         return opposite
-    if is_own and others and len(said.words) >= 4:
+    if is_own and others and len(said.words) >= _LEAST:
         here = max(each.covers(said, every) for each in cited)
         there, number = max((each.covers(said, every), each.number) for each in others)
         if there >= max(_ELSEWHERE, here + _MORE):
@@ -476,11 +477,13 @@ def _denied(one: Clause, two: Clause, said: Sentence, other: Sentence, language:
     both |= {word for each in saying.clauses if each.denies for word in each.words}
     together = set(one.words) & set(two.words) - both
     denial = one if one.denies else two
+    same = len(said.words & other.words) >= _ALIKE * len(said.words)
     contrast = len(together) == len(denial.words) == 1 and all(
         any(each.denies for each in sentence.clauses) for sentence in (said, other)
     )
     return next(
-        (word for word in one.denied or two.denied if word in together and (len(together) > 1 or contrast)), None
+        (word for word in one.denied or two.denied if word in together and (len(together) > 1 or same or contrast)),
+        None,
     )
 
 
