@@ -16,7 +16,7 @@ from difflib import SequenceMatcher
 from typing import TextIO
 
 from lmm.errors import LmmError, Place
-from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelta, Usage, Waiting
+from lmm.messages import Notice, Reply, Usage, Waiting
 
 DONE, FAILED, USAGE, INTERRUPTED = 0, 1, 2, 130
 """Exit codes of commands."""
@@ -248,9 +248,19 @@ def erase_bar() -> None:
 
 def styled(text: str, style: str, *, err: bool = False) -> str:
     """Return `text` in a style that `say` keeps, if output goes to a terminal with styles and NO_COLOR is not set."""
-    if not is_terminal(err=err) or os.environ.get("NO_COLOR") or os.environ.get("TERM") == "dumb":
+    if not has_styles(err=err):
         return text
     return f"{_OURS}[{_STYLES[style]}m{text}{_OURS}[0m"
+
+
+def has_styles(*, err: bool = False) -> bool:
+    """Return whether output goes to a terminal with styles, and NO_COLOR is not set."""
+    return is_terminal(err=err) and not os.environ.get("NO_COLOR") and os.environ.get("TERM") != "dumb"
+
+
+def with_styles(text: str) -> str:
+    """Return a `visible` text whose codes of styles `say` keeps."""
+    return text.replace("\x1b[", f"{_OURS}[")
 
 
 def is_terminal(*, err: bool = False) -> bool:
@@ -313,57 +323,6 @@ def is_output_lost() -> bool:
 
 
 # -- events, as they happen ------------------------------------------------------------------------
-
-
-class EventPrinter:
-    """Prints events while models are asked; a `lmm.messages.Listener`.
-
-    Events of different places arrive interleaved; they are shown one place after the other, and each reply is streamed
-    when its turn has come.
-    """
-
-    def __init__(self, *, err: bool = False) -> None:
-        self.err = err
-        self._turn: Place | None = None
-        self._waiting: dict[Place, list[Event]] = {}
-
-    def __call__(self, event: Event, place: Place) -> None:
-        """Show an event, or keep it until the turn of its place has come."""
-        if isinstance(event, (Waiting, Notice)):
-            tell_notice(event, place, err=self.err)
-            return
-        if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
-            return
-        if self._turn is None:
-            self._turn = place
-        if place != self._turn:
-            self._waiting.setdefault(place, []).append(event)
-            return
-        self._show(event, place)
-        ended = isinstance(event, (Reply, Failed))
-        while ended and self._waiting:
-            self._turn = min(self._waiting, key=lambda waiting: (waiting.file, waiting.line))
-            for event in self._waiting.pop(self._turn):
-                self._show(event, self._turn)
-            ended = isinstance(event, (Reply, Failed))
-        if ended:
-            self._turn = None
-
-    def _show(self, event: Event, place: Place) -> None:
-        match event:
-            case Asked(text=text, about=about):
-                head = f"{styled(str(place), 'cyan', err=self.err)} {styled(text, 'bold', err=self.err)}"
-                say(f"{head} {styled(f'({about})', 'dim', err=self.err)}", err=self.err)
-            case TextDelta(text=text):
-                say(text, err=self.err, end="")
-            case Retrying():
-                say(styled(f"\n  {event}", "yellow", err=self.err), err=self.err)
-            case Reply(text=text):
-                body = f"{text}\n" if event.remembered else "" if text.endswith("\n") else "\n"
-                say(f"{body}{styled(f'  [{reply_note(event)}]', 'dim', err=self.err)}\n", err=self.err)
-            case Failed(error=error, what=what):
-                say("", err=self.err)
-                tell_failed(error, what, place)
 
 
 def tell_notice(event: Waiting | Notice, place: Place, *, err: bool = False) -> None:

@@ -39,7 +39,7 @@ from chatmd.runtime.transcript_file import open_transcript
 from chatmd.sidecar import FOLDER
 from chatmd.terminal import conversations
 from chatmd.terminal.screen import KEYS, Screen
-from chatmd.terminal.view import ChatView, clean
+from chatmd.terminal.view import ChatView
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent
@@ -51,6 +51,7 @@ from lmm.messages import Event, Reply, ToolCall, ToolDefinition, ToolResult
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
 from lmm.terminal import clipped, usage_text
+from lmm.terminal_markdown import clean
 
 _SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns

@@ -15,6 +15,7 @@ from lmm.cli import options
 from lmm.cli.main import each
 from lmm.cli.options import exit_code, work
 from lmm.errors import ConfigError, Failure, LmmError, PartlyFailed, Place
+from lmm.event_printer import EventPrinter
 from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, Usage, Waiting, dialogue_text
 from lmm.terminal import DONE, FAILED
 
@@ -80,7 +81,7 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
     from lmm.disk.files import decode_document
     from lmm.pipeline import ParsedDocument
 
-    listener = options.show_progress if quiet else terminal.EventPrinter(err=path == STDIN)
+    listener = options.show_progress if quiet else EventPrinter(err=path == STDIN)
     if path == STDIN:
         text = decode_document(sys.stdin.buffer.read(), "-")
         return Document(ParsedDocument(text, "standard input", "-"), config=config, listener=listener)

@@ -11,6 +11,7 @@ import click
 
 from lmm import terminal
 from lmm.errors import Failure, FileReadError, Place
+from lmm.event_printer import EventPrinter
 from lmm.messages import Event, Notice, Progress, Usage, Waiting
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
@@ -209,7 +210,7 @@ def change(path: Path, verb: Callable[[Document], T], *, save: bool = True, err:
     """Apply a method that asks no model to the document in a file, save it, and return the method's result."""
     from lmm import Document
 
-    with Document.open(path, listener=terminal.EventPrinter(err=err)) as document:
+    with Document.open(path, listener=EventPrinter(err=err)) as document:
         document.reload()
         done = verb(document)
         if save:

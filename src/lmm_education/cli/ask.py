@@ -9,6 +9,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
+from lmm.event_printer import MarkdownWriter
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm.terminal import DONE, FAILED, usage_text
 from lmm_education.cli import course_options
@@ -87,6 +88,7 @@ class AnswerPrinter:
     def __init__(self, context: bool = False, prompt: bool = False, *, silent: bool = False) -> None:
         self.context, self.prompt, self.silent = context, prompt, silent
         self.started = self.in_line = False
+        self._text = MarkdownWriter()
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print an event."""
@@ -109,11 +111,15 @@ class AnswerPrinter:
                 self._break()
                 self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
             case TextDelta(text) if not self.silent:
-                terminal.say(text, end="")
+                self._text.write(text)
                 self.started, self.in_line = True, not text.endswith("\n")
             case Quotation() if not self.silent:
                 mark = terminal.styled(f"[{mark_of(event)}]", "yellow")
-                terminal.say(f" {mark}" if self.in_line else f"{mark}\n\n", end="")
+                if terminal.has_styles():
+                    self._text.end()
+                    terminal.say(f"{mark}\n")
+                else:
+                    terminal.say(f" {mark}" if self.in_line else f"{mark}\n\n", end="")
 
     def end(self, answer: Answer) -> None:
         """Print the sources, and notices about the answer."""
@@ -132,7 +138,8 @@ class AnswerPrinter:
 
     def _break(self) -> None:
         if self.started:
-            terminal.say("\n")
+            self._text.end()
+            terminal.say()
             self.started = False
 
     def _aside(self, text: str) -> None:

@@ -7,7 +7,7 @@ import re
 from hypothesis import given, strategies as st
 from strategies_terminal import markdown_texts
 
-from chatmd.terminal.view import Arriving, markdown_lines, plain
+from lmm.terminal_markdown import Arriving, markdown_lines, plain
 
 
 @given(markdown_texts(), st.lists(st.integers(1, 40), min_size=1, max_size=5), st.integers(20, 90))

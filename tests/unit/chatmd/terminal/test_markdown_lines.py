@@ -11,8 +11,8 @@ from hypothesis import given, strategies as st
 from rich.text import Text
 from strategies_terminal import markdown_texts
 
-from chatmd.terminal.view import markdown_lines, plain
 from lmm.terminal import columns
+from lmm.terminal_markdown import markdown_lines, plain
 
 
 def marked(line: str) -> str:

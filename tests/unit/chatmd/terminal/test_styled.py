@@ -5,8 +5,8 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 from rich.text import Text
 
-from chatmd.terminal.view import plain, render
 from lmm.terminal import columns
+from lmm.terminal_markdown import plain, render
 
 
 @given(st.text("ab 日。é", max_size=80), st.integers(2, 30))

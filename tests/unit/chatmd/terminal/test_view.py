@@ -5,7 +5,7 @@ from __future__ import annotations
 from prompt_toolkit.data_structures import Size
 
 from chatmd.runtime import events
-from chatmd.terminal.view import ChatView, plain
+from chatmd.terminal.view import ChatView
 from lmm.errors import ModelError, Place
 from lmm.messages import (
     Asked,
@@ -21,6 +21,7 @@ from lmm.messages import (
     Usage,
 )
 from lmm.terminal import columns
+from lmm.terminal_markdown import plain
 
 SEARCH = ToolCall("c1", "search", '{"query": "leaf\\u001b[2J"}')
 REVIEW = ToolCall("c2", "review", '{"input": "a text that is rather long, and would not fit into the line"}')
