@@ -1,0 +1,146 @@
+"""Tutoring: a student's question is answered directly, with an explanation, or with hints if it matches an exercise.
+
+It matches if an exercise is the first result, or if the question has most of the words of an exercise. Additions (a
+role, a permission, another language for the answer) do not remove any of these words. Earlier questions of the
+conversation are included, so that an exercise cannot be asked piece by piece. No model judges this.
+"""
+
+from __future__ import annotations
+
+import tomllib
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, replace
+from functools import cache
+from importlib import resources
+
+from lmm.messages import Attachment, ChatRequest, Message, tagged
+from lmm_education.answer.answer import background_of
+from lmm_education.answer.history import Understood
+from lmm_education.answer.sources import Sources, as_document
+from lmm_education.catalogue import Catalogue
+from lmm_education.config import CourseSettings, Mode
+from lmm_education.encode.bm25 import word_ids
+from lmm_education.frequencies import share_of
+from lmm_education.ingestion.outline import ITEM_START
+from lmm_education.material import Passage
+from lmm_education.search.query import SearchResult
+from lmm_education.study.exercises import Exercise, find_exercises
+from lmm_education.study.study_documents import documents_in
+
+TURNS = 4
+"""Number of earlier questions that are included."""
+_SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; the lower one suffices for exercises among the first results
+_FIRST = 4  # passages
+_FEWEST = 4  # words of an item of an exercise that are needed to recognize it
+
+
+@dataclass(frozen=True, slots=True)
+class Tutoring:
+    """The mode in which a question is answered, and the exercise that it matches, if any."""
+
+    mode: Mode = "answer"
+    exercise: Exercise | None = None
+
+    @property
+    def hinted(self) -> Exercise | None:
+        """The exercise for which hints are given instead of an answer."""
+        return self.exercise if self.mode == "hints" else None
+
+
+@dataclass(frozen=True, slots=True)
+class _Wording:
+    """The words of an exercise, or of one of its items, in one language, with their weights."""
+
+    exercise: Exercise
+    language: str
+    weights: Mapping[int, float]
+
+
+def tutoring_for(
+    catalogue: Catalogue, settings: CourseSettings, result: SearchResult, asked: Sequence[str]
+) -> Tutoring:
+    """Return how to answer the last question in `asked`, by [serve] `mode` and `modes`."""
+    serve = settings.serve
+    wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
+    exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
+    if exercise is None:
+        return Tutoring("explain" if serve.mode == "hints" else serve.mode)
+    modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
+    return Tutoring(modes.get(exercise.type.strip().casefold(), serve.mode), exercise)
+
+
+def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
+    study = settings.study
+    kinds = (*study.exercises, *settings.serve.modes)
+    for exercise in find_exercises(documents_in(catalogue), kinds=kinds, solutions=study.solutions):
+        for number, text in enumerate([exercise.text, *ITEM_START.split(exercise.text)]):
+            for language in catalogue.languages:
+                words = {word for word in word_ids(text, language) if word is not None}
+                if words and (not number or len(words) >= _FEWEST):
+                    yield _Wording(exercise, language, {word: catalogue.frequencies.idf(word) for word in words})
+
+
+def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) -> Exercise | None:
+    words = {each.language: set(word_ids(asked, each.language)) - {None} for each in wordings}
+    best, found = 0.0, None
+    for each in wordings:
+        share = share_of(each.weights, words[each.language])  # type: ignore[arg-type]  # without None
+        rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
+        matches = share >= (_SAME if rank == _FIRST else _NEAR if rank else 0.0)
+        if matches and (value := share + (1 - rank / _FIRST)) > best:
+            best, found = value, each.exercise
+    return found
+
+
+def _is_in(hit: Passage, exercise: Exercise) -> bool:
+    """Return whether a passage is an exercise, or a part of it."""
+    if hit.place.file != exercise.file:
+        return False
+    passage, text = " ".join(hit.text.split()), " ".join(exercise.text.split())
+    return passage in text or (text in passage and 2 * len(text) > len(passage))
+
+
+# -- hints -----------------------------------------------------------------------------------------
+
+
+def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
+    """Return a request for hints: the question with the exercise, and only the headings of the sources, which the
+    student should read, so that the model cannot be made to copy the answer from them."""
+    headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in sources)
+    documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
+    question = tagged(Attachment(asked.question, "question"))
+    return ChatRequest((Message("system", system), Message("user", question, documents)))
+
+
+def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
+    """Return hints without a language model: the exercise, a question, the section to read, and the first step if the
+    exercise has steps; in the language of the question."""
+    here = (exercise.file, *exercise.headings)
+    others = [hit for hit in result.hits if not _is_in(hit, exercise)]
+    others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
+    numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
+    read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
+    quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
+    steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # a single one is no step
+    say = _hint_words(result.question)
+    return "\n\n".join([
+        say["exercise"], quoted, say["question"],
+        *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),
+        *(say["step"].replace("{step}", step) for step in steps[: len(steps) > 1]),
+    ])  # fmt: skip
+
+
+@cache
+def _hint_texts() -> Mapping[str, Mapping[str, str]]:
+    return tomllib.loads(resources.files("lmm_education.answer").joinpath("hints.toml").read_text("utf-8"))
+
+
+def _hint_words(question: str) -> Mapping[str, str]:
+    """Return the texts of hints in the language of a question, that with most of its words as stop words; in English if
+    none has more.
+
+    >>> _hint_words("¿Cómo se resuelve el ejercicio?")["read"], _hint_words("Solve it!")["read"]
+    ('Primero, lee: {section}', 'To read first: {section}')
+    """
+    texts = _hint_texts()
+    return texts[max(texts, key=lambda code: word_ids(question, code).count(None))]
