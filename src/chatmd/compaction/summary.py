@@ -101,7 +101,7 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
     """Return an item for the model, with its text cut in the middle to `limit` characters; None if it is empty.
 
     >>> attachment_of(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
-    Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0)
+    Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0, more=())
     """
     if is_summary(item):
         return Attachment(read_summary(item).text, LABEL)
