@@ -195,7 +195,7 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
     sections, passages = stored_ids(config)
     ids = [f"/sections/{each}" for each in [*sections, *passages]]
     ids += [f"/sections/{s}?passage={p}" for s, p in itertools.product([*sections, "x"], passages)]
-    ids += [f"/sections/{each}?{more}" for each in sections for more in ("searched=umbellule", "whole=yes")]
+    ids += [f"/sections/{each}?{more}" for each in sections for more in ("quoted=umbellule", "whole=yes")]
     questions = ["umbellule", "*solution* umbellule", "*Solution*", "umbellule @sheet", "umbellule @all-answers.md"]
     wheres = [{}, {"solution": [f"In metadata, the umbellule {MARK}."]}, {"type": ["solution", " SOLUTION "]}]
     searches = [
@@ -222,6 +222,7 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
         "/consent": [("/consent", None), ("/consent", {"consent": "umbellule"})],
         "/pictures/{address}": [("/pictures/umbellule", None)],
         "/chat": [("/chat", {"question": each, "history": history}) for each in questions],
+        "/suggestions": [("/suggestions", {"question": each, "answer": "A thing [1]."}) for each in questions],
         "/reactions": [("/reactions", {"exchange": "umbellule", "reaction": "up"})],
         "/teacher": [("/teacher", None)],
         "/teacher/sections/{id}": [(f"/teacher/sections/{each}", None) for each in [*sections, *passages]],
