@@ -13,7 +13,7 @@ from lmm_education.material import KEPT_PASSAGES, Passage
 
 _PARTS = re.compile(r"\n\s*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t])")
 _MARK = re.compile(r"[ \t>]*(?:[-*+>]|#{1,6}|\d{1,9}\\?[.)])[ \t]+")
-_NOTE = re.compile(r"\^?\[\^?[^\]\n]*\](?![(\[])(?=\s|[.,;:]|$)|(?<=\S)\^\[[^\]\n]*\]")
+_NOTE = re.compile(r"\^?\[\^?[^\[\]\n]*\](?![(\[])(?=\s|[.,;:]|$)|(?<=\S)\^\[[^\[\]\n]*\]")
 _NO_SENTENCE = ("```", "~~~", ":::", "---", "|", "#", "<", "![")
 _FEWEST = 2  # words in common with the answer
 

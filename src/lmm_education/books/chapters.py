@@ -31,7 +31,7 @@ _DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
 _OF_READERS = frozenset({"type", "solution"})  # keys that may hide a text from students
 _PROJECTS = ("book.toml", "mkdocs.yml")
 _DEEPEST = 4  # nested inclusions
-_ANCHOR = re.compile(r"(?:\bANCHOR(?:_END)?:\s*|-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*)([\w-]+)")
+_ANCHOR = re.compile(r"(?:\bANCHOR(?:_END)?:\s*|(?<!-)-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*)([\w-]+)")
 
 
 def included(path: Path, text: str) -> Mapping[str, str]:

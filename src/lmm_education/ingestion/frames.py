@@ -11,7 +11,7 @@ Ranges = Iterator[tuple[int, int]]
 Finder = Callable[[str], Ranges]
 _LINE = re.compile(r"[^\n]*(?:\n+|\Z)")
 _OPENED = re.compile(
-    r"(?:\$\$[ \t]*\n?)?[ \t]*(?:\\begin\{(?P<name>\w+\*?)\}(?:\{[^{}\n]*\}|\[[^\]\n]*\])*)?[ \t]*(?=\n|\S)"
+    r"(?:\$\$[ \t]*+\n?)?[ \t]*+(?:\\begin\{(?P<name>\w+\*?)\}(?:\{[^{}\n]*\}|\[[^\[\]\n]*\])*+)?[ \t]*+(?=\n|\S)"
 )
 _ENVIRONMENT = re.compile(r"\\(begin|end)\{")
 _END_OF_ROW = re.compile(r"</tr\s*>(?:\s*</thead\s*>)?(?:\s*<tbody\b[^<>]*>)?\s*", re.IGNORECASE)

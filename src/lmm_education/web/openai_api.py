@@ -194,7 +194,9 @@ def _above_sources(heading: str) -> str:
 
 
 _PICTURE = re.compile(
-    r"!\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?((?:[^()\s>]|\([^()\s]*\))*)[^)\n]*\)|\[[^\[\]]*\])?|<img\b[^>]*>",
+    # A bracket in the address, and an `<img` that is closed late, would take time: they are no pictures either then.
+    r"!\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?((?:[^()\s>\[]|\([^()\s\[]*\))*)[^)\n\[]*\)|\[[^\[\]]*\])?"
+    r"|<img\b(?:[^>]{0,4000}>)?",
     re.IGNORECASE,
 )
 _BEGINS_PICTURE = re.compile(r"!\[|!\Z|<i|<\Z", re.IGNORECASE)

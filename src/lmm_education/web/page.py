@@ -179,10 +179,12 @@ def sentence_html(sentence: str) -> str:
     >>> sentence_html("The slope $b$^[see https://example.org] is 2.")
     'The slope <math display="inline"><mrow><mi>b</mi></mrow></math> is 2.'
     """
-    text = shown_sentence(sentence)
-    while len(text) > _LONGEST_SENTENCE or text.count("$") % 2:  # no formula is cut
-        text = f"{text[:_LONGEST_SENTENCE].rpartition(' ')[0].removesuffix(' …')} …" if " " in text else ""
-    return title_html(text)
+    text = cut = shown_sentence(sentence)
+    if len(text) > _LONGEST_SENTENCE:
+        cut = text[:_LONGEST_SENTENCE].rpartition(" ")[0]
+    if cut.count("$") % 2:  # no formula is cut
+        cut = cut.rpartition("$")[0].rstrip()
+    return title_html(text if cut == text else f"{cut} …" if cut else "")
 
 
 # -- endpoints ---------------------------------------------------------------------------------------

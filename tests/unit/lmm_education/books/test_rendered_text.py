@@ -8,8 +8,9 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from lmm.bibliography import read_bibliography
 from lmm.notebook.outputs import values_in
-from lmm_education.books.chapters import BookChapter, Books, read_bibliography
+from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import rendered_text
 

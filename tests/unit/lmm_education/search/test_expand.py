@@ -23,7 +23,7 @@ def test_the_model_is_asked_for_so_many() -> None:
     found = asyncio.run(sub_questions("Why are leaves green?", 2, Client.of(model), PROMPTS))
     assert found == ["What is a leaf?", "What is chlorophyll?"]
     assert '"maxItems": 2' in model.seen[0].messages[0].text
-    assert "Write 2 texts" in model.seen[0].messages[0].text
+    assert "Number of texts: 2 at most" in model.seen[0].messages[0].text
     assert "Why are leaves green?" in model.seen[0].messages[0].text
 
 

