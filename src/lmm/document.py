@@ -72,7 +72,7 @@ class ModelOptions(TypedDict, total=False):
 
     model: ModelLike | None
     again: bool
-    budget: str | SharedBudget
+    budget: str | float | SharedBudget
 
 
 class BatchFailed(LmmError):
@@ -92,6 +92,9 @@ class Edit:
         self.remark, self.warnings = edit.remark, edit.warnings
         self.hunks = tuple(pending_edits.hunks_of(edit))
         self._document = document
+
+    def __repr__(self) -> str:
+        return f"Edit(line {self.line}, {self.prompt!r})"
 
     def accept(self, *, force: bool = False) -> None:
         """Keep the new text, with the author's changes to it.

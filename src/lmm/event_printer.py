@@ -92,7 +92,7 @@ class EventPrinter:
                 self._text.write(text)
             case Retrying():
                 self._text.end()
-                terminal.say(terminal.styled(f"\n  {event}", "yellow", err=self.err), err=self.err)
+                terminal.say(terminal.styled(f"  {event}", "yellow", err=self.err), err=self.err)
             case Reply(text=text):
                 self._text.write(text if event.remembered else "")
                 self._text.end()

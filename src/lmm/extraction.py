@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+from collections import Counter
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from fnmatch import fnmatchcase
@@ -240,15 +241,23 @@ async def read_records(jobs: Sequence[Job], schema: Schema) -> Report[Record[Any
 
 def _found_in(job: Job, value: Any) -> Record[Any]:
     """Return a record with the lines of its values."""
-    lines, unfound = dict[str, int](), list[str]()
-    for name, leaf in _leaves(to_jsonable_python(value, by_alias=False)):
-        at = next((line + n for line, text in job.section.blocks if (n := line_of(leaf, text)) is not None), None)
-        if at is None:
-            unfound.append(name)
-        else:
-            lines[name] = at
+    leaves = _leaves(to_jsonable_python(value, by_alias=False))
+    found = {name: _lines_with(leaf, job.section.blocks) for name, leaf in leaves}
+    together = Counter(line for lines in found.values() for line in lines)
+    # A value that occurs several times counts where most of the record's values are: in one row of a table.
+    lines = {name: max(there, key=lambda line: (together[line], -line)) for name, there in found.items() if there}
     place = job.ask.place
-    return Record(place.file, place.line, place.path, value, lines, tuple(unfound))
+    return Record(place.file, place.line, place.path, value, lines, tuple(name for name in found if name not in lines))
+
+
+def _lines_with(leaf: str | float, blocks: Iterable[tuple[int, str]]) -> set[int]:
+    """Return the lines that have a value; the first line of one that goes over several."""
+    lines = set[int]()
+    for first, text in blocks:
+        if (at := line_of(leaf, text)) is not None:
+            rows = enumerate(text.split("\n"), first)
+            lines |= {line for line, row in rows if line_of(leaf, row) is not None} or {first + at}
+    return lines
 
 
 def _leaves(value: Any, name: str = "") -> Iterator[tuple[str, str | float]]:

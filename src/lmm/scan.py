@@ -11,7 +11,7 @@ from typing import Any, Unpack
 
 from lmm import config_files
 from lmm.document import BatchFailed as BatchFailed, Document, ModelOptions, saved
-from lmm.errors import Finding as Finding, ModelRejected
+from lmm.errors import Finding as Finding, LmmError, ModelRejected
 from lmm.loop import background, blocking
 from lmm.messages import ChatRequest, Listener, Reply, ignore
 from lmm.models.client import Client
@@ -114,6 +114,7 @@ async def aask(
         ModelError: the model did not answer.
         ConfigError: the configuration names something unknown.
     """
+    _check_texts(text, prompt)
     client = _client(model, config, again)
     request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.messages.system)
     return (await _reply(client, request, text, prompt, context, earlier)).text
@@ -137,6 +138,7 @@ async def aedit(
     Arguments and errors are those of `ask`; a version that the model did not finish raises `ModelRejected`,
     a reply without a new text `NoEdit`.
     """
+    _check_texts(text, prompt)
     client = _client(model, config, again)
     prompts = load_prompts(client.settings.prompts.folder)
     request = edit_request(Subject("", (), text, context), prompt, client.settings.messages.system, prompts)
@@ -148,6 +150,14 @@ async def aedit(
 
 
 edit = blocking(aedit)
+
+
+def _check_texts(text: str, prompt: str) -> None:
+    for name, value in (("text", text), ("prompt", prompt)):  # of a table, an empty cell may be None or not a number
+        if not isinstance(value, str):
+            raise TypeError(f"the {name} is a str, not {type(value).__name__}")
+    if not prompt.strip():
+        raise LmmError("there is no question", hint="the prompt is empty")
 
 
 async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, context: str, earlier: Earlier) -> Reply:

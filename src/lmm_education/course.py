@@ -191,7 +191,7 @@ class Course(CourseParts):
         """
         options = SearchOptions(
             limit=limit,
-            types=tuple(types),
+            types=(types,) if isinstance(types, str) else tuple(types),
             documents=tuple(documents),
             where=_values(where),
             fields=fields,
@@ -244,7 +244,7 @@ class Course(CourseParts):
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
         check_keywords("ask", options, _AskArguments)
         search = SearchOptions(
-            types=tuple(options.get("types", ())),
+            types=(types,) if isinstance(types := options.get("types", ()), str) else tuple(types),
             documents=tuple(options.get("documents", ())),
             where=_values(options.get("where")),
             expand=options.get("expand"),
@@ -372,7 +372,7 @@ class Course(CourseParts):
         model: ModelLike | None = None,
         write: bool = False,
         again: bool = False,
-        budget: str | None = None,
+        budget: str | float | None = None,
     ) -> CardReport:
         """Return the study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
@@ -642,7 +642,7 @@ class _AskArguments(TypedDict, total=False):
     expand: int | None
     reranker: str | None
     context_tokens: int | None
-    budget: str | SharedBudget | None
+    budget: str | float | SharedBudget | None
     model: ModelLike | None
     temperature: float | None
 

@@ -58,3 +58,22 @@ def test_a_function_is_a_model(course: Course) -> None:
     assert chatmd.Chat.from_text("<user>Why?</user>").run(model=answer).answer == "Chlorophyll [1]."
     with pytest.raises(TypeError, match="a model is a name, a function"):
         lmm.ask("A leaf", "Why?", model=3)  # type: ignore[arg-type]
+
+
+def test_what_is_first_typed_works_or_says_what_to_write(course: Course) -> None:
+    """A budget that is a number, one type as a text, an asynchronous function; nothing is sent without a question."""
+
+    async def answer(prompt: str) -> str:
+        return "Green."
+
+    assert lmm.ask("A leaf is green.", "Which colour?", model=answer) == "Green."
+    for text, prompt, error in (("A", " ", lmm.LmmError), (None, "What?", TypeError), (float("nan"), "?", TypeError)):
+        with pytest.raises(error):
+            lmm.ask(text, prompt, model=answer)  # type: ignore[arg-type]
+    assert "1 not read" in repr(course.ingest("nope.md"))
+    course.ingest()
+    assert course.search("green", types="text").hits
+    assert course.ask("Why are leaves green?", budget=20_000).sources
+    document = Document.from_text("---\n=: shorter\n---\nA leaf is green.\n")
+    document.answer(model=lambda prompt: "<new>Green.</new>", budget=20_000)
+    assert repr(document.edits[0]) == "Edit(line 1, 'shorter')"

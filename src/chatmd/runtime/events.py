@@ -58,3 +58,7 @@ class RunResult(Event):
     turn_of: str = "user"
     cancelled: bool = False
     cut: bool = False
+
+    def _repr_markdown_(self) -> str:
+        """Return the answer, for a notebook."""
+        return self.answer

@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.errors import Failure, FileReadError, Place
 from lmm.event_printer import EventPrinter
-from lmm.messages import Event, Notice, Progress, Usage, Waiting
+from lmm.messages import Event, Notice, Progress, Retrying, Usage, Waiting
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
@@ -228,6 +228,9 @@ def show_progress(event: Event, place: Place) -> None:
     match event:
         case Waiting() | Notice():
             terminal.tell_notice(event, place, err=True)
+        case Retrying():
+            terminal.erase_bar()
+            terminal.say(terminal.styled(f"{event}", "yellow", err=True), err=True)
         case Progress(done=done, total=total) if total:
             terminal.show_bar(done, total, before=f"{place} " if str(place) else "")
 

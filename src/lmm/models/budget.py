@@ -38,16 +38,16 @@ class UsageLimits:
             raise LimitReached(f"the price of {model} is not known", hint="set the budget in tokens")
 
 
-def parse_budget(text: str) -> UsageLimits:
-    """Parse a budget as users write it: tokens, or US dollars.
+def parse_budget(text: str | float) -> UsageLimits:
+    """Parse a budget as users write it: tokens, a number too, or US dollars.
 
     Raises:
         ConfigError: it is neither.
 
-    >>> parse_budget("20000").tokens, parse_budget("20k").tokens, parse_budget("0.50$").dollars
+    >>> parse_budget(20000).tokens, parse_budget("20k").tokens, parse_budget("0.50$").dollars
     (20000, 20000, 0.5)
     """
-    found = _BUDGET.fullmatch(text.strip())
+    found = _BUDGET.fullmatch(str(text).strip())
     if found and (money := found[1] or found[2]):
         return UsageLimits(dollars=float(money))
     if found:
@@ -83,7 +83,7 @@ class SharedBudget:
         self._changed = asyncio.Condition()
 
     @classmethod
-    def of(cls, budget: str | SharedBudget) -> SharedBudget:
+    def of(cls, budget: str | float | SharedBudget) -> SharedBudget:
         """Make a budget from text as users write it (empty for none), or return the given shared one.
 
         Raises:

@@ -3,18 +3,22 @@
 from __future__ import annotations
 
 import asyncio
-from collections.abc import AsyncGenerator, Callable
+import inspect
+from collections.abc import AsyncGenerator, Awaitable, Callable
 from typing import TypeAlias, cast
 
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
 from lmm.models.port import ChatModel
 
-ModelLike: TypeAlias = str | ChatModel | Callable[[str], str]
+Answering: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
+ModelLike: TypeAlias = str | ChatModel | Answering
 """A name such as ``Ollama/llama3.2``, a model, or a function from a prompt to a reply."""
 
 
 class FunctionModel:
-    """A model whose replies a function makes, in a thread. It is given the texts of all messages, and has no tools.
+    """A model whose replies a function makes, in a thread or asynchronously.
+
+    It is given the texts of all messages, and has no tools.
 
     >>> from lmm.messages import Message
     >>> from lmm.models.port import ask
@@ -25,13 +29,15 @@ class FunctionModel:
 
     journaled = False  # its name does not say what it does
 
-    def __init__(self, function: Callable[[str], str]) -> None:
+    def __init__(self, function: Answering) -> None:
         self._function = function
         self.name = f"Function/{getattr(function, '__name__', type(function).__name__)}"
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Call the function, and yield its reply in one piece."""
         text = await asyncio.to_thread(self._function, "\n\n".join(map(render, request.messages)))
+        if inspect.isawaitable(text):
+            text = await text
         if not isinstance(text, str):
             raise TypeError(f"a model's reply is a str; {self.name} returned {type(text).__name__}")
         yield TextDelta(text)

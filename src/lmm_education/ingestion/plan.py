@@ -124,7 +124,8 @@ class IngestReport:
         return parts
 
     def __repr__(self) -> str:
-        return f"IngestReport({'; '.join(self.counts())})"
+        failed = [f"{len(self.errors)} not read"] if self.errors else []
+        return f"IngestReport({'; '.join(self.counts() + failed)})"
 
     def _repr_markdown_(self) -> str:
         """Return the counts and the errors, as a notebook shows them."""
