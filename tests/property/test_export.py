@@ -6,7 +6,7 @@ import re
 
 import pytest
 import talking
-from hypothesis import given, reject, strategies as st
+from hypothesis import example, given, reject, strategies as st
 from strategies import PIECES, documents, written_documents
 
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock
@@ -124,6 +124,7 @@ def test_lines_keep_their_numbers_if_asked(text: str) -> None:
         assert new.lstrip("\ufeff") in (old.lstrip("\ufeff"), "", "\r")
 
 
+@example("# A\n\n---\n{a: 1}\n?: beside flow\n---\n# A\n\n", "old")
 @given(written_documents(), st.sampled_from(["old", "new"]))
 def test_edits_that_wait_are_resolved_as_asked(text: str, which: Edits) -> None:
     """As if the author had accepted or rejected them; unasked, the export is refused with the line."""

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Collection, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
-from lmm.errors import LmmError
+from lmm.errors import LmmError, MetadataError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.metadata import Prompt
@@ -140,7 +141,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
         log, subject, shares = read_log(block.values()), subject_of(node, body), False
         if (heading := _empty_above(blocks, at)) is not None and isinstance(node, HeadingNode):
             node, body, extent = _empty_place(node, heading), (), (at + 1, at + 1)
-            shares = any(key not in _OF_PROMPTS for key in block.values())
+            shares = any(key not in _OF_PROMPTS for key in block.values()) and _can_be_split(block)
             subject = subject_of(node, body)
         asks = [
             PendingPrompt(
@@ -286,6 +287,14 @@ def _empty_place(below: HeadingNode, heading: HeadingBlock) -> TextNode:
     place = TextNode()
     place.parent = next(n for n in preorder(below.root) if isinstance(n, HeadingNode) and n.heading is heading)
     return place
+
+
+def _can_be_split(block: MetadataBlock) -> bool:
+    """Return whether keys can be taken out of a block; where they stand in braces, its prompt alone is refused."""
+    with suppress(MetadataError):
+        split_shared([block], [0])
+        return True
+    return False
 
 
 def split_shared(blocks: Sequence[Block], at: Collection[int]) -> list[Block]:
