@@ -549,9 +549,10 @@ def hunk_at(blocks: Sequence[Block], number: int, line: int | None = None) -> Ch
     Raises:
         LmmError: there is no such change, or several edits are pending without `line`.
     """
-    edits = [edit for edit in find_edits(blocks) if line is None or _covers(blocks, edit, line)]
+    pending = find_edits(blocks)
+    edits = [edit for edit in pending if line is None or _covers(blocks, edit, line)]
     if not edits or (len(edits) > 1 and line is None):
-        raise LmmError("choose an edit by its line", hint=_where_pending(edits))
+        raise LmmError("choose an edit by its line", hint=_where_pending(pending))
     found = hunks_of(edits[-1])
     if not 0 < number <= len(found):
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
