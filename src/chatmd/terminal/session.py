@@ -121,16 +121,21 @@ class TerminalSession:
         try:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
         finally:
-            self._cancel_question()
-            talking.cancel()
-            await asyncio.wait((talking,))
-            if self.tally.turns:
-                done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-                self.note(f"{self.path}: {done}; lmm run -i {self.path.name} continues from there")
-            self.screen.close()
-            await shown
+            # A window that is closed ends the input, then sends a signal, which must not end what the first began.
+            await loop.to_its_end(self._leave(talking, shown))
         if not talking.cancelled():
             talking.result()
+
+    async def _leave(self, talking: asyncio.Task[None], shown: asyncio.Task[None]) -> None:
+        """End the run, which completes the file, then the screen."""
+        self._cancel_question()
+        talking.cancel()
+        await asyncio.wait((talking,))
+        if self.tally.turns:
+            done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
+            self.note(f"{self.path}: {done}; lmm run -i {self.path.name} continues from there")
+        self.screen.close()
+        await shown
 
     async def _talk(self) -> None:
         """Run the file again and again; between two runs, do something with it."""

@@ -90,7 +90,7 @@ def test_a_log_that_is_locked(writer: LogWriter, file: Path, caplog: pytest.LogC
         holder.close()
         wait_until(lambda: ids(file) == ["1", "2", "3"])
         wait_until(lambda: not writer.is_failing)
-    assert [record.levelname for record in caplog.records] == ["ERROR", "WARNING"]
+        wait_until(lambda: [record.levelname for record in caplog.records] == ["ERROR", "WARNING"])
     assert writer.lost == 0
 
 
