@@ -3,13 +3,10 @@
 from __future__ import annotations
 
 import random
-import sys
 from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
-
-sys.path.insert(0, str(Path(__file__).resolve().parents[2]))  # benchmarks/ is not installed
 
 from benchmarks import (
     annotate_concurrently,
