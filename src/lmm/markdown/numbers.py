@@ -64,7 +64,7 @@ _OTHERS = {  # with the factor to the first one of its kind
 _ENDINGS = ("s", "n", "en", "e")
 
 
-class Unit(NamedTuple):
+class MeasureUnit(NamedTuple):
     """What a unit measures, and its factor to the basic one."""
 
     measures: str
@@ -72,11 +72,11 @@ class Unit(NamedTuple):
 
 
 @lru_cache(maxsize=4096)
-def unit_of(word: str) -> Unit | None:
+def unit_of(word: str) -> MeasureUnit | None:
     """Return the unit that a word names.
 
     >>> unit_of("mg"), unit_of("Kilometres"), unit_of("leaves")
-    (Unit(measures='mass', factor=0.001), Unit(measures='length', factor=1000.0), None)
+    (MeasureUnit(measures='mass', factor=0.001), MeasureUnit(measures='length', factor=1000.0), None)
     """
     for name in dict.fromkeys((word, word.lower(), *(word.lower().removesuffix(end) for end in _ENDINGS))):
         if name in _UNITS:
@@ -84,21 +84,23 @@ def unit_of(word: str) -> Unit | None:
     return None
 
 
-def _units() -> Iterator[tuple[str, Unit]]:
+def _units() -> Iterator[tuple[str, MeasureUnit]]:
     for measures, names in _PREFIXED.items():
         for name in names.split():
-            yield name, Unit(measures, 1.0)
+            yield name, MeasureUnit(measures, 1.0)
             is_symbol = len(name) < 3 or name in ("cal", "bit", "mol")
             for prefix, power in _PREFIXES.items():
                 if (len(prefix) == 1) == is_symbol:
-                    yield prefix + name, Unit(measures, 10.0**power)
+                    yield prefix + name, MeasureUnit(measures, 10.0**power)
     for measures, names in _OTHERS.items():
         parts = names.split()
-        yield from ((name, Unit(measures, float(factor))) for name, factor in zip(parts[::2], parts[1::2], strict=True))
+        yield from (
+            (name, MeasureUnit(measures, float(factor))) for name, factor in zip(parts[::2], parts[1::2], strict=True)
+        )
 
 
 _UNITS = dict(_units())
-_UNITS |= {name: Unit("data", unit.factor / 8) for name, unit in _UNITS.items() if unit.measures == "bits"}
+_UNITS |= {name: MeasureUnit("data", unit.factor / 8) for name, unit in _UNITS.items() if unit.measures == "bits"}
 
 
 class Number(NamedTuple):
@@ -109,8 +111,8 @@ class Number(NamedTuple):
     start: int
     end: int
     values: frozenset[Decimal]
-    unit: Unit | None = None
-    per: Unit | None = None
+    unit: MeasureUnit | None = None
+    per: MeasureUnit | None = None
     counted: tuple[str, ...] = ()
     is_decade: bool = False
     is_ordinal: bool = False
@@ -178,7 +180,7 @@ def _number(text: str, match: re.Match[str]) -> Number:
             3 if (after["exponent"] or "").endswith("3") or (after["power"] or "")[:1].lower() in ("c", "k") else 2
         )
         if unit and (after["power"] or after["exponent"]):
-            unit = Unit(f"{unit.measures}{exponent}", unit.factor**exponent)
+            unit = MeasureUnit(f"{unit.measures}{exponent}", unit.factor**exponent)
         end = after.end("per" if per else "exponent" if after["exponent"] else "unit") if unit else end
     if match["money"]:
         unit = unit_of(match["money"])

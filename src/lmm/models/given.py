@@ -10,8 +10,8 @@ from typing import TypeAlias, cast
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
 from lmm.models.port import ChatModel
 
-Answering: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
-ModelLike: TypeAlias = str | ChatModel | Answering
+ReplyFunction: TypeAlias = Callable[[str], str] | Callable[[str], Awaitable[str]]
+ModelLike: TypeAlias = str | ChatModel | ReplyFunction
 """A name such as ``Ollama/llama3.2``, a model, or a function from a prompt to a reply."""
 
 
@@ -29,7 +29,7 @@ class FunctionModel:
 
     journaled = False  # its name does not say what it does
 
-    def __init__(self, function: Answering) -> None:
+    def __init__(self, function: ReplyFunction) -> None:
         self._function = function
         self.name = f"Function/{getattr(function, '__name__', type(function).__name__)}"
 

@@ -34,7 +34,7 @@ Problem = Literal["", "source", "numbers", "units", "formula", "names", "negatio
 Key = int | str
 
 
-class Mismatch(NamedTuple):
+class Discrepancy(NamedTuple):
     """What is wrong with a sentence: what is `missing` from its sources, or the `words` of the source `number`."""
 
     problem: Problem = ""
@@ -74,7 +74,7 @@ class Clause(NamedTuple):
     half: bool = False
 
 
-class Sentence(NamedTuple):
+class Statement(NamedTuple):
     """A sentence as it is compared. `known` are the numbers of its calculations, `formulas` the tokens of its formulas
     and its code."""
 
@@ -159,7 +159,7 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
 
 
-def read_sentence(text: str, language: str, bare: str = "") -> Sentence:
+def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     """Read a sentence; `bare` is the same without code and formulas, which hold no names."""
     formulas = list[tuple[str, ...]]()
 
@@ -183,7 +183,7 @@ def read_sentence(text: str, language: str, bare: str = "") -> Sentence:
         for match in _NAME.finditer(prose)
         if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
     )
-    return Sentence(text, words, _clauses(prose, language), tuple(numbers_of(counted)), known, names, tuple(formulas))
+    return Statement(text, words, _clauses(prose, language), tuple(numbers_of(counted)), known, names, tuple(formulas))
 
 
 def _blank(span: Span) -> str | None:
@@ -204,20 +204,20 @@ class Source:
 
     number: int
     document: str
-    sentences: Sequence[Sentence]
+    sentences: Sequence[Statement]
     words: frozenset[Key] = field(default_factory=frozenset)
     numbers: Sequence[Number] = ()
     formula: str = ""
     tokens: Index = field(default_factory=lambda: Index([], [], {}))
 
-    def common(self, said: Sentence) -> list[tuple[float, Sentence]]:
+    def common(self, said: Statement) -> list[tuple[float, Statement]]:
         """Return the share of a sentence's words that each sentence has, the largest first."""
         size = max(len(said.words), 1)
         return sorted(
             ((len(said.words & each.words) / size, each) for each in self.sentences), key=lambda pair: -pair[0]
         )
 
-    def covers(self, said: Sentence, sources: Sequence[Source]) -> float:
+    def covers(self, said: Statement, sources: Sequence[Source]) -> float:
         """Return the largest share of a sentence's words and numbers in two adjacent sentences; a word that several
         sources have counts less."""
         wanted = said.words | _values(said.numbers)
@@ -274,15 +274,21 @@ have, and by how much more than the cited ones."""
 
 
 def compare(
-    said: Sentence, cited: Sequence[Source], others: Sequence[Source], language: str, *, is_own: bool, speaks: bool
-) -> Mismatch:
+    said: Statement,
+    cited: Sequence[Source],
+    others: Sequence[Source],
+    language: str,
+    *,
+    is_own: bool,
+    speaks: bool,
+) -> Discrepancy:
     """Compare a sentence with its sources. `is_own`: it cites them itself; `speaks`: it is in their language."""
     every = [*cited, *others]
     checked = _numbers(said, cited, others if is_own else every, is_own=is_own) or _formulas(said, every)
     if checked or not speaks:
-        return checked or Mismatch()
+        return checked or Discrepancy()
     if is_own and language != "de" and (names := _names(said, cited)):
-        return _found_elsewhere(said, others, lambda source: _all_in(names, source, language)) or Mismatch(
+        return _found_elsewhere(said, others, lambda source: _all_in(names, source, language)) or Discrepancy(
             "names", names
         )
     if opposite := _opposite(said, cited if is_own else every, language):
@@ -291,26 +297,26 @@ def compare(
         here = max(each.covers(said, every) for each in cited)
         there, number = max((each.covers(said, every), each.number) for each in others)
         if there >= max(_ELSEWHERE, here + _MORE):
-            return Mismatch("elsewhere", (), number)
+            return Discrepancy("elsewhere", (), number)
     foreign = [word for word in said.words if not any(word in each.words for each in cited)]
     few = is_own and len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
-    return Mismatch("words") if few else Mismatch()
+    return Discrepancy("words") if few else Discrepancy()
 
 
 def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _found_elsewhere(said: Sentence, others: Sequence[Source], holds: Callable[[Source], bool]) -> Mismatch | None:
+def _found_elsewhere(said: Statement, others: Sequence[Source], holds: Callable[[Source], bool]) -> Discrepancy | None:
     found = [(share, each.number) for each in others if holds(each) and (share := each.covers(said, [each])) >= _NEAR]
-    return Mismatch("elsewhere", (), max(found)[1]) if found else None
+    return Discrepancy("elsewhere", (), max(found)[1]) if found else None
 
 
 def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
     return all(_key(name, language) in source.words for name in names)
 
 
-def _numbers(said: Sentence, cited: Sequence[Source], others: Sequence[Source], *, is_own: bool) -> Mismatch | None:
+def _numbers(said: Statement, cited: Sequence[Source], others: Sequence[Source], *, is_own: bool) -> Discrepancy | None:
     """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
     A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
     searched = cited if is_own else [*cited, *others]
@@ -319,7 +325,7 @@ def _numbers(said: Sentence, cited: Sequence[Source], others: Sequence[Source], 
     near.sort(key=lambda each: -each[0])
     operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
     missing = list[Number]()
-    for number in said.numbers if said.numbers else ():
+    for number in said.numbers:
         if number.is_month:
             continue
         if number.is_count:
@@ -329,7 +335,7 @@ def _numbers(said: Sentence, cited: Sequence[Source], others: Sequence[Source], 
             continue
         if other := has_other_unit(number, there):
             source = next(each for each in searched if other in each.numbers)
-            return Mismatch("units", (number.text,), source.number, other.text)
+            return Discrepancy("units", (number.text,), source.number, other.text)
         more = [*operands, *said.known, *(each for each in said.numbers if each != number)]
         roughly = _is_rough(said, number)
         if not is_said(number, [*there, *said.known], roughly=roughly) and not is_computed(number, more):
@@ -341,16 +347,16 @@ def _numbers(said: Sentence, cited: Sequence[Source], others: Sequence[Source], 
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))
     best = next((each for each in near[:1] if each[0] >= _NEAR and each[1].numbers), None)
-    return Mismatch("numbers", texts, *((best[2].number, _line(best[1].text)) if best else ()))
+    return Discrepancy("numbers", texts, *((best[2].number, _line(best[1].text)) if best else ()))
 
 
-def _is_rough(said: Sentence, number: Number) -> bool:
+def _is_rough(said: Statement, number: Number) -> bool:
     text = readable(said.text)
     at = text.find(number.text)
     return _HEDGE.search(text[max(at - 20, 0) : max(at, 0)]) is not None
 
 
-Near = Sequence[tuple[float, Sentence, Source]]
+Near = Sequence[tuple[float, Statement, Source]]
 
 
 def _counts_differ(number: Number, near: Near) -> bool:
@@ -363,7 +369,7 @@ def _counts_differ(number: Number, near: Near) -> bool:
     return bool(values) and not values & number.values
 
 
-def _replaced(said: Sentence, near: Near) -> Mismatch | None:
+def _replaced(said: Statement, near: Near) -> Discrepancy | None:
     """Return the sentence that has other numbers or names in nearly the same words."""
     for _, sentence, source in near:
         alike = len(said.words & sentence.words) / max(len(said.words), len(sentence.words), 1)
@@ -373,11 +379,11 @@ def _replaced(said: Sentence, near: Near) -> Mismatch | None:
         around = [number for each in source.sentences[max(at - 1, 0) : at + 2] for number in each.numbers]
         gone = [each for each in said.numbers if not is_said(each, around, roughly=_is_rough(said, each))]
         if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
-            return Mismatch("numbers", tuple(each.text for each in gone), source.number, _line(sentence.text))
+            return Discrepancy("numbers", tuple(each.text for each in gone), source.number, _line(sentence.text))
     return None
 
 
-def _formulas(said: Sentence, sources: Sequence[Source]) -> Mismatch | None:
+def _formulas(said: Statement, sources: Sequence[Source]) -> Discrepancy | None:
     """Return what a source has instead of a formula or of code that differs in a number, a sign or a letter."""
     for tokens in said.formulas:
         if len(tokens) < 4 or not any(each[0].isdigit() or each in _SIGNS for each in tokens):
@@ -388,7 +394,7 @@ def _formulas(said: Sentence, sources: Sequence[Source]) -> Mismatch | None:
         for source in sources:
             if found := _differs(tokens, source.tokens):
                 first, last = (source.tokens.spans[found[0]][0], source.tokens.spans[found[1] - 1][1])
-                return Mismatch("formula", (), source.number, source.formula[first:last])
+                return Discrepancy("formula", (), source.number, source.formula[first:last])
     return None
 
 
@@ -423,7 +429,7 @@ def _is_slip(one: str, other: str, size: int) -> bool:
     return letters or (one in _SIGNS and other in _SIGNS)
 
 
-def _names(said: Sentence, cited: Sequence[Source]) -> tuple[str, ...]:
+def _names(said: Statement, cited: Sequence[Source]) -> tuple[str, ...]:
     """Return the names that no source has, or that replace another one in a repeated sentence."""
     missing = [name for name in said.names if not any(_has_name(name, source.formula) for source in cited)]
     for source in cited if said.names else ():
@@ -444,7 +450,7 @@ def _has_name(name: str, text: str) -> bool:
 # -- opposites -------------------------------------------------------------------------------------
 
 
-def _opposite(said: Sentence, sources: Sequence[Source], language: str) -> Mismatch | None:
+def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
     """Return the sentence of a source that denies what this one says, or says the opposite, if none says the same."""
     near = [(share, sentence, source) for source in sources for share, sentence in source.common(said)
             if share >= _NEAR and len(said.words & sentence.words) >= 3]  # fmt: skip
@@ -452,11 +458,11 @@ def _opposite(said: Sentence, sources: Sequence[Source], language: str) -> Misma
         word = _contested(said, sentence, language)
         others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)
         if word and not any(_contested(said, each, language) is None for each in others):
-            return Mismatch("negation", (), source.number, _line(sentence.text))
+            return Discrepancy("negation", (), source.number, _line(sentence.text))
     return None
 
 
-def _contested(said: Sentence, other: Sentence, language: str) -> Key | None:
+def _contested(said: Statement, other: Statement, language: str) -> Key | None:
     """Return the word of a sentence that the other one denies, or whose opposite it has."""
     same, sentences = said.words & other.words, (said, other)
     if len(same) >= _SAME * max(len(said.words), len(other.words)):
@@ -468,7 +474,7 @@ def _contested(said: Sentence, other: Sentence, language: str) -> Key | None:
     return next((word for word in words if word is not None), None)
 
 
-def _denied(one: Clause, two: Clause, said: Sentence, other: Sentence, language: str) -> Key | None:
+def _denied(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
     """Return the word that one clause denies and the other one says."""
     if one.denies == two.denies or any(_opposites(language).get(word, set()) & set(two.words) for word in one.words):
         return None
@@ -487,7 +493,7 @@ def _denied(one: Clause, two: Clause, said: Sentence, other: Sentence, language:
     )
 
 
-def _reversed(one: Clause, two: Clause, said: Sentence, other: Sentence, language: str) -> Key | None:
+def _reversed(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
     """Return the word of one clause whose opposite the other one has, with common words on the same side of it."""
     pairs = _opposites(language) if one.denies == two.denies else {}
     for at, word in enumerate(one.words):

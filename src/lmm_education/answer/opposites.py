@@ -15,7 +15,6 @@ HALF = (
     r"lack|fail|miss|unlike|instead|unable|hardly|rarely|prevent|avoid|too|few|little|neither|necessarily|statt"
     r"|kaum|wenig"
 )
-
 """Words with which a clause may deny something without a negation, or not quite deny it: it is not compared."""
 CONDITIONS = r"unless|until|without|except|otherwise|außer|bevor|ohne|sans|sin|senza|zonder"
 """Words with which a whole sentence is not compared."""

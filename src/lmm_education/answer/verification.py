@@ -133,15 +133,17 @@ def mark_of(failure: Failure) -> SearchNotice:
     >>> mark_of(Quotation("a very green leaf", 0, 9, "near", 2, "a green leaf"))
     'source 2 has: “a green leaf”'
     """
-    words = shorten(failure.words, _WORDS, placeholder=" …")
-    if isinstance(failure, Claim) and not words:
+    if isinstance(failure, Claim):
+        number, differs = failure.number, bool(failure.words)
+    else:
+        number, differs = failure.source, failure.found == "near"
+    if differs:
+        words = shorten(failure.words, _WORDS, placeholder=" …")
+        return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(number), words=words)
+    if isinstance(failure, Claim):
         code, template = _CLAIM_TEXTS[failure.problem]
         missing = shorten(", ".join(failure.missing), _WORDS, placeholder=" …")
-        return SearchNotice(code, template, words=missing, number=str(failure.number))
-    if isinstance(failure, Claim):
-        return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(failure.number), words=words)
-    if failure.found == "near":
-        return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(failure.source), words=words)
+        return SearchNotice(code, template, words=missing, number=str(number))
     return SearchNotice("quote_missing", "not found in the sources")
 
 

@@ -40,7 +40,7 @@ UNUSED = "none"
 """The name of a sparse vector that no point has: the engine wants a collection to have one at least."""
 
 
-class Index(NamedTuple):
+class PayloadIndex(NamedTuple):
     """An index on a payload field. The embedded store makes it when there are `since` points: below, a filter without
     it takes 2 µs a point, and each index adds 10 ms to opening. A server makes all of them at once."""
 
@@ -49,22 +49,22 @@ class Index(NamedTuple):
 
 
 # What filters name all the time. The values of type and language are also counted for every question.
-INDEXED: Mapping[CollectionName, Mapping[str, Index]] = {
+INDEXED: Mapping[CollectionName, Mapping[str, PayloadIndex]] = {
     "chunks": {
-        "type": Index("keyword", 5_000),
-        "language": Index("keyword", 5_000),
-        "document": Index("keyword", 20_000),
-        "section": Index("keyword", 20_000),
-        "audience": Index("keyword", 100),
-        "text": Index("text", 20_000),
-        "file": Index("keyword", 1_000_000),  # of conditions by authors, which are rare
-        "headings": Index("keyword", 1_000_000),
+        "type": PayloadIndex("keyword", 5_000),
+        "language": PayloadIndex("keyword", 5_000),
+        "document": PayloadIndex("keyword", 20_000),
+        "section": PayloadIndex("keyword", 20_000),
+        "audience": PayloadIndex("keyword", 100),
+        "text": PayloadIndex("text", 20_000),
+        "file": PayloadIndex("keyword", 1_000_000),  # of conditions by authors, which are rare
+        "headings": PayloadIndex("keyword", 1_000_000),
     },
     "documents": {
-        "what": Index("keyword", 20_000),
-        "document": Index("keyword", 20_000),
-        "file": Index("keyword", 20_000),
-        "audience": Index("keyword", 20_000),
+        "what": PayloadIndex("keyword", 20_000),
+        "document": PayloadIndex("keyword", 20_000),
+        "file": PayloadIndex("keyword", 20_000),
+        "audience": PayloadIndex("keyword", 20_000),
     },
 }
 _PLAIN = frozenset("abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789_-")

@@ -194,7 +194,7 @@ def _above_sources(heading: str) -> str:
 
 
 _PICTURE = re.compile(
-    # A bracket in the address, and an `<img` that is closed late, would take time: they are no pictures either then.
+    # In linear time: a bracket ends an address, and of an `<img` that is not closed soon, the name alone goes.
     r"!\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?((?:[^()\s>\[]|\([^()\s\[]*\))*)[^)\n\[]*\)|\[[^\[\]]*\])?"
     r"|<img\b(?:[^>]{0,4000}>)?",
     re.IGNORECASE,

@@ -41,7 +41,7 @@ from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
 _LONGEST_SENTENCE = 240  # characters
-_PRIVATE = tuple(map(chr, range(0xE000, 0xF8FF)))  # characters without a meaning; a text has one, hardly all
+_PRIVATE = tuple(map(chr, range(0xE000, 0xF8FF)))  # of these, one that a text does not contain is a mark
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (the model's sources), ``text`` (a piece of
