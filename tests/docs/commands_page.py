@@ -24,6 +24,7 @@ or was found, 2 wrong usage or missing agreement, 130 interrupted.
 """
 _TITLES = {"lmm": "Documents", "lmm_education": "Courses", "chatmd": "Agents", "lmm_editor": "Editors"}
 _GUIDES = {  # where a command is explained, if not on a page of its name
+    "help": "index",
     "demo": "index", "init": "configuration", "status": "configuration", "trust": "configuration", "scan": "formats",
     "messages": "tutorial", "watch": "editors", "accept": "cookbook/edit", "reject": "cookbook/edit",
     "undo": "cookbook/edit", "annotate": "cookbook/annotate", "batch": "cookbook/batch-models",

@@ -18,7 +18,7 @@ if not (ROOT / ".git").exists():
 
 
 def test_a_wheel_made_from_the_sdist_holds_the_packages_and_nothing_else(tmp_path: Path) -> None:
-    """Every file of `src` that git knows, prompts, pages and type stubs included, and the manual page."""
+    """Every file of `src` that git knows, prompts, pages and type stubs included, the manual, and the manual page."""
     build(ROOT, "sdist", tmp_path)
     [archive] = tmp_path.glob("*.tar.gz")
     with tarfile.open(archive) as packed:
@@ -29,9 +29,10 @@ def test_a_wheel_made_from_the_sdist_holds_the_packages_and_nothing_else(tmp_pat
     names = set(zipfile.ZipFile(wheel).namelist())
 
     files = git("ls-files", "src") - git("ls-files", "--deleted", "src")
+    pages = git("ls-files", "docs/*.md") - {"docs/style.md"}
     assert {name for name in names if ".dist-info/" not in name and ".data/" not in name} == {
         name.removeprefix("src/") for name in files
-    }
+    } | {name.replace("docs/", "lmm_education/manual/", 1) for name in pages}
     assert {name.rpartition(".data/")[2] for name in names if ".data/" in name} == {"data/share/man/man1/lmm.1"}
     assert {"constraints.txt", "README.md", "LICENSE"} <= {path.name for path in unpacked.iterdir()}
 

@@ -130,6 +130,7 @@ ROWS = [
     Row("search leaves", prepare=store_files({"current": "\0" * 5000, "generations/000001-00000000/sizes.json": "{"})),
     Row("search leaves", prepare=store_link("store/course", "home"), codes=(1, 2)),
     Row("search leaves"),
+    Row("help how do I undo an edit"),
     Row("search leaves", first="ingest notes/good.md notes/bidi.md"),
     Row("ask leaves", first="ingest notes/good.md notes/bidi.md"),
     Row("export notes/good.md", first="messages notes/good.md", exact=True),

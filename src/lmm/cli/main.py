@@ -72,6 +72,7 @@ COMMANDS = (
     CommandRow("exercises", "lmm_education", "print the exercises, with or without solutions", file="study"),
     CommandRow("export", "lmm_education", "write clean notes for students, without metadata, chats and exercises"),
     CommandRow("store", "lmm_education", "inspect, check, repair and copy the store"),
+    CommandRow("help", "lmm_education", "find in the manual what answers a question", function="help_"),
     CommandRow("run", "chatmd", "run a ChatMD file: model and tools, everything appended to the file"),
     CommandRow("agents", "chatmd", "list ready-made agents, or copy one to start from"),
     CommandRow("check", "chatmd", "report problems of ChatMD files"),
@@ -98,10 +99,8 @@ def _main(arguments: Sequence[str] | None) -> int:
     if instruction := os.environ.get("_LMM_COMPLETE"):
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
-    words = list(sys.argv[1:] if arguments is None else arguments)
-    if words[:1] == ["help"] and len(words) > 1:
-        words = [*words[1:], "--help"]
-    if not words or words[0] in ("-h", "--help", "help"):
+    words = _meant_by_help(list(sys.argv[1:] if arguments is None else arguments))
+    if not words or words[0] in ("-h", "--help") or words == ["help"]:
         terminal.say(help_text(), end="")
         return DONE if words else USAGE
     if words[0] in ("-V", "--version"):
@@ -121,6 +120,15 @@ def _main(arguments: Sequence[str] | None) -> int:
     return run(command, row.name, words[1:])
 
 
+def _meant_by_help(words: list[str]) -> list[str]:
+    """Return ``help COMMAND`` as ``COMMAND --help``, also if the command is misspelt; else the words as they are."""
+    if words[:1] != ["help"] or words[1:2] in ([], ["-h"], ["--help"]):
+        return words
+    names = [row.name for row in COMMANDS]
+    misspelt = len(words) == 2 and nearest(words[1], names).startswith("did you mean")
+    return [*words[1:], "--help"] if words[1] in names or misspelt else words
+
+
 _GROUPS = {"Documents": ("lmm", "lmm_editor"), "Courses": ("lmm_education",), "Agents": ("chatmd",)}
 
 
@@ -130,7 +138,7 @@ def _meant(word: str) -> str:
     >>> _meant("notes.md")
     '; to answer its questions: lmm messages notes.md'
     >>> _meant("What is a leaf?")
-    "; to ask the course: lmm ask 'What is a leaf?'"
+    "; to ask the course: lmm ask 'What is a leaf?'; the manual: lmm help 'What is a leaf?'"
     """
     path, quoted = Path(word), shlex.quote(word)
     if path.suffix.lower() in (".md", ".rmd", ".qmd", ".markdown"):
@@ -138,7 +146,7 @@ def _meant(word: str) -> str:
     if path.suffix.lower() == ".chatmd":
         return f"; to run it: lmm run {quoted}"
     if " " in word:
-        return f"; to ask the course: lmm ask {quoted}"
+        return f"; to ask the course: lmm ask {quoted}; the manual: lmm help {quoted}"
     hint = nearest(word, [row.name for row in COMMANDS])
     if hint.startswith("did you mean"):
         return f"; {hint}"
@@ -157,7 +165,7 @@ def help_text() -> str:
     return (
         "Usage: lmm COMMAND [OPTIONS] [FILES]…\n\n"
         f"Markdown in which people and language models work together.\n\n{rows}\n"
-        "lmm COMMAND --help explains a command; start with: lmm demo\n"
+        "lmm COMMAND --help explains a command, lmm help QUESTION searches the manual; start with: lmm demo\n"
     )
 
 

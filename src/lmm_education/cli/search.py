@@ -78,11 +78,16 @@ def search(
     if as_json:
         terminal.say_json(result.as_json(), indent=1)
     else:
-        terminal.say("".join(_shown(result, sections=sections, full=full or bool(ids))), end="")
+        terminal.say(shown(result, sections=sections, full=full or bool(ids)), end="")
     return DONE if result.hits and fits else FAILED
 
 
-def _shown(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
+def shown(result: SearchResult, *, sections: bool = False, full: bool = False) -> str:
+    """Return results as the terminal shows them; with `sections`, also their ranking, with `full`, whole passages."""
+    return "".join(_parts(result, sections=sections, full=full))
+
+
+def _parts(result: SearchResult, *, sections: bool, full: bool) -> Iterator[str]:
     if result.questions:
         yield "also asked:\n" + "".join(f"  {q}\n" for q in result.questions) + "\n"
     if not result.hits:

@@ -1,0 +1,76 @@
+"""`lmm help QUESTION`: passages of the manual, which comes with the package as a course."""
+
+from __future__ import annotations
+
+import importlib.util
+from dataclasses import replace
+from importlib import resources
+from pathlib import Path
+from typing import TYPE_CHECKING
+
+from lmm import terminal
+from lmm.cli import options
+from lmm.config import WORDLLAMA
+from lmm.terminal import DONE, FAILED
+from lmm_education.cli.search import shown
+
+if TYPE_CHECKING:
+    from lmm_education.material import Passage
+    from lmm_education.search.query import SearchResult
+
+
+@options.command()
+@options.argument("question", "QUESTION", "What you want to know.", many=True)
+def help_(question: tuple[str, ...]) -> int:
+    """Find the passages of the manual that answer a question: page, lines and text, offline.
+
+    The manual is indexed once, in the cache folder. lmm help COMMAND shows the help of a command. Exit code 1: nothing
+    was found.
+    """
+    result = search_manual(" ".join(question))
+    terminal.say(shown(result), end="")
+    terminal.say(f"The pages are in {manual_folder()}")
+    return DONE if result.hits else FAILED
+
+
+def manual_folder() -> Path:
+    """Return the folder of the manual's pages: in the package, or in a checkout."""
+    packaged = Path(str(resources.files("lmm_education").joinpath("manual")))
+    return packaged if packaged.is_dir() else Path(__file__).parents[3] / "docs"
+
+
+def search_manual(question: str) -> SearchResult:
+    """Return the best passage of each of the pages that fit a question best; index the manual if it has changed.
+
+    Raises:
+        StoreError: the index in the cache folder cannot be read or written.
+    """
+    import hashlib
+
+    from lmm.config_tables import Config
+    from lmm.disk.files import cache_folder
+    from lmm_education.parts import CourseParts  # Course would import what answers: another 0.1 s
+    from lmm_education.search.query import SearchOptions
+    from lmm_education.search.search import CourseSearch
+
+    pages, index = manual_folder(), cache_folder() / "manual"
+    # Fast to load and to index with; where there is no wheel of it, the default is used.
+    model = f'[embedding]\nmodel = "{WORDLLAMA}"\n' if importlib.util.find_spec("wordllama") else ""
+    config = Config(pages / "config.toml", f"[storage]\nfolder = '{index / 'store'}'\n{model}")
+    state = hashlib.blake2b(b"\0".join(page.read_bytes() for page in sorted(pages.rglob("*.md")))).hexdigest()
+    indexed = index / "indexed"
+    with CourseParts.open(config=config, env={}) as manual:
+        if not indexed.is_file() or indexed.read_text() != state:
+            from lmm_education.ingestion.apply import IngestOptions
+            from lmm_education.ingestion.ingest import ingest_into
+
+            terminal.note("indexing the manual, once…")
+            ingest_into(manual, [pages], IngestOptions(again=True, prune=True))
+            indexed.write_text(state)
+        found = CourseSearch(manual).search(question, SearchOptions(limit=10))
+    passages: dict[str, list[Passage]] = {}
+    for hit in found.hits:
+        passages.setdefault(hit.place.file, []).append(hit)
+    # Further passages of a page count less and less: 40 of 40 pages instead of 39, of other questions 16 of 20, not 13.
+    best = sorted(passages.values(), key=lambda hits: -sum(hit.score * 0.3**i for i, hit in enumerate(hits)))
+    return replace(found, hits=tuple(hits[0] for hits in best[:3]))
