@@ -42,6 +42,7 @@ _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
 """For `say` on a terminal: erases the current line."""
+_AROUND_WORD = re.compile(r"\A\r?\n(?=\S)|(?<=\S) \Z")  # between words of a line, or two
 _LONG = 2000  # words: in a longer text, frequent words are not used to align the versions
 
 
@@ -369,15 +370,19 @@ def word_diff(old: str, new: str, *, err: bool = False) -> str:
 
     >>> word_diff("A long green leaf.", "A green leaf falls.")
     'A [-long -]green [-leaf.-]{+leaf falls.+}'
+    >>> word_diff("A leaf that\\nis green.", "A leaf\\nthat is dry.")  # a line that breaks elsewhere is no change
+    'A leaf\\nthat is [-green.-]{+dry.+}'
     """
-    before, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
+    pieces, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
+    code = re.search(r"^[ \t]*(?:```|~~~)", f"{old}\n{new}", re.MULTILINE)
+    before, now = ([one if code else _AROUND_WORD.sub("", one) for one in some] for some in (pieces, after))
     parts = []
     # In a long text, frequent words do not help to align the versions, and would take quadratic time.
-    matcher = SequenceMatcher(None, before, after, autojunk=len(after) > _LONG)
+    matcher = SequenceMatcher(None, before, now, autojunk=len(after) > _LONG)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
-        gone, come = "".join(before[i1:i2]), "".join(after[j1:j2])
+        gone, come = "".join(pieces[i1:i2]), "".join(after[j1:j2])
         if tag == "equal":
-            parts.append(gone)
+            parts.append(come)
             continue
         parts.append(_shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err))
     return "".join(parts)

@@ -75,6 +75,18 @@ def test_changes_of_an_edit_are_counted_one_by_one(server: ScriptedServer, folde
     assert path.read_text() == "# T\n\n## A\n\nFour.\n\nTwo.\n\nThree.\n"
 
 
+def test_where_the_other_edits_are_is_said(server: ScriptedServer, folder: Path) -> None:
+    """Placing an edit, or accepting it, moves the lines of those below."""
+    path = write(folder, "# T\n\n---\nedit: other\n---\nOne.\n\n---\nedit: more\n---\nTwo.\n")
+    server.queue("Three.", "Four.")
+    told = next(line for line in lmm("messages", path).out.splitlines() if "pending edit: more" in line)
+    second = told.partition(f"{path}:")[2].partition(" ")[0]
+    assert lmm("accept", "--line", second, path).out == f"{path}: accepted 1 edit; pending at line 3\n"
+    lmm("undo", path)
+    left = lmm("reject", "--line", "3", path).out.strip().rpartition(" ")[2]
+    assert lmm("accept", "--line", left, path).out == f"{path}: accepted 1 edit\n"
+
+
 def test_a_line_below_the_document_is_of_no_edit(server: ScriptedServer, folder: Path) -> None:
     """Though the last edit reaches to the end."""
     path = write(folder, "# T\n\n---\nedit: other\n---\nOne.\n")

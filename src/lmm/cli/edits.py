@@ -56,6 +56,8 @@ def reject(*, files: tuple[Path, ...], as_json: bool, hunk: int | None, **how: A
 
 
 def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], as_json: bool, hunk: int | None) -> int:
+    from lmm import Document
+
     def act(path: Path) -> int:
         refused: list[EditError] = []
 
@@ -73,8 +75,13 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
             terminal.say_json({"path": str(path), done: count})
         else:
             number = terminal.count(count, "edit" if hunk is None else "change")
+            left = (
+                ", ".join(str(edit.line) for edit in Document.open(path).edits) if hunk is None and not refused else ""
+            )
+            pending = f"; pending at line {left}" if left else ""  # their lines have moved
             if count or not refused:
-                terminal.say(f"{terminal.path_text(path)}: {f'{done} {number}' if count else 'no edits are pending'}")
+                told = f"{done} {number}{pending}" if count else "no edits are pending"
+                terminal.say(f"{terminal.path_text(path)}: {told}")
         return FAILED if refused else DONE
 
     return each(files, act)

@@ -20,7 +20,9 @@ if TYPE_CHECKING:
 
 
 @options.command()
-@options.argument("schema", "SCHEMA", "module:Model, path/to/file.py:Model, or a JSON schema file.")
+@options.argument(
+    "schema", "SCHEMA", "module:Model, file.py:Model, or a JSON schema file; file.py:list[Model] for several a section."
+)
 @options.files
 @click.option(
     "--select",

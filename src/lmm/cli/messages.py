@@ -130,7 +130,8 @@ def _tell_edits(
         for warning in edit.warnings:
             terminal.say(terminal.styled(f"  warning: {warning}", "yellow", err=err), err=err)
     if edits:
-        terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old", err=err)
+        one = f"; --line {edits[-1].line}: only that one" if len(edits) > 1 else ""
+        terminal.say(f"{name}: lmm accept keeps the new text, lmm reject restores the old{one}", err=err)
 
 
 def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) -> None:

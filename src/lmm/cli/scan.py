@@ -98,6 +98,7 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
         course = import_module("lmm_education.study.scan_findings")
         more = course.findings(path, document.text, header)
         problems += tuple(one for one in more if not any(known.message in one.message for known in problems))
+    problems = tuple(sorted(problems, key=lambda one: (one.line, one.column)))
     return problems, done or ("completed the header" if completed else "")
 
 

@@ -206,6 +206,7 @@ _STOP_WORDS = """
 a about an and any are as at be because been but by can could did do does for from had has have how i if in into is it
 its me more my no not of on one or our please say she he should so some tell than that the their them then there these
 they this those to up us was we were what when where which who why will with would you your
+all also both each every many most much only other same such very while
 paragraph explain clear
 aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein eine einem einen einer eines er es für
 hat haben ich ihr im in ist ja kann mit nach nicht noch nur oder sich sie sind so um und uns vom von vor war was wie wir

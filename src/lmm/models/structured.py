@@ -14,7 +14,7 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import ModuleType
+from types import GenericAlias, ModuleType
 from typing import Any
 
 from lmm.disk.files import read_document
@@ -110,7 +110,7 @@ def object_of(**properties: Mapping[str, Any]) -> Schema:
 
 
 def load_schema(name: str) -> Schema:
-    """Load the schema that ``module:Model``, ``path/to/file.py:Model`` or a JSON schema file names.
+    """Load the schema that ``module:Model``, ``path/to/file.py:Model``, ``…:list[Model]`` or a JSON schema file names.
 
     Raises:
         ConfigError, FileReadError: there is no such file, module or name, or it is no schema.
@@ -127,13 +127,15 @@ def load_schema(name: str) -> Schema:
             hint="give a Pydantic model (module:Model or file.py:Model) or a JSON schema file (schema.json)",
         )
     module = load_python(Path(place)) if place.endswith(".py") else _import(place, name)
+    many = attribute.startswith("list[") and attribute.endswith("]")
+    attribute = attribute[5:-1] if many else attribute
     try:
         found = functools.reduce(getattr, attribute.split("."), module)
     except AttributeError as error:
         own = [key for key, value in vars(module).items() if getattr(value, "__module__", "") == module.__name__]
         hint = nearest(attribute, sorted(own))
         raise ConfigError(f"there is no '{attribute}' in {place}", where=name, hint=hint) from error
-    return make_schema(found, where=name)
+    return make_schema(GenericAlias(list, (found,)) if many else found, where=name)
 
 
 def _import(module: str, where: str) -> ModuleType:

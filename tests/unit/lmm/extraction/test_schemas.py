@@ -182,6 +182,7 @@ def models(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
         ("some_models:Outer", False),
         ("some_models:Family.Member", False),
         ("some_models.py:as_json", False),
+        ("some_models.py:list[Outer]", True),
         ("tree.json", False),
         ("list.json", True),
     ],
