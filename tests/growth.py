@@ -17,11 +17,10 @@ import sys
 import time
 from collections import deque
 from collections.abc import Callable, Iterator
+from functools import lru_cache
 from multiprocessing.connection import Connection
 from pathlib import Path
 from typing import Any, NamedTuple
-
-from lmm.markdown import metadata
 
 try:
     import resource
@@ -31,6 +30,7 @@ except ImportError:  # Windows
 PACKAGES = ("lmm", "lmm_education", "chatmd")
 EXCEPT = {
     "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
+    "lmm.terminal.word_diff": "a text of few words is compared in quadratic time, half a second at most",
     "lmm.permissions._is_outside": "from 3.12 on, Python follows a path part by part, each from the root",
     "lmm_education.agent_tools.course_folder": "the same",
     "lmm_education.ingestion.source_files._is_inside": "the same",
@@ -56,15 +56,15 @@ _BETWEEN = (
 # fmt: on
 UNITS = (*(("", f"{line}\n", "") for line in _LINES), *(("", mark, "") for mark in _MARKS), *_BETWEEN)
 """What a text repeats: lines, marks, and what stands between a beginning and an end."""
-SIZES = (1_000, 4_000, 32_000)
-FAST = (0.0001, 0.001)  # seconds: who takes no more for the first two sizes is not asked for the next
+SIZES = (500, 2_000, 16_000)
+FAST = (0.0001, 0.0006)  # seconds: who takes no more for the first two sizes is not asked for the next
 SUSPECT = 5.0  # times as long for the second size as for the first: who takes less is not asked for the last
-SLOW, GROWTH = 0.07, 20.0  # seconds for the last, and as multiple of the second: the square takes 64 times as long
+SLOW, GROWTH = 0.04, 20.0  # seconds for the last, and as multiple of the second: the square takes 64 times as long
 KILLED = 2.0  # seconds after which a call is ended
 
 
 class Slow(NamedTuple):
-    """A function that needs more time than its text is longer: seconds for 4 and 32 kB; it may have been ended."""
+    """A function that needs more time than its text is longer: seconds for 2 and 16 kB; it may have been ended."""
 
     name: str
     unit: tuple[str, str, str]
@@ -164,27 +164,41 @@ def _work(writing: Connection, called: dict[str, Callable[..., object]]) -> None
 
 
 def _grown(function: Callable[..., object], unit: tuple[str, str, str]) -> tuple[float, float] | None:
-    """The seconds for 4 and for 32 kB, if they grow too fast."""
+    """The seconds for 2 and for 16 kB, if they grow too fast.
+
+    The processor's clock ticks every 4 ms on some machines, so what is short is measured by the other one.
+    """
     medium, large = FAST
     for size, enough in zip(SIZES, (*FAST, 0.0), strict=True):
-        medium, large = large, _seconds(function, unit, size)
+        clock = time.process_time if size == SIZES[-1] else time.perf_counter
+        medium, large = large, _seconds(function, unit, size, clock)
         if large < enough or (size == SIZES[1] and large < medium * SUSPECT):
             return None
     return (medium, large) if large > max(SLOW, medium * GROWTH) else None
 
 
-def _seconds(function: Callable[..., object], unit: tuple[str, str, str], size: int) -> float:
+@lru_cache(maxsize=1)
+def _forgetting() -> tuple[Callable[[], None], ...]:
+    """What empties the caches of results that depend on a text."""
+    ours = [module for name, module in sys.modules.items() if name.partition(".")[0] in PACKAGES]
+    cached = {id(value): value for module in ours for value in vars(module).values() if hasattr(value, "cache_clear")}
+    return tuple(value.cache_clear for value in cached.values() if inspect.signature(value).parameters)
+
+
+def _seconds(
+    function: Callable[..., object], unit: tuple[str, str, str], size: int, clock: Callable[[], float]
+) -> float:
     before, repeated, after = unit
     values = _values(function, before + (repeated * size)[:size] + after)
-    metadata.remembered.cache_clear()
-    metadata.check.cache_clear()  # it remembers the smaller texts of other functions, which would take no time
+    for forget in _forgetting():
+        forget()  # else what was read before, by another function too, would take no time
     signal.setitimer(signal.ITIMER_PROF, KILLED)
-    started = time.process_time()
+    started = clock()
     with contextlib.suppress(BaseException):  # that such a text is refused is none of this test's business
         result = function(*values)
         if isinstance(result, Iterator):
             deque(result, maxlen=0)
-    return time.process_time() - started
+    return clock() - started
 
 
 def is_linear(work: Callable[[str], object], piece: str, before: str = "", after: str = "") -> bool:
