@@ -227,11 +227,10 @@ class Catalogue:
 
 def _state_of(document: StoredDocument, root: Path) -> Literal["", "gone", "newer"]:
     """Return whether the file of a document is gone, or has another text than when it was ingested."""
-    name = document.prepared or document.file
     try:
-        if Folder(root).stat(name) is None:
+        if Folder(root).stat(document.file) is None:
             return "gone"
-        is_same = document.text_hash in ("", hash_of_text(files.read_document(root / name)))
+        is_same = document.text_hash in ("", hash_of_text(files.read_document(root / document.file)))
     except LmmError:  # a link that leads out of the folder; a file that may not be read
         return ""
     return "" if is_same else "newer"

@@ -29,7 +29,7 @@ class StoredDocument:
 
     `file` is the source's path; `hash` covers its content and everything else that affects the result; it is empty
     while the document is being written. `withhold` are the types that were withheld from students when it was ingested.
-    `prepared` is the prepared file that was ingested instead of the source, if any. `text_hash` is the `hash_of_text`
+    `text_hash` is the `hash_of_text`
     of the file that was ingested, empty in older stores. `sort_key`, `part` and `book` are those of a
     `PreparedDocument`.
     """
@@ -41,7 +41,6 @@ class StoredDocument:
     language: str = "en"
     chunks: int = 0
     sections: int = 0
-    prepared: str = ""
     sort_key: str = ""
     part: str = ""
     book: str = ""
@@ -154,7 +153,6 @@ def document_payload(
     *,
     hash: str,
     text_hash: str = "",
-    prepared: str = "",
     words: Frequencies = Frequencies(),
 ) -> dict[str, Any]:
     """Return the record of a document; see `StoredDocument`. `words` are the frequencies of its chunks."""
@@ -166,7 +164,6 @@ def document_payload(
         "text_hash": text_hash,
         "chunks": len(document.chunks),
         "sections": len(document.sections),
-        "prepared": plain(prepared),
         **_audience(document),
         WORDS: words.to_text(),
     }

@@ -12,8 +12,8 @@ from strategies import documents, written_documents
 
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.outline import Heading, kind_of, read_outline
-from lmm_education.ingestion.prepare import as_written, prepare_document, prepare_steps
-from lmm_education.ingestion.prepared import is_edited, read_steps, step_files
+from lmm_education.ingestion.prepare import as_written, prepare_steps
+from lmm_education.ingestion.prepared import is_edited, prepared_text, step_files
 from lmm_education.ingestion.source_files import is_own_output
 from lmm_education.material import Chunk, PreparedDocument
 
@@ -149,17 +149,22 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 @given(ANY_DOCUMENT, SETTINGS)
 @example("% 0\n# 1", Preparation())
 @example("% 0\n---\n# 1", Preparation())
-def test_a_prepared_file_reads_back(text: str, settings: Preparation) -> None:
-    """The file of pooled texts gives the same chunks, with everything in them; each knows that nobody edited it."""
-    document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)
-    for name, saved in step_files(prepare_steps(text, docid="d", file="notes/a.md", settings=settings)).items():
+def test_a_prepared_document_has_the_same_words_for_the_same_readers(text: str, settings: Preparation) -> None:
+    """It is prepared like any other; each file knows that nobody edited it."""
+    steps = prepare_steps(text, docid="d", file="notes/a.md", settings=settings)
+    document = as_written(steps)
+    for name, saved in step_files(steps, prepared_text(steps, text, "a.md")).items():
         assert is_own_output(saved)
         assert not is_edited(saved)
         assert is_edited(saved + "More.\n")
         if name == "a.pooled.md":
-            again = read_steps(saved).document
-            assert again.chunks == document.chunks
-            assert (again.id, again.title, again.metadata) == (document.id, document.title, document.metadata)
+            again = as_written(prepare_steps(saved, docid="d", file="notes/a.pooled.md", settings=settings))
+            assert (again.title, words_for(again)) == (document.title, words_for(document))
+
+
+def words_for(document: PreparedDocument) -> list[tuple[str, str]]:
+    """The words of the chunks, each with those who may read it."""
+    return [(chunk.audience, word) for chunk in texts_of(document) for word in chunk.text.split()]
 
 
 @given(written_documents())

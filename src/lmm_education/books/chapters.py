@@ -203,6 +203,16 @@ class Books:
         chapter = BookChapter(book, position, title, numbers, labels=labels, words=words, up=up)
         return _with_sources(chapter, book.folder, path, text, settings)
 
+    def chapter_of_prepared(self, path: Path, text: str) -> BookChapter:
+        """Return the chapter of a document at a path, for a `text` made from it: headings are numbered as there."""
+        chapter = self.chapter(path)
+        if not chapter.numbers.headings:
+            return chapter
+        there = _headings(text_in(path.parent, path.name))
+        known = {title: chapter.numbers.headings.get(line, "") for line, title in there.items()}
+        numbers = {line: known.get(title, "") for line, title in _headings(text).items()}
+        return replace(chapter, numbers=replace(chapter.numbers, headings=numbers))
+
     def _book(self, path: Path) -> Book | None:
         if path.parent not in self._of:
             self._of[path.parent] = book_of(path)
@@ -214,6 +224,10 @@ class Books:
             self._states[book] = [_state(book.folder / each.path) for each in book.files]
         self._states[book][position] = _state(book.folder / book.files[position].path)
         return self._states[book]
+
+
+def _headings(text: str) -> dict[int, str]:
+    return {block.line: block.title for block in iter_blocks(text) if isinstance(block, HeadingBlock)}
 
 
 def _with_sources(

@@ -296,7 +296,7 @@ def _stored_files(course: CourseParts) -> list[Path]:
     stored = stored_documents(course.store)
     below = Folder(course.root)  # the paths in a store may not be trustworthy
     try:
-        files = [below.path(document.prepared or document.file) for document in stored]
+        files = [below.path(document.file) for document in stored]
     except LinkOutside as error:
         raise LinkOutside(error.message, where=error.where, hint="give the documents: --documents PATH") from error
     gone = [file for file in files if not file.is_file()]

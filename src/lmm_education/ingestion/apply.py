@@ -8,6 +8,7 @@ chunks that name them, and what is out of date goes when what replaces it is the
 from __future__ import annotations
 
 import contextlib
+import os
 import time
 from collections import deque
 from collections.abc import Iterable, Iterator, Mapping, Sequence
@@ -53,7 +54,7 @@ from lmm_education.ingestion.plan import (
     read_file,
 )
 from lmm_education.ingestion.prepare import Steps, prepare_steps
-from lmm_education.ingestion.prepared import read_steps, render, step_files, write_step_files
+from lmm_education.ingestion.prepared import prepared_text, sealed, step_files, write_step_files
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.parts import CourseParts
@@ -150,8 +151,13 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     options = run.options
     for document, error in plan.failed:
         run.fail(document.source, error)
-    for document, reason in plan.skipped:
-        run.skip(document.source, reason)
+    for document, prepared in plan.replaced:
+        run.skip(document.source, f"{prepared.file}, made from it, is ingested in its place")
+        if document.text_hash != prepared.made_of:
+            run.report.notices.append(
+                f"{document.file} has changed since {prepared.file} was made, which is ingested in its place: make it "
+                f"again (lmm ingest --save-files --no-ingest {document.source.path}), or remove it"
+            )
     for planned in plan.unchanged:
         _leave(run, planned)
     run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
@@ -178,7 +184,7 @@ def _leave(run: IngestRun, planned: PlannedDocument) -> None:
     document, stored = planned.document, planned.stored
     try:
         read = read_file(document.source, run.stamp, run.books) if run.options.save_files else None
-        saved = save_steps(run, read.document, prepare(read, run.course)) if isinstance(read, Read) else ()
+        saved = save_steps(run, read, prepare(read, run.course)) if isinstance(read, Read) else ()
     except LmmError as error:
         run.fail(document.source, error)
         return
@@ -220,10 +226,10 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
         if isinstance(read, Skipped) or read.document.id != document.id:
             hint = "run it again"
             raise IngestError("this file became another document during the run", where=document.file, hint=hint)
-        steps, failures = _annotated(run, read, prepare(read, run.course))
+        steps, failures = prepare(read, run.course), list[Failure]()
         planned.document, planned.prepared = read.document, steps.document
         _take_note(run, read, planned.prepared)
-        planned.saved = save_steps(run, read.document, steps)
+        planned.saved = save_steps(run, read, steps, failures)
         for failure in failures:
             raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
     except LmmError as error:
@@ -238,53 +244,56 @@ def prepare(read: Read, course: CourseParts) -> Steps:
     Raises:
         LmmError: its header asks for something unknown, or its text cannot be cut.
     """
-    document, withholding = read.document, course.settings.withholding
     try:
-        if document.shows is not None:
-            return replace(read_steps(read.text, count=count_tokens, withholding=withholding), chapter=read.chapter)
         return prepare_steps(
             read.text,
-            docid=document.id,
-            file=document.file,
+            docid=read.document.id,
+            file=read.document.file,
             settings=course.settings.preparation,
             count=count_tokens,
-            withholding=withholding,
+            withholding=course.settings.withholding,
             chapter=read.chapter,
         )
     except LmmError as error:
-        raise error_of(error, document.file) from error
+        raise error_of(error, read.document.file) from error
 
 
-def _annotated(run: IngestRun, read: Read, steps: Steps) -> tuple[Steps, Sequence[Failure]]:
-    """Return the steps with the missing annotations, made in the prepared file that is saved for review, and not in the
-    document; and those that could not be made."""
-    if not run.options.is_review or read.document.shows is not None or not _missing_annotations(read.text, run.course):
-        return steps, ()
-    path = read.document.source.path
-    run.listener(Annotating(path))
-    document = Document.from_text(render(steps, "pooled"), path=path, config=run.course.config)
+def save_steps(run: IngestRun, read: Read, steps: Steps, failures: list[Failure] | None = None) -> tuple[Path, ...]:
+    """Write the prepared files of a document, if the options ask for them, and return their paths.
+
+    For a review, missing annotations are made in the prepared document; `failures` gets those that cannot be made.
+    """
+    document, path = read.document, read.document.source.path
+    if not run.options.save_files or run.options.dry_run or document.made_from:
+        return ()
+    folder = path.parent
+    if run.options.output is not None:  # documents of one name in several folders keep apart
+        inside = PurePath(document.file.replace("../", "")).parent
+        Folder(run.options.output).path(inside)  # or LinkOutside
+        folder = run.options.output / inside
+    source = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    pooled = prepared_text(steps, read.text, source)
+    if failures is not None and run.options.is_review and _missing_annotations(read.text, run.course):
+        run.listener(Annotating(path))
+        pooled = _annotated(run, Document.from_text(pooled, path=path, config=run.course.config), failures)
+        lists = prepare(read._replace(text=pooled), run.course)
+    else:
+        lists = steps
+    written, notices = write_step_files(step_files(lists, pooled), folder, docid=document.id, source=source)
+    run.report.notices += notices
+    return written
+
+
+def _annotated(run: IngestRun, document: Document, failures: list[Failure]) -> str:
+    """Return the text of a prepared document with the missing annotations; collect those that could not be made."""
     try:
         report = document.annotate()
     except ConfigError as error:
         notice = f"only titles were made: {error.message}; set model under [minor] in config.toml"
         run.report.notices += [] if notice in run.report.notices else [notice]
         report = document.annotate(flags=dict.fromkeys(set(ANNOTATIONS) - {"titles"}, False))
-    found = read_steps(document.text, count=count_tokens, withholding=steps.withholding)
-    return replace(found, chapter=steps.chapter), report.failures
-
-
-def save_steps(run: IngestRun, document: DocumentFile, steps: Steps) -> tuple[Path, ...]:
-    """Write the prepared files of a document, if the options ask for them, and return their paths."""
-    if not run.options.save_files or run.options.dry_run or document.shows is not None:
-        return ()
-    folder = document.source.path.parent
-    if run.options.output is not None:  # documents of one name in several folders keep apart
-        inside = PurePath(document.file.replace("../", "")).parent
-        Folder(run.options.output).path(inside)  # or LinkOutside
-        folder = run.options.output / inside
-    written, notices = write_step_files(step_files(steps), folder, docid=document.id, file=document.file)
-    run.report.notices += notices
-    return written
+    failures += report.failures
+    return sealed(document.text)
 
 
 # -- writing ---------------------------------------------------------------------------------------
@@ -438,13 +447,13 @@ def _mark(writer: Writer, group: Sequence[PlannedDocument], finished: Mapping[st
     """Write the documents' records: as unfinished, or, with the document frequencies of each, as finished."""
     records = []
     for item in group:
-        prepared, shown = item.prepared, item.document.prepared_file
+        prepared = item.prepared
         words = Frequencies() if finished is None else finished[prepared.id]
         hash, stored = "" if finished is None else item.document.hash, item.stored
         if finished is None and stored is not None:  # what is there was written for other readers
             prepared = replace(prepared, withhold=stored.withhold)
         text_hash = item.document.text_hash
-        payload = document_payload(prepared, hash=hash, text_hash=text_hash, prepared=shown, words=words)
+        payload = document_payload(prepared, hash=hash, text_hash=text_hash, words=words)
         records.append(Point(document_point_id(prepared.id), payload))
     writer.upsert("documents", records)
 
@@ -580,15 +589,14 @@ def is_made_otherwise(course: CourseParts) -> bool:
 
 def _take_note(run: IngestRun, read: Read, prepared: PreparedDocument) -> None:
     """Collect the notices about a document that was prepared."""
-    text, path, is_prepared = read.text, read.document.source.path, read.document.shows is not None
+    text, path = read.text, read.document.source.path
     run.languages.add(language_code(prepared.language))
     if run.options.ingest and (other := run.course.other_embedding(header_values(text), path)):
         run.report.notices.append(f"{path}: {other}")
-    if not is_prepared:
-        found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
-        found += warnings(read, prepared, run.course.settings.withholding.lasting)
-        run.report.notices += [f"{path}:{one.line}: {one.message} ({one.hint})" for one in found]
-    if is_prepared or not run.options.is_review:
+    found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
+    found += warnings(read, prepared, run.course.settings.withholding.lasting)
+    run.report.notices += [f"{path}:{one.line}: {one.message} ({one.hint})" for one in found]
+    if not run.options.is_review:
         run.unannotated += _missing_annotations(text, run.course)
 
 

@@ -14,7 +14,7 @@ import time
 from collections.abc import AsyncGenerator, Callable, Collection, Iterable
 from contextlib import nullcontext
 from importlib.metadata import version
-from pathlib import Path
+from pathlib import Path, PurePosixPath
 
 import msgspec
 
@@ -56,7 +56,7 @@ from lmm_education.ingestion.plan import (
     plan_ingest,
     read_file,
 )
-from lmm_education.ingestion.source_files import SourceFile, add_sources, find_sources
+from lmm_education.ingestion.source_files import POOLED, SourceFile, SourceFiles, add_sources, find_sources, original
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, document_of
@@ -84,7 +84,7 @@ def ingest_into(
 
 def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     started, course, options = time.perf_counter(), run.course, run.options
-    sources = find_sources(paths, course.root)
+    sources = _sources(course.root, paths, prepared=not options.save_files)
     if options.ingest:
         course.beginning = course.beginning or _first_embedding(course, sources.documents)
         run.stamp = _stamp_of(course)
@@ -97,7 +97,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         run.skip(SourceFile(path, str(path)), reason)
     if run.report.rebuilt:  # what is stored in another way is of no use: every document has to come along
         named = {source.file for source in sources.documents if source.named}
-        others = [document.prepared or document.file for document in stored if document.file not in named]
+        others = [document.file for document in stored if document.file not in named]
         if not stored:
             run.report.notices.append(
                 "it is not known which documents the damaged store had; those you gave are in it now"
@@ -123,6 +123,16 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     return run.report
 
 
+def _sources(root: Path, paths: Iterable[str | Path], *, prepared: bool = True) -> SourceFiles:
+    """Return the documents at some paths; with `prepared`, also the prepared ones beside those that were named."""
+    sources = find_sources(paths, root)
+    if prepared:
+        named = [source.file for source in sources.documents if source.named]
+        beside = {f"{PurePosixPath(file).with_suffix('')}{POOLED}": root / file for file in named}
+        add_sources(sources, [each for each, path in beside.items() if original(root / each) == path], root)
+    return sources
+
+
 def _first_embedding(course: CourseParts, sources: Iterable[SourceFile]) -> EmbeddingSettings | None:
     """Return the first embedding model in the headers of documents that begin a course; None if it has begun, or if its
     model was chosen."""
@@ -143,12 +153,14 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
     Raises:
         LmmError: one cannot be read or prepared; the error says which, and why.
     """
-    sources = find_sources(paths, course.root)
+    sources = _sources(course.root, paths)
     for error in sources.errors:
         raise error
     books = Books()
-    found = (read_file(source, "", books) for source in sources.documents)
-    return [prepare(read, course).document for read in found if not isinstance(read, Skipped)]
+    reads = [read_file(source, "", books) for source in sources.documents]
+    found = [read for read in reads if not isinstance(read, Skipped)]
+    replaced = {read.document.made_from for read in found}
+    return [prepare(read, course).document for read in found if read.document.file not in replaced]
 
 
 def watch_course(
@@ -289,7 +301,7 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     """Read the document in a file, after annotating it if the options ask for that; None if there is none, or it
     cannot be read."""
     try:
-        read = read_file(source, run.stamp, run.books)
+        read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
             run.listener(Annotating(source.path))
             _annotate(source, run.course)

@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Callable, Collection, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from types import MappingProxyType
 from typing import Any, Literal
@@ -293,6 +293,11 @@ class Heading:
     all: Mapping[str, Any] = field(default_factory=dict)
     owner: int = 0
 
+    @property
+    def lines(self) -> Lines:
+        """Its line."""
+        return Lines(self.line, self.line)
+
 
 @dataclass(frozen=True, slots=True)
 class TextItem:
@@ -320,13 +325,17 @@ class TextItem:
         return self.text.count("\n", start, end) + sum(lines for at, lines in self.gaps if start < at <= end)
 
     @property
+    def source(self) -> str:
+        """The text, as markdown."""
+        return self.text
+
+    @property
     def stretch(self) -> int:
         """The owner of a text whose only property is the type; 0 for other texts."""
         return self.owner if self.own.keys() == {"type"} else 0
 
 
 Item = Heading | TextItem
-ReadText = Callable[[TextNode], str]
 
 
 @dataclass(frozen=True, slots=True)
@@ -344,15 +353,12 @@ def parsed(text: str) -> tuple[Block, ...]:
     return tuple(parse_markdown_text(text))
 
 
-def read_outline(
-    text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, read_text: ReadText | None = None
-) -> Outline:
+def read_outline(text: str, *, title: str = "", lasting: Collection[str] = SOLUTION) -> Outline:
     """Return the outline of a markdown document.
 
     Args:
         title: for a document that has neither a title nor a heading.
         lasting: types that extend over a stretch (see `stretches`).
-        read_text: returns the text of a node, if that differs from the text of its block.
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
@@ -363,7 +369,7 @@ def read_outline(
         return Outline(title, Heading(title, 0, (), 1), ())
     typed = stretches(tree, lasting)
     root = _heading(tree, None, typed)
-    return Outline(_title(tree, title), root, tuple(_items(tree, root, read_text or block_text, typed)))
+    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed)))
 
 
 def _title(tree: HeaderNode, name: str) -> str:
@@ -373,7 +379,7 @@ def _title(tree: HeaderNode, name: str) -> str:
     return tree.title if tree.own("title") is not None or len(above) < 2 or not name else name
 
 
-def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[int, Stretch]) -> Iterator[Item]:
+def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch]) -> Iterator[Item]:
     rests = rests_of_units(tree)
     divs = _typed_divs(tree, typed) if typed else {}
     whole = {first: [node for node in rest if isinstance(node, TextNode)]
@@ -391,7 +397,7 @@ def _items(tree: HeaderNode, root: Heading, read_text: ReadText, typed: Mapping[
             heading = _heading(node, above, typed)
             yield heading
             stack.extend((child, heading) for child in reversed(node.children))
-        elif isinstance(node, TextNode) and id(node) not in later and (text := read_text(node)):
+        elif isinstance(node, TextNode) and id(node) not in later and (text := block_text(node)):
             values, line = _with_type(node, above, typed), node.block.line if node.block else node.line
             key, text = key_of(text), _with_rest(text, line, whole.get(id(node), ()))
             lines = Lines(line, line + text.count("\n"))

@@ -8,11 +8,12 @@ from __future__ import annotations
 
 import hashlib
 import json
+import posixpath
 import re
 import stat
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePosixPath
+from pathlib import Path
 from typing import Any, Literal, NamedTuple
 
 import msgspec
@@ -28,7 +29,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.prepared import read_mark
-from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output
+from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output, step_of
 from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
 
@@ -192,25 +193,21 @@ _CHATMD = re.compile(
 class DocumentFile:
     """A document in a file. `hash` covers its text and everything else that decides what is stored of it.
 
-    `text_hash` covers the text alone. `shows` is set where the file is a prepared one: the path of the document that it
-    shows.
+    `text_hash` covers the text alone. For a prepared document, `made_from` is the path of the one that it replaces, and
+    `made_of` the hash of the text that this had.
     """
 
     source: SourceFile
     id: str
     hash: str
-    shows: str | None = None
     text_hash: str = ""
+    made_from: str = ""
+    made_of: str = ""
 
     @property
     def file(self) -> str:
         """The path of the document, relative to the course's folder."""
-        return self.source.file if self.shows is None else self.shows
-
-    @property
-    def prepared_file(self) -> str:
-        """The path of the prepared file, if it is one."""
-        return "" if self.shows is None else self.source.file
+        return self.source.file
 
 
 @dataclass(frozen=True, slots=True)
@@ -229,10 +226,11 @@ class Read(NamedTuple):
     chapter: BookChapter
 
 
-def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
+def read_file(source: SourceFile, stamp: str, books: Books, *, prepared: bool = True) -> Read | Skipped:
     """Read the document in a file, which may be a chapter of one of `books`.
 
-    Agents' files and our own outputs are skipped, unless they were named.
+    Agents' files and lists of the steps are skipped, unless they were named; without `prepared`, so are prepared
+    documents.
 
     `stamp` goes into the document's hash: everything else that decides what is stored of it.
 
@@ -240,12 +238,12 @@ def read_file(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
         LmmError: it cannot be read; the error says where and why.
     """
     try:
-        return _read(source, stamp, books)
+        return _read(source, stamp, books, prepared)
     except LmmError as error:
         raise error_of(error, source.file, source.path) from error
 
 
-def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
+def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read | Skipped:
     try:
         source.file.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -253,24 +251,28 @@ def _read(source: SourceFile, stamp: str, books: Books) -> Read | Skipped:
     text = files.read_document(source.path)
     if "\0" in text:
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
-    if reason := passed_over(source, text):
+    if reason := passed_over(source, text, prepared=prepared):
         return Skipped(source, reason)
     check_metadata(as_meant(text, ())[0])
+    made_from = made_of = ""
     if is_own_output(text):
-        docid, file = read_mark(text)
-        chapter = books.chapter(source.path.with_name(PurePosixPath(file).name))
-        return Read(DocumentFile(source, docid, _hash(text, stamp, chapter), file, hash_of_text(text)), text, chapter)
-    docid = docid_of(text)
-    chapter = books.chapter(source.path, text)
-    document = DocumentFile(source, docid or source.file, _hash(text, stamp, chapter), text_hash=hash_of_text(text))
-    return Read(document, text, chapter)
+        name, made_of = read_mark(text)
+        made_from = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), name))
+        chapter = books.chapter_of_prepared(source.path.parent / name, text)
+    else:
+        chapter = books.chapter(source.path, text)
+    docid, hash = docid_of(text) or source.file, _hash(text, stamp, chapter)
+    return Read(DocumentFile(source, docid, hash, hash_of_text(text), made_from, made_of), text, chapter)
 
 
-def passed_over(source: SourceFile, text: str) -> str:
-    """Return why a file in a folder is no document of the course; empty if it is one, or was named itself."""
+def passed_over(source: SourceFile, text: str, *, prepared: bool = False) -> str:
+    """Return why a file in a folder is no document of the course; empty if it is one, or was named itself. A prepared
+    document is one only with `prepared`."""
     if source.named:
         return ""
-    return OUR_OWN if is_own_output(text) else "a prompt or transcript of an agent" if is_chatmd(text) else ""
+    if (step := step_of(text)) is not None:
+        return "" if prepared and step == "pooled" else OUR_OWN
+    return "a prompt or transcript of an agent" if is_chatmd(text) else ""
 
 
 def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
@@ -322,13 +324,11 @@ def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
 
 def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path) -> dict[str, str | None]:
     """Return the id of the document that each stored file outside of `documents` now contains, None where it is gone.
-    Prepared files count too.
 
     Only files whose documents are elsewhere now are opened; for the others, the store is trusted.
     """
     here, ids = {document.file for document in documents}, {document.id for document in documents}
-    held = {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
-    return held | {each.prepared: each.id for each in stored if each.prepared and _may_exist(root / each.prepared)}
+    return {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
 
 
 def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
@@ -386,23 +386,19 @@ class PlannedDocument:
     def is_stored(self) -> bool:
         """Whether the store already has this version."""
         document, stored = self.document, self.stored
-        return stored is not None and (stored.hash, stored.file, stored.prepared, self.replaces) == (
-            document.hash,
-            document.file,
-            document.prepared_file,
-            (),
-        )
+        return stored is not None and (stored.hash, stored.file, self.replaces) == (document.hash, document.file, ())
 
 
 @dataclass(slots=True)
 class IngestPlan:
-    """The documents of a run, and what to do with them. `gone` are stored documents whose files, among those looked
-    for, are gone or contain another document."""
+    """The documents of a run, and what to do with them. `replaced` are those with a prepared document, which comes with
+    each; `gone` are stored documents whose files, among those looked for, are gone or contain another document.
+    """
 
     changed: list[PlannedDocument] = field(default_factory=list)
     unchanged: list[PlannedDocument] = field(default_factory=list)
     failed: list[tuple[DocumentFile, IngestError]] = field(default_factory=list)
-    skipped: list[tuple[DocumentFile, str]] = field(default_factory=list)
+    replaced: list[tuple[DocumentFile, DocumentFile]] = field(default_factory=list)
     gone: list[StoredDocument] = field(default_factory=list)
 
 
@@ -431,7 +427,9 @@ def plan_ingest(
     ('a.md', ('y',), [])
     """
     plan, known = IngestPlan(), {each.id: each for each in stored}
-    kept = list(_unless_shown(documents, known, held, plan))
+    prepared = {document.made_from: document for document in documents if document.made_from}
+    plan.replaced = [(each, prepared[each.file]) for each in documents if each.file in prepared]
+    kept = [document for document in documents if document.file not in prepared]
     files_of: dict[str, list[str]] = {}
     for document in kept:
         files_of.setdefault(document.id, []).append(document.file)
@@ -457,32 +455,13 @@ def plan_ingest(
     return plan
 
 
-def _unless_shown(
-    documents: Iterable[DocumentFile],
-    known: Mapping[str, StoredDocument],
-    held: Mapping[str, str | None],
-    plan: IngestPlan,
-) -> Iterator[DocumentFile]:
-    """Return the documents without those that a prepared file replaces, now or since an earlier run."""
-    every = list(documents)
-    shown = {document.id: document.source.file for document in every if document.shows is not None}
-    for document in every:
-        instead = shown.get(document.id, "") if document.shows is None else ""
-        mine = known.get(document.id)
-        if not instead and document.shows is None and not document.source.named and mine is not None:
-            instead = mine.prepared if mine.prepared and held.get(mine.prepared) is not None else ""
-        if instead:
-            plan.skipped.append((document, f"{instead} is stored in its place"))
-        else:
-            yield document
-
-
 def _doubled(
     document: DocumentFile, mine: StoredDocument | None, files: Sequence[str], held: Mapping[str, str | None]
 ) -> IngestError | None:
     """Return the error for a file whose docid belongs to another file."""
     hint = "remove the docid of the copy; lmm scan gives it a new one"
-    if mine is not None and mine.file != document.file and (mine.file in files or held.get(mine.file) == document.id):
+    is_elsewhere = mine is not None and mine.file not in (document.file, document.made_from)
+    if mine is not None and is_elsewhere and (mine.file in files or held.get(mine.file) == document.id):
         message = f"its docid '{document.id}' belongs to {mine.file}, which is still there"
         return IngestError(message, where=document.file, hint=hint)
     if len(files) == 1 or (mine is not None and mine.file == document.file):

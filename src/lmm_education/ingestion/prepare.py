@@ -18,7 +18,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
-from lmm_education.ingestion.source_files import sort_key
+from lmm_education.ingestion.source_files import own_stem, sort_key
 from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool
 from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
 from lmm_education.payloads import Ids, texts_of, types_in
@@ -114,7 +114,7 @@ def prepare_steps(
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
     """
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=title or PurePosixPath(file).stem, lasting=withholding.lasting)
+    outline = read_outline(text, title=title or own_stem(file), lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
@@ -204,10 +204,7 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
     for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
         held = list(run)
         if owner and audience == TEACHER:
-            first, last = held[0], held[-1]
-            start = first.line if isinstance(first, Heading) else first.lines.first
-            end = last.line if isinstance(last, Heading) else last.lines.last
-            yield Withheld(_types(first), Lines(start, end))
+            yield Withheld(_types(held[0]), Lines(held[0].lines.first, held[-1].lines.last))
 
 
 def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
@@ -335,8 +332,8 @@ _PART_OF_A_NAME = re.compile(r"[^\W_]+?(?=[\W_]|\Z|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ])
 
 def _names(steps: Steps) -> tuple[str, ...]:
     """Return the names of a document besides its title: what its file's name adds to it, and what its header gives."""
-    file = PurePosixPath(steps.file)
-    name = file.parent.name if file.stem.casefold() in ("index", "readme") else file.stem
+    name = own_stem(steps.file)
+    name = PurePosixPath(steps.file).parent.name if name.casefold() in ("index", "readme") else name
     title, header = steps.outline.title, steps.withholding.shown(steps.outline.root.own)
     known = set(map(str.casefold, _PART_OF_A_NAME.findall(title)))
     own = " ".join(word for word in _PART_OF_A_NAME.findall(name) if word.casefold() not in known)

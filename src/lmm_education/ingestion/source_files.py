@@ -2,19 +2,21 @@
 
 from __future__ import annotations
 
+import contextlib
 import glob
 import itertools
 import os
+import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath
+from pathlib import Path, PurePath, PurePosixPath
 
 from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
-from lmm.markdown.parse_markdown import iter_blocks
+from lmm.markdown.parse_markdown import header_values, iter_blocks
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
@@ -22,6 +24,8 @@ NO_CHAPTER = "not a chapter of"
 OUR_OWN = "a prepared file of lmm ingest"
 MARK = "~~prepared"
 """The key of the program by which its prepared files are known (see `prepared`)."""
+POOLED = ".pooled.md"
+"""How the name of a prepared document ends."""
 _PATTERN = frozenset("*?[")
 
 
@@ -106,7 +110,7 @@ def _follow_books(sources: SourceFiles, root: Path) -> None:
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[list[str | int]], SourceFile]] = []
     for source in sources.documents:
-        path = source.path.absolute()
+        path = original(source.path.absolute())
         if path.parent not in books:
             books[path.parent] = book_of(path)
         book = books[path.parent]
@@ -145,10 +149,35 @@ def _is_ours(source: SourceFile) -> bool:
         return False
 
 
+def step_of(text: str) -> str | None:
+    """Return the step that a prepared file shows, edited or not; None for other texts."""
+    first = next(iter_blocks(text), None)
+    if first is None or not first.content.startswith("---") or f"\n{MARK}:" not in first.content:
+        return None
+    found = re.search(r"^  step: (\w+)", first.content, re.MULTILINE)
+    return found[1] if found else ""
+
+
 def is_own_output(text: str) -> bool:
     """Return whether a text is a prepared file, edited or not."""
-    first = next(iter_blocks(text), None)
-    return first is not None and first.content.startswith("---") and f"\n{MARK}:" in first.content
+    return step_of(text) is not None
+
+
+def own_stem(file: str) -> str:
+    """Return the name of a document without its suffix, and without that of a prepared one.
+
+    >>> own_stem("notes/leaves.pooled.md"), own_stem("leaves.md")
+    ('leaves', 'leaves')
+    """
+    return PurePosixPath(file).stem.removesuffix(PurePosixPath(POOLED).stem)
+
+
+def original(path: Path) -> Path:
+    """Return the path of the document that the prepared one at a path was made from; that of another document."""
+    if path.name.endswith(POOLED):
+        with contextlib.suppress(LmmError):  # reported where the document is read
+            return path.parent / str(header_values(files.read_document(path)).get("source", path.name))
+    return path
 
 
 def sort_key(file: str, book: Book | None, position: int | None) -> str:

@@ -202,17 +202,13 @@ class Part:
     @property
     def text(self) -> str:
         """The texts, with the lines of headings between them."""
-        return "\n\n".join(item.text if isinstance(item, TextItem) else item.source for item in self.items)
+        return "\n\n".join(item.source for item in self.items)
 
     @property
     def lines(self) -> Lines:
         """The lines from the heading, or the first text, to the end of the last text."""
         held = [*(heading for heading in self.opening if heading.level), *self.items]
-        return Lines(_lines(held[0]).first, _lines(held[-1]).last) if held else Lines(1, 1)
-
-
-def _lines(item: Item) -> Lines:
-    return item.lines if isinstance(item, TextItem) else Lines(item.line, item.line)
+        return Lines(held[0].lines.first, held[-1].lines.last) if held else Lines(1, 1)
 
 
 def divide(outline: Outline, items: Sequence[Item], settings: Preparation, limits: Limits) -> list[Part]:
@@ -240,7 +236,7 @@ def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
         if isinstance(item, Heading):
             while open_ and open_[-1].level >= item.level:
                 open_.pop()
-        size = limits.measure(item.text if isinstance(item, TextItem) else item.source) + limits.joint
+        size = limits.measure(item.source) + limits.joint
         for heading in open_:
             sizes[id(heading)] += size
         if isinstance(item, Heading):
@@ -277,7 +273,7 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
     """Iterate over parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
-    sizes = [sum(len(i.text if isinstance(i, TextItem) else i.source) + 2 for i in element) for element in elements]
+    sizes = [sum(len(i.source) + 2 for i in element) for element in elements]
     for start, end in cut(sizes, [_key(element) for element in elements], limits.low, size + 2):
         held = tuple(item for element in elements[start:end] for item in element)
         first, opening = held[0], () if start else (outline.root,)

@@ -89,7 +89,7 @@ _OPTIMIZERS = engine.EdgeOptimizersConfig(
 )
 _GRAPH, _NO_GRAPH = 16, 0  # links of a point
 # The fields of a document's record besides its metadata: enough to rebuild a store.
-_OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections", "prepared")
+_OF_A_RECORD = ("document", "file", "title", "language", "hash", "chunks", "sections")
 
 
 # -- one collection: a shard ----------------------------------------------------------------------

@@ -47,7 +47,7 @@ def _of_ingestion(path: Path) -> Iterator[Finding]:
     try:
         with CourseParts.open(beside=[path]) as course:
             read = read_file(SourceFile(path, str(path), named=False), "", Books())
-            if not isinstance(read, Skipped) and read.document.shows is None:
+            if not isinstance(read, Skipped):
                 yield from warnings(read, prepare(read, course).document, course.settings.withholding.lasting)
     except LmmError as error:
         place = re.match(r":(\d+)(?::(\d+))?\Z", error.where.removeprefix(str(path)))

@@ -95,7 +95,7 @@ def test_a_document_that_cannot_be_read_is_an_error(course: Course) -> None:
 
 
 def test_prepared_files_and_agents_are_passed_over(course: Course) -> None:
-    """As by ingest."""
+    """As by ingest: the prepared document is there in place of its source."""
     course.ingest(save_files=True, ingest=False)
     course.write("agent.md", "<user>Hello</user>\n")
     assert [document.id for document in prepared(course)] == ["leaves"]

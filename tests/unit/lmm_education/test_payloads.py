@@ -70,9 +70,9 @@ def test_every_value_becomes_json_and_stays(value: object) -> None:
 def test_a_record_comes_back() -> None:
     """The record of a document tells its counts, and reads one that an older version wrote."""
     document = PreparedDocument("d", "a.md", "Leaves", "de", (), (), {"topic": "x"})
-    record = document_of(document_payload(document, hash="h", prepared="a.chunks.md"))
+    record = document_of(document_payload(document, hash="h"))
     assert (record.id, record.file, record.hash, record.language) == ("d", "a.md", "h", "de")
-    assert (record.prepared, record.chunks, record.metadata) == ("a.chunks.md", 0, {"topic": "x"})
+    assert (record.chunks, record.metadata) == (0, {"topic": "x"})
     assert document_of({"document": "d", "file": "a.md"}).hash == ""
 
 

@@ -12,7 +12,7 @@ from lmm.errors import ConfigError
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
-from lmm_education.ingestion.prepared import step_files
+from lmm_education.ingestion.prepared import prepared_text, step_files
 from lmm_education.material import Chunk, Section
 
 BOTANY = GOLDEN / "prepare" / "botany.md"
@@ -41,7 +41,8 @@ def test_the_files_of_each_step() -> None:
     """What --save-files writes for a document with everything in it."""
     settings = Preparation(annotation_model=AnnotationModel(own_properties=("topic",)))
     text = BOTANY.read_text(encoding="utf-8")
-    files = step_files(prepare_steps(text, docid="botany-1", file="notes/botany.md", settings=settings))
+    steps = prepare_steps(text, docid="botany-1", file="notes/botany.md", settings=settings)
+    files = step_files(steps, prepared_text(steps, text, "botany.md"))
     assert list(files) == ["botany.pooled.md", "botany.documents.md", "botany.chunks.md"]
     for name, saved in files.items():
         assert saved == (BOTANY.parent / name).read_text(encoding="utf-8")

@@ -36,7 +36,7 @@ def test_the_files_of_the_steps_stand_beside_the_document(course: Course) -> Non
     assert course.embedder.seen == []
 
 
-def test_our_own_files_are_never_ingested_with_a_folder(course: Course) -> None:
+def test_our_own_files_are_passed_over_while_they_are_written(course: Course) -> None:
     """Also with the store filled and the files written again and again."""
     for _ in range(3):
         report = course.ingest(save_files=True)
@@ -51,7 +51,11 @@ def test_our_own_files_are_no_chapters_that_a_book_left_out(course: Course) -> N
     course.ingest(save_files=True)
     report = course.ingest()
     skipped = {document.path.name: document.reason for document in report.documents if document.state == "skipped"}
-    assert skipped == dict.fromkeys(STEPS, OUR_OWN) | {"draft.md": "not a chapter of _quarto.yml"}
+    assert skipped == dict.fromkeys(STEPS[:2], OUR_OWN) | {
+        "draft.md": "not a chapter of _quarto.yml",
+        "leaves.md": "leaves.pooled.md, made from it, is ingested in its place",
+    }
+    assert course.files() == ["leaves.pooled.md"]
 
 
 def test_a_document_that_is_stored_already_gets_its_files(course: Course) -> None:
@@ -105,15 +109,18 @@ def test_a_file_that_nobody_edited_is_written_again_without_ado(course: Course) 
     assert not names(course, "*.bak")
 
 
-def test_the_pooled_file_is_ingested_as_its_document(course: Course) -> None:
-    """As it stands, it gives what the document gives, and nothing is embedded for it."""
+def test_the_prepared_document_replaces_its_source(course: Course) -> None:
+    """As it stands, it gives what the source gives, and nothing is embedded for it."""
     course.ingest()
     course.ingest(save_files=True, ingest=False)
     before = {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()}
-    (document,) = course.ingest("leaves.pooled.md").documents
-    assert (document.id, document.embedded) == ("leaves.md", 0)
-    assert {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()} == before
-    assert course.files() == ["leaves.md"]
+    for paths in ((), ("leaves.pooled.md",), ("leaves.md",), ("leaves.md", "leaves.pooled.md")):
+        report = course.ingest(*paths)
+        assert (report.failed, report.notices) == ([], [])
+        (document,) = (each for each in report.documents if each.state != "skipped")
+        assert (document.id, document.embedded) == ("leaves.md", 0)
+        assert {id: payload["text"] for id, (payload, _) in course.contents()["chunks"].items()} == before
+        assert course.files() == ["leaves.pooled.md"]
 
 
 @pytest.mark.parametrize("step", ["leaves.documents.md", "leaves.chunks.md"])
@@ -125,30 +132,45 @@ def test_the_other_files_are_to_look_at(course: Course, step: str) -> None:
     assert course.files() == ["leaves.md"]
 
 
-def test_an_edited_file_stands_for_its_document(course: Course) -> None:
-    """A folder's ingest does not undo the edit; naming the document does."""
+def test_an_edited_document_stands_for_its_source(course: Course) -> None:
+    """Whatever is named, and it is said if the source has changed since; without it, the source counts again."""
     course.ingest(save_files=True)
     path = course.folder / "leaves.pooled.md"
     path.write_text(path.read_text().replace("Leaves are green.", "Leaves are mostly green."))
     (document,) = course.ingest("leaves.pooled.md").documents
     assert (document.state, document.embedded) == ("changed", 1)
-    assert "Leaves are mostly green." in course.texts()
-    (reason,) = {d.reason for d in course.ingest().documents if d.file == "leaves.md"}
-    assert reason == "leaves.pooled.md is stored in its place"
-    assert "Leaves are mostly green." in course.texts()
-    both = course.ingest("leaves.md", "leaves.pooled.md")
-    assert [d.state for d in both.documents if d.file == "leaves.md"].count("unchanged") == 1
-    assert not both.failed
-    course.ingest("leaves.md")
-    assert "Leaves are green." in course.texts()
-
-
-def test_without_its_file_the_document_counts_again(course: Course) -> None:
-    """What was edited is gone, so a folder's ingest reads the document."""
-    course.ingest(save_files=True)
-    path = course.folder / "leaves.chunks.md"
-    path.write_text(path.read_text().replace("Leaves are green.", "Leaves are mostly green."))
-    course.ingest("leaves.chunks.md")
+    course.write("leaves.md", LEAVES.replace("green", "yellow"))
+    for paths in ((), ("leaves.md",)):
+        report = course.ingest(*paths)
+        assert "Leaves are mostly green." in course.texts()
+        (reason,) = {each.reason for each in report.documents if each.file == "leaves.md"}
+        assert reason == "leaves.pooled.md, made from it, is ingested in its place"
+        (notice,) = report.notices
+        assert "leaves.md has changed since leaves.pooled.md was made" in notice
+        assert "lmm ingest --save-files --no-ingest" in notice
     path.unlink()
-    course.ingest()
-    assert "Leaves are green." in course.texts()
+    (document,) = (each for each in course.ingest().documents if each.state != "skipped")
+    assert (document.state, document.moved_from) == ("changed", "leaves.pooled.md")
+    assert "Leaves are yellow." in course.texts()
+
+
+def test_a_prepared_document_elsewhere_replaces_its_source_too(course: Course) -> None:
+    """In a folder of the course that --output names."""
+    course.ingest(save_files=True, ingest=False, output=course.folder / "out")
+    report = course.ingest()
+    assert (report.failed, course.files()) == ([], ["out/leaves.pooled.md"])
+
+
+def test_headings_of_a_prepared_chapter_have_the_numbers_of_the_book(course: Course) -> None:
+    """Though they are on other lines."""
+    course.write("_quarto.yml", "project:\n  type: book\nbook:\n  chapters: [index.qmd, leaves.qmd]\n")
+    course.write("index.qmd", "# Preface {.unnumbered}\n\nHello.\n")
+    course.write("leaves.qmd", "<!-- a\n\nb -->\n\n# Leaves\n\nGreen.\n\n## Colour {#sec-colour}\n\nSee @sec-colour.\n")
+    numbers = []
+    for _ in range(2):
+        assert not course.ingest().failed
+        course.ingest("leaves.qmd", save_files=True, ingest=False)
+        stored = [payload for payload, _ in course.contents()["documents"].values() if payload["what"] == "section"]
+        numbers.append(sorted((payload["headings"], payload.get("numbers")) for payload in stored))
+    assert numbers[0] == numbers[1]
+    assert "leaves.pooled.md" in course.files()
