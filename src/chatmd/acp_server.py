@@ -75,7 +75,7 @@ class StdioTransport:
     def write(self, message: _Json) -> None:
         """Write a message at once, from any thread."""
         with self._writing:
-            terminal.say_json({"jsonrpc": "2.0", **message})
+            terminal.say_json({"jsonrpc": "2.0", **message}, line=True)
 
     async def receive(self) -> _Json | None:
         """Return the next message; nothing at the end."""

@@ -35,8 +35,9 @@ from chatmd.runtime.transcript_file import Transcript, open_transcript
 from chatmd.runtime.turns import Conversation
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
+from lmm.arguments import check_arguments, check_options
 from lmm.disk.files import document_lock, read_document
-from lmm.errors import DocumentBusy, FileReadError, Place, check_keywords
+from lmm.errors import DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event
 from lmm.models.given import ModelLike
@@ -45,6 +46,7 @@ from lmm.models.structured import make_schema
 T = TypeVar("T")
 
 
+@check_arguments
 class Chat:
     """An agent and its transcript, in a ChatMD file or in memory.
 
@@ -62,7 +64,7 @@ class Chat:
     """
 
     def __init__(self, text: str, *, path: Path | None = None, folder: str | Path = ".", **options: Any) -> None:
-        check_keywords("Chat", options, RunOptions)
+        check_options("Chat", options, RunOptions.__annotations__)
         self.path = path
         self.folder = path.resolve().parent if path else Path(folder)
         self.options = RunOptions(**options)
@@ -476,7 +478,7 @@ class Chat:
         return repair(self._raw or "", str(self.path or ""))
 
     def _prepared(self, **options: Any) -> Run:
-        check_keywords("Chat.run", options, RunOptions)
+        check_options("Chat.run", options, RunOptions.__annotations__)
         options["tools"] = (*self.options.tools, *options.get("tools", ()))
         return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
 

@@ -16,7 +16,7 @@ class ChatmdSettings(Table, frozen=True):
     max_turns: Annotated[Count, Key("requests to models in a run, including those of agents")] = 50
     max_depth: Annotated[Count, Key("how deep agents may ask agents")] = 4
     max_parallel: Annotated[Count, Key("calls at once")] = 8
-    max_output: Annotated[Count, Key("characters that a tool may return")] = 30_000
+    max_output: Annotated[Count, Key("characters of a tool's output that the model is sent")] = 30_000
     compact_at: Annotated[
         Share, Key("the share of the model's context_window at which the older part is summarised; 0: never")
     ] = 0.8

@@ -7,6 +7,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -17,7 +18,7 @@ from typing import Any
 import msgspec
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import BOM, TABLES, Config, Key, about, keys_in
+from lmm.config_tables import BOM, TABLES, Config, Key, Origin, Setting, about, keys_in, read_toml, renamed_keys
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError, LmmError
@@ -26,12 +27,12 @@ from lmm.providers import ModelName
 
 CONFIG = "config.toml"
 _HEAD = """\
-# Settings of LM Markdown. Every line that is commented out shows its default or an example.
+# Settings of LM Markdown. A line such as #timeout = 120.0 shows a default or an example: remove the # to set it.
 # Later wins: defaults < environment (LMM_MODEL_MAJOR, ...) < this file < a document's header < command line.
 # `lmm status` shows what is in effect and where it comes from.
 """
 _HEADINGS = "| key | unset | for example | |\n|---|---|---|---|\n"
-_WIDTH, _COLUMN = 118, 42
+_WIDTH = 100
 _NONE: tuple[Any, ...] = ("", None, (), {}, msgspec.NODEFAULT)
 
 
@@ -141,7 +142,7 @@ def settings_for(
 def template() -> str:
     """Return a config.toml in which every key is explained, and none is set."""
     return _HEAD + "".join(
-        f"\n{_comment(about(table))}[{table}]\n{''.join(map(_line, keys))}" for table, keys in _tables()
+        f"\n\n{_comment(about(table))}[{table}]\n\n{chr(10).join(map(_line, keys))}" for table, keys in _tables()
     )
 
 
@@ -185,6 +186,36 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
 
 
+def converted(text: str, name: str) -> str:
+    """Return the config.toml for one of lm-markdown or lmm-education; what cannot be taken over is a comment.
+
+    Raises:
+        ConfigError: it is not TOML.
+
+    >>> print(converted('[major]\\nmodel = "Mistral/x"\\nprovider_params = 3\\n', "old.toml"), end="")
+    # from old.toml
+    # [major] provider_params = 3: 'parameters' in [major] must be a table, not 3
+    <BLANKLINE>
+    [major]
+    model = "Mistral/x"
+    """
+    old, taken, notes = read_toml(text, name)[0], dict[str, dict[str, Any]](), [f"# from {name}\n"]
+    nested = {"RAG.annotation_model": old.get("RAG", {}).pop("annotation_model", {})}
+    old = {"": {key: value for key, value in old.items() if not isinstance(value, Mapping)}} | old | nested
+    for table, key, value in ((t, k, v) for t in old if isinstance(old[t], Mapping) for k, v in old[t].items()):
+        is_known = table in TABLES and key in keys_in(table)
+        new = f"[{table}] {key}" if is_known else renamed_keys().get(table, {}).get(key, "not known here")
+        try:
+            if place := re.fullmatch(r"\[([\w.]+)\] (\w+)", new):
+                keys_in(place[1])[place[2]].convert(Setting(value, Origin("file", "")), place[1])
+                taken.setdefault(place[1], {})[place[2]] = value
+        except ConfigError as error:
+            place, new = None, error.message
+        notes += [] if place else [f"# [{table}] {key} = {as_toml(value)}: {new}\n".replace("[] ", "")]
+    tables = (f"\n[{t}]\n" + "".join(f"{k} = {as_toml(v)}\n" for k, v in taken[t].items()) for t in taken)
+    return "".join((*notes, *tables))
+
+
 def _tables() -> Iterator[tuple[str, list[Key]]]:
     """Iterate over the tables with their keys; a key that is the same in an earlier table is listed only there, except
     the first of each table."""
@@ -201,10 +232,9 @@ def _comment(about: str) -> str:
 
 
 def _line(key: Key) -> str:
-    """Return a key as a comment, with its description at the right."""
-    setting = f"# {key.name} = {as_toml(key.default if key.example is None else key.example)}"
-    first, *more = textwrap.wrap(key.about, _WIDTH - max(_COLUMN, len(setting) + 1) - 2)
-    return f"{setting:<{_COLUMN - 1}} # {first}\n" + "".join(f"{'':<{_COLUMN}}# {line}\n" for line in more)
+    """Return a key as a comment, below its description."""
+    setting = f"#{key.name} = {as_toml(key.default if key.example is None else key.example)}\n"
+    return _comment(key.about[0].upper() + key.about[1:]) + setting
 
 
 def _row(key: Key) -> str:
@@ -221,7 +251,8 @@ def as_toml(value: Any) -> str:
     ('{ ask = "Go" }', '[1.0, true]')
     """
     if isinstance(value, Mapping):
-        return "{ " + ", ".join(f"{key} = {as_toml(inner)}" for key, inner in value.items()) + " }"
+        inside = ", ".join(f"{key} = {as_toml(inner)}" for key, inner in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
     if isinstance(value, (list, tuple)):
         return f"[{', '.join(map(as_toml, value))}]"
     if isinstance(value, PurePath):

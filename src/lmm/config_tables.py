@@ -340,24 +340,32 @@ BOM = "\ufeff"
 """The byte order mark with which some editors begin a file."""
 
 
-@functools.lru_cache(maxsize=16)
-def _parsed(text: str, name: str) -> tuple[Layer, tuple[str, ...]]:
-    """Return the tables of a text, and hints; the seed's `questions = True` is accepted, although it is not TOML."""
-    hints: tuple[str, ...] = ()
-    config, text = Config(Path(name), text), text.removeprefix(BOM)
+def read_toml(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
+    """Read TOML; return it with hints. The seed's `questions = True` is accepted, although it is not TOML.
+
+    Raises:
+        ConfigError: it is not TOML.
+    """
+    text = text.removeprefix(BOM)
     try:
-        toml = tomllib.loads(text)
+        return tomllib.loads(text), ()
     except tomllib.TOMLDecodeError as error:
         lower = _CAPITAL_BOOLEAN.sub(lambda match: match[1] + match[2].lower(), text)
         try:
-            toml = tomllib.loads(lower)
+            hint = "TOML requires true and false in lower case; True and False are accepted here"
+            return tomllib.loads(lower), (f"{name}: {hint}",)
         except tomllib.TOMLDecodeError:
             found = _TOML_PLACE.search(str(error))
             where = f"{name}:{found[1]}:{found[2]}" if found else name
             bare = _UNQUOTED.match(text.split("\n")[int(found[1]) - 1]) if found else None
             hint = f'write text in quotes: {bare[1]} = "{bare[2].strip()}"' if bare else ""
             raise ConfigError(f"this is not TOML: {_TOML_PLACE.sub('', str(error))}", where=where, hint=hint) from error
-        hints = (f"{name}: TOML requires true and false in lower case; True and False are accepted here",)
+
+
+@functools.lru_cache(maxsize=16)
+def _parsed(text: str, name: str) -> tuple[Layer, tuple[str, ...]]:
+    """Return the tables of a text, and hints."""
+    config, (toml, hints) = Config(Path(name), text), read_toml(text, name)
     for table, written in toml.items():
         if table not in TABLES:
             homes = [f"[{home}]" for home in TABLES if table in keys_in(home)]

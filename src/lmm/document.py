@@ -15,6 +15,7 @@ from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
 from lmm import config_files
+from lmm.arguments import check_arguments
 from lmm.bibliography import known_references
 from lmm.book_project import book_of
 from lmm.config import ANNOTATIONS, Settings, check_annotations
@@ -22,7 +23,7 @@ from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
-from lmm.errors import DocumentError, Failure, FileWriteError, Finding, LmmError, Place, check_keywords
+from lmm.errors import DocumentError, Failure, FileWriteError, Finding, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
@@ -130,6 +131,7 @@ class Edit:
         raise DocumentError("this edit is no longer pending", where=self._document._parsed.file)
 
 
+@check_arguments
 class Document:
     """A markdown document with questions, edits and annotations.
 
@@ -195,8 +197,6 @@ class Document:
 
         `path` says where it belongs, for its configuration and the files it names; the file itself is not touched.
         """
-        if not isinstance(text, str):
-            raise TypeError(f"the text of a document is a str, not {type(text).__name__}")
         version = ParsedDocument(text, title or (files.title_of(path) if path else ""), str(path or ""))
         return cls(version, path=path, config=config, listener=listener)
 
@@ -302,7 +302,6 @@ class Document:
         Raises:
             PartlyFailed: something that a prompt names cannot be loaded; `report.results` are the other requests.
         """
-        check_keywords("requests", asking, ModelOptions)
         settings = self._check_settings("major", given_model(asking.get("model"))[0])
         planner = self._planner(settings, at, again=asking.get("again", False), stale=stale)
         named = partial(load_mentions, self.path, fetch=False)

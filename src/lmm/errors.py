@@ -94,18 +94,6 @@ def nearest(word: str, known: Iterable[str]) -> str:
     return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
 
 
-def check_keywords(verb: str, given: Iterable[str], known: type) -> None:
-    """Check keyword arguments against a `TypedDict`, which Python does not do at run time.
-
-    Raises:
-        TypeError: there is an unknown one.
-    """
-    for name in given:
-        if name not in known.__annotations__:
-            hint = nearest(name, known.__annotations__)
-            raise TypeError(f"{verb}() got an unexpected keyword argument '{name}'{f' ({hint})' if hint else ''}")
-
-
 class LmmError(Exception):
     """Base of our errors: what happened, where, and what to do next.
 

@@ -172,10 +172,12 @@ def say_document(text: str) -> None:
     _write(text.encode("utf-8", "surrogatepass"), sys.stdout)
 
 
-def say_json(value: object, *, indent: int | None = None) -> None:
-    """Print a value as JSON in UTF-8, whatever the locale is; characters that are not `visible` are escaped as in JSON,
-    so that it reads back intact."""
-    text = json.dumps(value, ensure_ascii=False, indent=indent, default=str)
+def say_json(value: object, *, line: bool = False) -> None:
+    """Print a value as JSON in UTF-8, whatever the locale is: indented, or as one `line` where several values follow.
+
+    Characters that are not `visible` are escaped as in JSON, so that it reads back intact.
+    """
+    text = json.dumps(value, ensure_ascii=False, indent=None if line else 2, default=str)
     shown = _IN_TEXT.sub(lambda found: json.dumps(found[0])[1:-1], text) + "\n"
     _write(shown.encode("utf-8", "backslashreplace"), sys.stdout)
 
@@ -183,7 +185,7 @@ def say_json(value: object, *, indent: int | None = None) -> None:
 def say_result(text: str, values: object, *, as_json: bool) -> None:
     """Print a result as text (which must end with a newline), or its values as JSON."""
     if as_json:
-        say_json(values, indent=2)
+        say_json(values)
     else:
         say(text, end="")
 

@@ -13,7 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
 
 from lmm import loop
-from lmm.errors import LmmError, check_keywords
+from lmm.arguments import check_arguments
+from lmm.errors import LmmError
 from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
@@ -45,10 +46,10 @@ if TYPE_CHECKING:
     from lmm_education.study.plans import StudyPlan
     from lmm_education.study.study_documents import Entry, Reading, StudyDocument
 
-Where = Mapping[str, Value | Sequence[Value]]
 Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
 
 
+@check_arguments
 class Course(CourseParts):
     """A course whose documents can be searched and asked. Created with `open`; a context manager.
 
@@ -94,7 +95,7 @@ class Course(CourseParts):
         """
         from lmm_education.ingestion.ingest import ingest_into
 
-        options = _ingest_options("ingest", how, again=again, dry_run=dry_run)
+        options = _ingest_options(how, again=again, dry_run=dry_run)
         return ingest_into(self, paths or [self.root], options, listener=listener)
 
     aingest = loop.threaded(ingest)
@@ -141,7 +142,7 @@ class Course(CourseParts):
         """
         from lmm_education.ingestion.ingest import watch_course
 
-        watched, options = paths or [self.root], _ingest_options("watch", how)
+        watched, options = paths or [self.root], _ingest_options(how)
         watch_course(
             self, watched, options, quiet=quiet, stop=stop, listener=listener, on_result=on_result, on_poll=on_poll
         )
@@ -158,9 +159,9 @@ class Course(CourseParts):
         self,
         question: str = "",
         *,
-        types: Sequence[str] = (),
+        types: str | Sequence[str] = (),
         documents: Sequence[str] = (),
-        where: Where | None = None,
+        where: Mapping[str, Value | Sequence[Value]] | None = None,
         fields: Fields = (),
         limit: int | None = None,
         companion: bool | None = None,
@@ -242,7 +243,6 @@ class Course(CourseParts):
         return Answering(dataclasses.replace(search or self._search, chat=aux), asked, major, aux)
 
     async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
-        check_keywords("ask", options, _AskArguments)
         search = SearchOptions(
             types=(types,) if isinstance(types := options.get("types", ()), str) else tuple(types),
             documents=tuple(options.get("documents", ())),
@@ -634,9 +634,9 @@ class _AskArguments(TypedDict, total=False):
 
     history: Sequence[tuple[str, str] | Answer]
     mode: History | None
-    types: Sequence[str]
+    types: str | Sequence[str]
     documents: Sequence[str]
-    where: Where | None
+    where: Mapping[str, Value | Sequence[Value]] | None
     here: str
     agent: bool | None
     expand: int | None
@@ -647,17 +647,16 @@ class _AskArguments(TypedDict, total=False):
     temperature: float | None
 
 
-def _ingest_options(verb: str, how: IngestArguments, **others: bool) -> IngestOptions:
+def _ingest_options(how: IngestArguments, **others: bool) -> IngestOptions:
     from lmm_education.ingestion.apply import IngestOptions
 
-    check_keywords(verb, how, IngestArguments)
     values: dict[str, Any] = {**how, **others}
     if values.get("output") is not None:
         values |= {"output": Path(values["output"]), "save_files": True}
     return IngestOptions(**values)
 
 
-def _values(where: Where | None) -> dict[str, Sequence[Value]]:
+def _values(where: Mapping[str, Value | Sequence[Value]] | None) -> dict[str, Sequence[Value]]:
     return {key: (value,) if isinstance(value, str | int) else tuple(value) for key, value in (where or {}).items()}
 
 

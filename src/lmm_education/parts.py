@@ -13,6 +13,7 @@ from types import TracebackType
 from typing import Any, Self, TypeVar, cast
 
 from lmm import config_files
+from lmm.arguments import check_arguments
 from lmm.config import MINILM, WORDLLAMA, EmbeddingSettings, Settings, embedding_line, header_layer
 from lmm.config_tables import Config
 from lmm.errors import FileReadError, LmmError
@@ -37,6 +38,7 @@ FROM_STORE = "store"
 """The layer of an embedding model that comes from the store, because the user chose none."""
 
 
+@check_arguments
 @dataclass
 class CourseParts:
     """A course as commands use it. `root` is the folder that documents are named relative to.

@@ -14,7 +14,7 @@ from pathlib import Path
 
 import pytest
 from edge.conftest import write_config
-from edge.support import exchanges_of, lmm, run_here, waiting
+from edge.support import exchanges_of, run_here, waiting
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail, hang
 
 from lmm.cli.main import main
@@ -64,9 +64,9 @@ CASES = {
     "502 in HTML": Case(Action(status=502, body="<html>Bad Gateway</html>"), ("HTTP 502", "Bad Gateway")),
     "not an API": Case(Action(body="<html>Welcome</html>"), ("sent a web page", "check base_url")),
     "no stream": Case(Action(body={"error": {"message": "crashed"}}), ("crashed", "try again")),
-    "time-out": Case(hang(), ("sent nothing for 1 s", "longer 'timeout'")),
+    "time-out": Case(hang(), ("sent nothing for 0.4 s", "longer 'timeout'")),
     "stalled": Case(
-        Action("the beginning of a reply", hold=threading.Event(), hold_after=1), ("sent nothing for 1 s",)
+        Action("the beginning of a reply", hold=threading.Event(), hold_after=1), ("sent nothing for 0.4 s",)
     ),
     "cut at once": Case(Action("never seen", cut_after=0), ("broke off", "try again")),
     "cut connection": Case(Action("the beginning of a reply", cut_after=1), ("broke off", "try again")),
@@ -93,7 +93,7 @@ def test_a_failed_call_leaves_its_prompt_and_keeps_the_other_replies(
     """Exit code 1; one line on stderr with place, cause and remedy; no traceback; no key; nothing else touched."""
     case = CASES[name]
     monkeypatch.setenv("LOCAL_KEY", SECRET)
-    write_config(folder, server, timeout=1 if case.action.hold else 20, api_key_env='"LOCAL_KEY"')
+    write_config(folder, server, timeout=0.4 if case.action.hold else 20, api_key_env='"LOCAL_KEY"')
     assert run_here(capsys, "trust", "--yes").code == 0
     server.answer = bad_one(case.action)
     path = folder / "d.md"
@@ -163,14 +163,14 @@ def test_a_refused_connection(folder: Path, capsys: pytest.CaptureFixture[str]) 
 def test_retry_after_is_honoured(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A 429 that names a time: the repetition comes no sooner, and is announced."""
     write_config(folder, server, max_retries=1)
-    server.queue(fail(429, "slow down", headers={"Retry-After": "1"}), "At last.")
+    server.queue(fail(429, "slow down", headers={"Retry-After-Ms": "400"}), "At last.")
     path = folder / "d.md"
     path.write_text("---\n?: q\n---\nText.\n")
     ran = run_here(capsys, "messages", "d.md")
     first, second = server.requests
-    assert 1.0 <= second.time - first.time < 10
+    assert 0.4 <= second.time - first.time < 10
     assert (ran.code, exchanges_of(path)) == (0, [("q", "At last.")])
-    assert "slow down; again in 1.0 s" in ran.out
+    assert "slow down; again in 0.4 s" in ran.out
     assert first.body == second.body
 
 
@@ -201,9 +201,12 @@ def test_a_busy_server_is_given_up_after_the_configured_retries(
     ],
     ids=["500", "503", "529", "cut", "no end", "empty", "silence"],
 )
-def test_what_may_pass_is_tried_again(server: ScriptedServer, folder: Path, action: Action) -> None:
+def test_what_may_pass_is_tried_again(
+    server: ScriptedServer, folder: Path, action: Action, monkeypatch: pytest.MonkeyPatch
+) -> None:
     """A failure of the server or the connection, then success: one reply, without the pieces of the first attempt."""
-    write_config(folder, server, timeout=1.5, max_retries=1)
+    monkeypatch.setattr("lmm.models.chat.FIRST_WAIT", 0.01)
+    write_config(folder, server, timeout=0.5, max_retries=1)
     server.queue(action, "At last.")
     path = folder / "d.md"
     path.write_text("---\n?: q\n---\nText.\n")
@@ -223,15 +226,15 @@ def test_what_will_not_pass_is_not_tried_again(server: ScriptedServer, folder: P
 
 def test_a_slow_stream_that_goes_on_is_no_time_out(server: ScriptedServer, folder: Path) -> None:
     """The time-out counts from the last sign of the server, not from the beginning."""
-    write_config(folder, server, timeout=1.5)
+    write_config(folder, server, timeout=0.8)
     go_on = threading.Event()
-    server.answer = lambda request: Action("a beginning and an end", delay=0.9, hold=go_on, hold_after=1)
-    threading.Timer(1.8, go_on.set).start()
+    server.answer = lambda request: Action("a beginning and an end", delay=0.5, hold=go_on, hold_after=1)
+    threading.Timer(1.0, go_on.set).start()
     path = folder / "d.md"
     path.write_text("---\n?: q\n---\nText.\n")
     begin = time.monotonic()
     assert main(["messages", "d.md"]) == 0
-    assert time.monotonic() - begin > 1.5
+    assert time.monotonic() - begin > 0.8
     assert exchanges_of(path) == [("q", "a beginning and an end")]
 
 
@@ -260,23 +263,27 @@ def test_a_block_that_cannot_take_a_reply_is_told(
     assert "Traceback" not in ran.err
 
 
-def test_a_reply_that_the_providers_filter_stopped_is_no_reply(server: ScriptedServer, folder: Path) -> None:
+def test_a_reply_that_the_providers_filter_stopped_is_no_reply(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """What a content filter left of a reply is not stored as if it were whole."""
     path = folder / "a.md"
     path.write_text("---\n?: why?\n---\nText.\n")
     server.queue(Action("Half of a", finish="content_filter"))
-    ran = lmm("messages", path)
+    ran = run_here(capsys, "messages", str(path))
     assert ran.code == 1
     assert "filter stopped the reply" in ran.err
     assert path.read_text() == "---\n?: why?\n---\nText.\n"
 
 
-def test_a_reply_cannot_control_the_terminal(server: ScriptedServer, folder: Path) -> None:
+def test_a_reply_cannot_control_the_terminal(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """Escape sequences are spelled out on the screen; the file has them as they came."""
     path = folder / "a.md"
     path.write_text("---\n?: why?\n---\nText.\n")
     server.queue("\x1b[2JGone.")
-    ran = lmm("messages", path)
+    ran = run_here(capsys, "messages", str(path))
     assert "\x1b" not in ran.out
     assert "\\x1b[2JGone." in ran.out
     assert '~reply: "\\x1b[2JGone."' in path.read_text()

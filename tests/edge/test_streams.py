@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from edge.support import lmm
+from edge.support import run_here
 from fakes.openai_server import Action, ScriptedServer, fail
 
 from lmm import errors, loop
@@ -130,7 +130,9 @@ def test_a_text(server: ScriptedServer, kind: str) -> None:
     assert "".join(piece.text for piece in pieces if isinstance(piece, TextDelta)) == "A leaf."
 
 
-def test_what_a_server_does_not_count_is_estimated(server: ScriptedServer, folder: Path) -> None:
+def test_what_a_server_does_not_count_is_estimated(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """From characters, four to a token; a budget holds, and it is said that it was estimated."""
     uncounted = Action(raw=TEXTS["no usage, no ids"])
     server.answer = lambda request: uncounted
@@ -138,7 +140,7 @@ def test_what_a_server_does_not_count_is_estimated(server: ScriptedServer, folde
     assert isinstance(reply, Reply)
     assert (reply.usage.output_tokens, reply.usage.estimated, reply.usage.cost) == (2, True, None)
     (folder / "notes.md").write_text("".join(f"---\n?: why {n}?\n---\n# {n}\n\n{'leaf ' * 200}\n\n" for n in range(9)))
-    ran = lmm("messages", "notes.md", "--budget", "12000")
+    ran = run_here(capsys, "messages", "notes.md", "--budget", "12000")
     assert (ran.code, "does not cover more" in ran.err, "estimated" in ran.err + ran.out) == (1, True, True)
     assert 2 < len(server.requests) - 1 < 9
 
@@ -308,12 +310,14 @@ def test_tags_in_a_text(server: ScriptedServer, kind: str, size: int) -> None:
     assert reply.text == shown(found) == (text if wanted is None else wanted)
 
 
-def test_what_is_printed_is_what_is_written(server: ScriptedServer, folder: Path) -> None:
+def test_what_is_printed_is_what_is_written(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """And journaled: the same reply, asked for again, is the same."""
     server.answer = lambda request: Action(raw=(delta(content="plan, plan\n</think>\n\nA leaf."), *END))
     for name in ("a.md", "b.md"):
         (folder / name).write_text("---\n?: why?\n---\nText.\n")
-        ran = lmm("messages", name)
+        ran = run_here(capsys, "messages", name)
         assert (ran.code, "A leaf." in ran.out) == (0, True)
         assert "~reply: A leaf.\n" in (folder / name).read_text()
     assert len(server.requests) == 1
@@ -412,12 +416,12 @@ def test_a_stream_that_breaks_off(server: ScriptedServer, pieces: tuple[str, ...
 
 def test_signs_of_life_count(server: ScriptedServer) -> None:
     """A server that sends comments has not gone; one that sends nothing has."""
-    slow = tuple(": ping\n\n" for _ in range(8))
+    slow = tuple(": ping\n\n" for _ in range(5))
     server.queue(Action(raw=(*slow, delta(content="A leaf."), *END), pause=0.1))
-    assert loop.run(ask(model_at(server.url, timeout=0.5), QUESTION)).text == "A leaf."
-    server.queue(Action(raw=(*slow[:1], delta(content="A leaf."), *END), pause=1.0))
-    with pytest.raises(errors.ModelTimeout, match=r"sent nothing for 0\.5 s .*timeout"):
-        loop.run(ask(model_at(server.url, timeout=0.5), QUESTION))
+    assert loop.run(ask(model_at(server.url, timeout=0.4), QUESTION)).text == "A leaf."
+    server.queue(Action(raw=(*slow[:1], delta(content="A leaf."), *END), pause=0.6))
+    with pytest.raises(errors.ModelTimeout, match=r"sent nothing for 0\.4 s .*timeout"):
+        loop.run(ask(model_at(server.url, timeout=0.4), QUESTION))
 
 
 ADDRESSES = {

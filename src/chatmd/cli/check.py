@@ -55,7 +55,7 @@ def tell_problems(problems: Sequence[Problem], *, as_json: bool = False) -> int:
 
     for problem in problems:
         if as_json:
-            terminal.say_json(_as_values(problem))
+            terminal.say_json(_as_values(problem), line=True)
         else:
             terminal.say(problem_line(problem, "warning: " if problem.severity == "warning" else ""))
     return FAILED if any(problem.severity == "error" for problem in problems) else DONE

@@ -55,7 +55,7 @@ def render(
         return DONE
     rendered = chat.render(servers=servers, run_agents=run_agents, confirm=confirm_on_terminal(), **how)
     if as_json:
-        terminal.say_json(as_data(rendered), indent=1)
+        terminal.say_json(as_data(rendered))
         return DONE
     terminal.say((as_table if tokens else as_text)(rendered), end="")
     for note in rendered.notes:

@@ -348,7 +348,7 @@ _LEFT_OUT = {"run_result": ("text",), "asked": ("request",)}  # the whole transc
 
 def print_event(event: Event, place: Place) -> None:
     """Print an event as JSON; `agent` names the agents from the first that was asked down to the event's."""
-    terminal.say_json(event_values(event) | ({"agent": list(place.path)} if place.path else {}))
+    terminal.say_json(event_values(event) | ({"agent": list(place.path)} if place.path else {}), line=True)
 
 
 @contextlib.contextmanager

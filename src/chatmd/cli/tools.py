@@ -40,7 +40,7 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
     for offer in offers:
         if as_json:
             for values in _as_values(offer):
-                terminal.say_json(values)
+                terminal.say_json(values, line=True)
         else:
             terminal.say("".join(f"{line}\n" for line in _as_text(offer)), end="")
     if not as_json:

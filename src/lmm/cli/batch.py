@@ -104,7 +104,7 @@ def _run(
         if report.error is not None:
             terminal.tell_error(report.error)
         if as_json:
-            terminal.say_json({"path": str(path), **report.as_json()})
+            terminal.say_json({"path": str(path), **report.as_json()}, line=True)
         else:
             _summary(path, report, estimate=estimate, changed=changed)
         return exit_code(report)

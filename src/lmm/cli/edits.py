@@ -72,7 +72,7 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
         for error in refused:
             _tell_losses(path, error)
         if as_json:
-            terminal.say_json({"path": str(path), done: count})
+            terminal.say_json({"path": str(path), done: count}, line=True)
         else:
             number = terminal.count(count, "edit" if hunk is None else "change")
             left = (

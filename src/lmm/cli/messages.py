@@ -99,7 +99,7 @@ def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt]
             {"line": edit.line, "prompt": edit.prompt, "remark": edit.remark, "warnings": edit.warnings}
             for edit in document.edits
         ]
-        terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
+        terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting}, line=True)
     else:
         _summary(terminal.path_text(path), report, err=err)
     return exit_code(report) or code

@@ -47,7 +47,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, authors: bool, as_j
         for problem in problems:
             if as_json:
                 told = {name: getattr(problem, name) for name in ("line", "column", "severity", "message", "hint")}
-                terminal.say_json({"path": str(path), **told})
+                terminal.say_json({"path": str(path), **told}, line=True)
             else:
                 terminal.say(_line(path, problem))
         if done and not as_json:
@@ -65,7 +65,7 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
 
     authors = Document.open(path).authors
     if as_json:
-        terminal.say_json({"path": str(path), "authors": [asdict(author) for author in authors]})
+        terminal.say_json({"path": str(path), "authors": [asdict(author) for author in authors]}, line=True)
         return DONE
     total = sum(author.words for author in authors)
     for author in authors:

@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, EmptyReply, LmmError
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 @options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
 @options.flag("--all", "with_all", help="Write every setting, explained and commented out.")
 @options.flag("--yes", help="Ask nothing: write every setting.")
-def init(*, folder: Path, with_all: bool, yes: bool) -> int:
+@click.option("--from", "source", metavar="FILE", type=options.PATH, help="Take over a config.toml of lm-markdown.")
+def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int:
     """Ask which model is to answer, and write a config.toml; an existing one is left alone.
 
     Without a terminal, nothing is asked, and every setting is written, explained and commented out.
@@ -37,11 +40,14 @@ def init(*, folder: Path, with_all: bool, yes: bool) -> int:
     if target.exists():
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
-    if with_all or yes or not terminal.can_ask():
+    if source is not None:
+        text, next_steps = config_files.converted(files.read_document(source), str(source)), list[str]()
+    elif with_all or yes or not terminal.can_ask():
         files.replace(target, config_files.template())
         terminal.say(f"wrote {target}; lmm status shows what it does")
         return DONE
-    text, next_steps = _choose_model()
+    else:
+        text, next_steps = _choose_model()
     files.replace(target, text)
     terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
     return DONE
@@ -131,7 +137,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     about = {
         "config": str(found.path) if found.path else None,
         "tiers": tiers,
-        "keys": {
+        "settings": {
             f"[{table}] {key}": {"value": config_files.as_toml(one.value), "where": one.origin.place}
             for table, values in settings.merged.items()
             for key, one in values.items()
@@ -147,7 +153,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         "stale": [f"{file}:{problem.line} {problem.message}" for problem in stale_problems(blocks)],
     }
     if as_json:
-        terminal.say_json(about, indent=2)
+        terminal.say_json(about)
         return DONE
     for hint in settings.hints:
         terminal.say(hint, err=True)
@@ -164,8 +170,8 @@ def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permi
     for name, tier in about["tiers"].items():
         _say_rows(name, *_tier_rows(tier))
     _say_rows("system", f"{terminal.clipped(about['system']['text'], 61)} ({about['system']['origin']})")
-    others = {name: one for name, one in about["keys"].items() if not name.endswith((" model", " system"))}
-    _say_rows("keys", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
+    others = {name: one for name, one in about["settings"].items() if not name.endswith((" model", " system"))}
+    _say_rows("settings", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
     _say_rows("state", about["state"])
     _say_rows("cache", about["cache"])
     _say_rows("stale", *about["stale"])

@@ -18,7 +18,7 @@ from lmm.models.port import ChatModel, connected
 from lmm.models.replies import read_reply
 from lmm.providers import PROVIDERS
 
-MAX_WAIT = 60.0
+FIRST_WAIT, MAX_WAIT = 0.5, 60.0  # seconds between attempts
 
 
 def open_chat(settings: ModelSettings) -> ChatModel:
@@ -96,7 +96,7 @@ def backoff(attempt: int, retry_after: float | None, jitter: float) -> float:
     """
     if retry_after is not None:
         return min(float(retry_after), MAX_WAIT)
-    return min(0.5 * 2.0 ** (attempt - 1) * (1 + jitter / 2), MAX_WAIT)
+    return min(FIRST_WAIT * 2.0 ** (attempt - 1) * (1 + jitter / 2), MAX_WAIT)
 
 
 @dataclass(frozen=True, slots=True)

@@ -55,8 +55,7 @@ def given_model(model: ModelLike | None) -> tuple[str, ChatModel | None]:
     """
     if model is None or isinstance(model, str):
         return model or "", None
-    if hasattr(model, "stream"):
-        return "", cast("ChatModel", model)
-    if callable(model):
-        return "", FunctionModel(model)
-    raise TypeError(f"a model is a name, a function, or has a method 'stream'; this is {model!r}")
+    if isinstance(model, type) or not (hasattr(model, "stream") or callable(model)):
+        hint = f": write {model.__name__}(…)" if isinstance(model, type) else ""
+        raise TypeError(f"a model is a name, a function, or an object with a method 'stream', not {model!r}{hint}")
+    return "", cast("ChatModel", model) if hasattr(model, "stream") else FunctionModel(model)

@@ -72,7 +72,7 @@ def ask(
     with Course.open(config=config, course=course, model=model) as opened:
         answer = opened.ask(history=earlier, where=read_where(where), listener=printer, **asked)
     if as_json:
-        terminal.say_json(answer.as_json(), indent=2)
+        terminal.say_json(answer.as_json())
     else:
         printer.end(answer)
     if show_prompt and not answer.usage.requests:

@@ -210,7 +210,7 @@ def describe_withheld(document: DocumentReport) -> list[str]:
 
 def _print_report(report: IngestReport, as_json: bool) -> None:
     if as_json:
-        terminal.say_json(report.as_json())
+        terminal.say_json(report.as_json(), line=True)
     else:
         terminal.say("".join(f"{line}\n" for line in summary(report)), end="")
 

@@ -92,7 +92,7 @@ def show(
         found = read_log(path, _filter(None if outdated else latest, **chosen))
         found = _outdated(found, config)[-latest:] if outdated else found
     if as_json:
-        terminal.say_json([as_values(each) for each in found], indent=2)
+        terminal.say_json([as_values(each) for each in found])
     elif exchange:
         terminal.say(exchange_text(found[0]) + (f"\n{found[0].prompt}\n" if prompt else ""), end="")
     else:
@@ -196,7 +196,7 @@ def questions(
     for each in noted if not as_json else ():
         terminal.say(_noted_text(each))
     if as_json:
-        terminal.say_json([asdict(each) for each in noted], indent=2)
+        terminal.say_json([asdict(each) for each in noted])
     for waiting in sorted(writer.waiting):
         terminal.say(f"{waiting}: changed since lmm ingest; run that first, then this again", err=True)
     for error in writer.failures:
@@ -286,7 +286,7 @@ def clear(*, before: str | None, everything: bool, as_json: bool, file: Path | N
     with LogFile(path) as opened:
         deleted = opened.delete(before=float("inf") if everything else limit, now=now, compact=True)
     if as_json:
-        terminal.say_json({"deleted": deleted.exchanges, "gone": deleted.gone}, indent=2)
+        terminal.say_json({"deleted": deleted.exchanges, "gone": deleted.gone})
     else:
         terminal.say(f"{terminal.count(deleted.exchanges, 'exchange')} deleted")
     if not deleted.gone:

@@ -76,7 +76,7 @@ def search(
     for notice in notices:
         terminal.note(notice)
     if as_json:
-        terminal.say_json(result.as_json(), indent=1)
+        terminal.say_json(result.as_json())
     else:
         terminal.say(shown(result, sections=sections, full=full or bool(ids)), end="")
     return DONE if result.hits and fits else FAILED

@@ -33,7 +33,7 @@ def status(course: Course, *, as_json: bool) -> int:
     found = course.status()
     documents = [(each.file, each.id, each.title) for each in course.documents()]
     if as_json:
-        terminal.say_json(_as_json(found, documents), indent=2)
+        terminal.say_json(_as_json(found, documents))
     else:
         terminal.say(_as_text(found, documents), end="")
     return DONE

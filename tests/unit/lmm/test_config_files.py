@@ -28,14 +28,14 @@ def test_the_file_sets_nothing_as_it_is() -> None:
 
 def test_uncommented_every_line_is_understood() -> None:
     """An example is a value that may be written."""
-    config = Config(text=re.sub(r"^# (?=\w+ = )", "", template(), flags=re.MULTILINE))
+    config = Config(text=re.sub(r"^#(?=\w+ = )", "", template(), flags=re.MULTILINE))
     check_config(config)
     assert all(line_with(key) for _, key in EVERY_KEY)
 
 
 def line_with(key: Key) -> bool:
     """Whether the file explains a key."""
-    return re.search(rf"^# {key.name} = .+# \S", template(), re.MULTILINE) is not None
+    return re.search(rf"^# \S.+\n#{key.name} = ", template(), re.MULTILINE) is not None
 
 
 def test_a_default_may_be_written() -> None:

@@ -92,7 +92,7 @@ def test_unknown_models_are_refused() -> None:
 
 def test_wrong_types_are_named() -> None:
     """Before anything is asked."""
-    with pytest.raises(TypeError, match="a model is a name, a function, or has a method 'stream'; this is 3"):
+    with pytest.raises(TypeError, match="a model is a name, a function, or an object with a method 'stream', not 3"):
         lmm.ask("A", "q", model=3)  # type: ignore[arg-type]
     with pytest.raises(TypeError, match="the text of a document is a str, not NoneType"):
         lmm.Document.from_text(None)  # type: ignore[arg-type]

@@ -1,0 +1,54 @@
+"""A misspelt argument, or a value of the wrong type, is named by the method that it was given to."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from pathlib import Path
+from typing import Any
+
+import pytest
+
+import chatmd
+import lmm
+import lmm_education
+from lmm.testing import ScriptedModel
+
+Document: Any = lmm.Document
+Course: Any = lmm_education.Course
+Chat: Any = chatmd.Chat
+AGENT = "<user>Hi.</user>"
+
+
+def document() -> Any:
+    return Document.from_text("---\n?: which colour?\n---\nA leaf is green.\n")
+
+
+@pytest.mark.parametrize(
+    ("call", "said"),
+    [
+        (
+            lambda course: document().answer(modle="x"),
+            "has no argument 'modle'.*did you mean 'model'",
+        ),
+        (lambda course: document().requests(modle="x"), "Document.requests"),
+        (lambda course: document().answer(at="3"), r"Document.answer\(\): at must be int \| None, not '3'"),
+        (lambda course: document().answer(model=ScriptedModel), r"not <class .*: write ScriptedModel\(…\)"),
+        (lambda course: document().answer(model=3), "a model is a name, a function, or"),
+        (lambda course: Document.from_text(b"A leaf."), "text must be str"),
+        (lambda course: course.search("leaf", limit="3"), "Course.search.*limit must be int"),
+        (lambda course: course.search("leaf", limt=3), "did you mean 'limit'"),
+        (lambda course: course.search("leaf", where="type=exercise"), "where must be Mapping"),
+        (lambda course: course.search("leaf", documents="a.md"), "documents must be Sequence"),
+        (lambda course: course.ask("leaf", modle="x"), "Course.ask.*did you mean"),
+        (lambda course: course.ask("leaf", agent=True, context_tokens="9"), "context_tokens must be int"),
+        (lambda course: course.ingest(prun=True), "did you mean 'prune'"),
+        (lambda course: Course.open(course.root, modle="x"), "Course.open"),
+        (lambda course: Course(course.root), "use Course.open"),
+        (lambda course: Chat(AGENT, modle="x"), "did you mean 'model'"),
+        (lambda course: Chat(AGENT, tools="x"), "tools must be Sequence"),
+        (lambda course: Chat(AGENT).run(max_turns="3"), "Chat.run.*max_turns must be int"),
+    ],
+)
+def test_what_is_wrong_is_named(call: Callable[[Any], object], said: str, tmp_path: Path) -> None:
+    with Course.open(tmp_path) as course, pytest.raises(TypeError, match=said):
+        call(course)
