@@ -94,7 +94,7 @@ def test_wrong_types_are_named() -> None:
     """Before anything is asked."""
     with pytest.raises(TypeError, match="a model is a name, a function, or an object with a method 'stream', not 3"):
         lmm.ask("A", "q", model=3)  # type: ignore[arg-type]
-    with pytest.raises(TypeError, match="the text of a document is a str, not NoneType"):
+    with pytest.raises(TypeError, match="text must be str, not None"):
         lmm.Document.from_text(None)  # type: ignore[arg-type]
 
 
