@@ -18,7 +18,6 @@ interface Hit {
 export function activate(context: vscode.ExtensionContext): void {
   const register = (name: string, act: (...words: never[]) => unknown) => context.subscriptions.push(vscode.commands.registerCommand(name, act));
   register("lmmarkdown.askAll", () => execute("lmm.ask", 0));
-  register("lmmarkdown.takeBack", () => execute("lmm.undo"));
   register("lmmarkdown.searchCourse", searchCourse);
   start().catch((error) => vscode.window.showErrorMessage(`LM Markdown: ${error}`)); // not awaited: the commands exist in the meantime
 }

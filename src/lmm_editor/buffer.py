@@ -146,24 +146,12 @@ class Buffer:
         for first, last, begin, end in hunks(self.lines, new):
             start = self.starts[first] if first < len(self.lines) else len(self.text)
             old_part, new_part = "".join(self.lines[first:last]), "".join(new[begin:end])
-            before = common_prefix(old_part, new_part)
-            after = common_prefix(old_part[before:][::-1], new_part[before:][::-1])
+            before = _common_prefix(old_part, new_part)
+            after = _common_prefix(old_part[before:][::-1], new_part[before:][::-1])
             at = Range(self.position(start + before), self.position(start + len(old_part) - after))
             found.append(TextEdit(at, new_part[before : len(new_part) - after]))
         return found
 
 
-def common_prefix(one: str | list[str], two: str | list[str]) -> int:
-    """Return the length of the common prefix of two texts, in characters, or of two lists of lines, in lines.
-
-    >>> common_prefix("abc", "abd"), common_prefix("", "a")
-    (2, 0)
-    """
-    low, high = 0, min(len(one), len(two))
-    while low < high:
-        middle = (low + high + 1) // 2
-        if one[:middle] == two[:middle]:
-            low = middle
-        else:
-            high = middle - 1
-    return low
+def _common_prefix(one: str, two: str) -> int:
+    return next((i for i, (a, b) in enumerate(zip(one, two, strict=False)) if a != b), min(len(one), len(two)))

@@ -65,12 +65,10 @@ _TAIL = 60  # characters of a reply that arrives, shown with its progress
 
 
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
-    """Return lenses for each prompt, edit, chat and stale annotation, and for undoing our last change."""
+    """Return lenses for each prompt, edit, chat and stale annotation."""
     document = opened.document()
-    found = [*_prompt_lenses(opened, document), *_edit_lenses(opened, document), *_chat_lenses(opened, document)]
-    if opened.done:
-        found.append(lens(opened, opened.last_line, "Take back", "undo"))
-    return [*found, *_stale_lenses(opened, document)]
+    makers = (_prompt_lenses, _edit_lenses, _chat_lenses, _stale_lenses)
+    return [found for make in makers for found in make(opened, document)]
 
 
 def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: object) -> lsp.CodeLens:

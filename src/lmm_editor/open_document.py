@@ -13,7 +13,7 @@ from pygls.uris import to_fs_path
 
 from lmm.document import Document
 from lmm.errors import DocumentBusy, Failure
-from lmm_editor.buffer import Buffer, common_prefix
+from lmm_editor.buffer import Buffer
 
 if TYPE_CHECKING:
     from lmm_editor.server import EditorServer
@@ -41,10 +41,7 @@ class OpenDocument:
         self.running: dict[int, asyncio.Task[Any]] = {}  # by the line of the prompt; 0 for all
         self.cancels: dict[int, Callable[[], object]] = {}  # functions that end them, keeping answers that have arrived
         self.checking: asyncio.Task[None] | None = None
-        self.resting: asyncio.Task[None] | None = None  # before a long document is read as a whole again
-        self.analysis: Any = None  # the last analysis of a long document (`lmm_editor.diagnostics`)
-        self.done: list[tuple[str, str]] = []  # the texts before and after our changes, the last one last
-        self.undoing = asyncio.Lock()
+        self.reading = 0.0  # seconds that the last check took
         self._changed = asyncio.Event()
         self._applying = asyncio.Lock()
 
@@ -56,12 +53,6 @@ class OpenDocument:
         """Apply changes of the editor."""
         self.buffer.change(params.content_changes, params.text_document.version)
         self._changed.set()
-
-    @property
-    def last_line(self) -> int:
-        """The line, from 1, where our last change begins."""
-        before, after = self.done[-1]
-        return after.count("\n", 0, common_prefix(before, after)) + 1
 
     async def put(self, change: Change, label: str) -> tuple[Failure, ...]:
         """Put the result of `change` for the present text into the buffer; if its author types meanwhile, again.
@@ -81,7 +72,6 @@ class OpenDocument:
                     return failures
                 if self.buffer.version == version:
                     if await self._apply(new, label):
-                        self.done.append((text, new))
                         return failures
                     refusals = 0 if self.buffer.version != version else refusals + 1
                 if refusals > _REFUSALS:

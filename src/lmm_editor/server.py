@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import time
 from collections.abc import Awaitable, Callable, Coroutine, Iterator
 from functools import partial
 from importlib import import_module
@@ -13,7 +14,6 @@ from lsprotocol import types as lsp
 from pygls.lsp.server import LanguageServer
 from pygls.protocol import LanguageServerProtocol, lsp_method
 
-from lmm.disk.diff import Conflict, three_way
 from lmm.errors import EditError, LmmError, Place, Untrusted
 from lmm.messages import Event, Notice
 
@@ -24,11 +24,10 @@ if TYPE_CHECKING:
 # Modules that read documents are imported when one is opened: when an editor starts, only this module is imported.
 _ROOMS = ("lmm_editor.conversation", "lmm_editor.diagnostics", "lmm_editor.open_document", "lmm_education.course")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
-_SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "undo", "run", "say", "prompt")
+_SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "run", "say", "prompt")
 _COMMANDS = {"askWith": "ask_with", "continue": "go_on"} | {name: name for name in _SAME}
 """The commands about a document, and the methods that run them."""
 _QUIET = 0.02  # seconds without a change before a document is read
-_REST = 1.0  # and before the whole of a long one is read
 
 
 class EditorProtocol(LanguageServerProtocol):
@@ -147,30 +146,19 @@ class EditorServer(LanguageServer):
     async def _diagnose(self, opened: OpenDocument) -> None:
         """Report the problems of the newest version, computed in a thread, until there is no newer one.
 
-        In a long document, the blocks around the change are read at once, and all of it when its author pauses.
+        A long document is read once its author pauses for as long as that takes.
         """
         seen = -1
         while seen != opened.buffer.version:
             seen = opened.buffer.version
-            await asyncio.sleep(_QUIET)
-            if seen != opened.buffer.version:
+            await asyncio.sleep(max(_QUIET, opened.reading))
+            if seen != opened.buffer.version or (opened.is_chat and opened.running):  # its transcript is not complete
                 continue
-            if opened.analysis is None:
-                await self._report(opened, "diagnostics.problems_of")
-                continue
-            await self._report(opened, "diagnostics.problems_nearby")
-            if opened.resting is not None:
-                opened.resting.cancel()
-            opened.resting = self.start(self._report(opened, "diagnostics.problems_of", after=_REST))
-
-    async def _report(self, opened: OpenDocument, reader: str, *, after: float = 0.0) -> None:
-        await asyncio.sleep(after)
-        if opened.is_chat and opened.running:  # its transcript is not complete
-            return
-        version = opened.buffer.version
-        found = await asyncio.to_thread(_call, reader, opened)
-        if version == opened.buffer.version and self.documents.get(opened.uri) is opened:
-            self._publish(opened, found)
+            began = time.monotonic()
+            found = await asyncio.to_thread(_call, "diagnostics.problems_of", opened)
+            opened.reading = time.monotonic() - began
+            if seen == opened.buffer.version and self.documents.get(opened.uri) is opened:
+                self._publish(opened, found)
 
     def _publish(self, opened: OpenDocument, found: list[lsp.Diagnostic]) -> None:
         version = opened.buffer.version
@@ -282,21 +270,6 @@ class EditorServer(LanguageServer):
         opened = self.documents.get(uri)
         path = opened.path if opened else None
         return await asyncio.to_thread(_call, "notebook.search", path, question)
-
-    async def undo(self, opened: OpenDocument) -> None:
-        """Undo our last change; what the author has typed since stays."""
-        async with opened.undoing:  # two at once would each take the other's change for the author's
-            if not opened.done:
-                raise LmmError("there is nothing to take back in this document")
-            before, after = opened.done.pop()
-            left = len(opened.done)
-            try:
-                await opened.put(lambda text: (three_way(after, before, text), ()), "lmm: undo")
-            except Conflict as conflict:
-                what = f"line {conflict.line} was changed since, so this cannot be taken back"
-                raise LmmError(what, hint="undo your own change first") from None
-            finally:
-                del opened.done[left:]
 
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""

@@ -57,12 +57,6 @@ wait("lenses", function() return #vim.lsp.codelens.get(vim.api.nvim_get_current_
 vim.lsp.buf_request(0, "workspace/executeCommand",
   { command = "lmm.ask", arguments = { vim.uri_from_bufnr(vim.api.nvim_get_current_buf()), 4 } }, function() end)
 wait("reply", function() return text():match("~reply") end)
-wait("take back", function()
-  vim.lsp.codelens.refresh()
-  for _, lens in ipairs(vim.lsp.codelens.get(vim.api.nvim_get_current_buf())) do
-    if lens.command.title == "Take back" then return true end
-  end
-end)
 vim.cmd("let &undolevels = &undolevels") -- as if a key had been pressed
 vim.lsp.buf_request(0, "workspace/executeCommand",
   { command = "lmm.clear", arguments = { vim.uri_from_bufnr(vim.api.nvim_get_current_buf()), 3 } }, function() end)

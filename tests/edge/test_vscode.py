@@ -181,7 +181,6 @@ def test_a_reply_streams_into_the_text_and_one_undo_takes_it_back(window: Window
     window.browser.keep("vscode-streams")
     go_on.set()
     window.wait_for("grass.")
-    wait_until(lambda: "Take back" in window.lenses)
     assert exchanges(window.save("notes.md")) == [("is this clear?", "Green as grass.")]
     window.key("z")
     wait_until(lambda: "Green" not in window.text)

@@ -30,6 +30,10 @@ from lmm.markdown import yaml_core
 
 CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
 """The line below a body."""
+# A value, or a line of one, of words that mean nothing to YAML; a prompt is none.
+_PLAIN_LINE = re.compile(
+    r"^([ ]*(?:- )?)(?!query:|message:|edit:)(~{0,2}[A-Za-z][\w.-]*=?:[ ])?\w[\w ,.;/()-]*$", re.MULTILINE
+)
 _SMALL = 20_000  # characters of a body that is remembered
 _STARTS_LIKE_METADATA = re.compile(
     r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
@@ -59,7 +63,6 @@ class NotMetadata:
     hint: str
 
 
-@lru_cache(maxsize=10_000)  # a document is parsed again after each change
 def check(body: str) -> NotMetadata | None:
     """Check whether `body` is metadata; return None if it is, else the reason.
 
@@ -68,6 +71,12 @@ def check(body: str) -> NotMetadata | None:
     >>> check("just prose\\n").reason
     "expected 'key: value' lines, found plain text"
     """
+    shape = _PLAIN_LINE.sub(r"\1\2a", body)  # which plain words a line holds makes no difference
+    return None if _checked(shape) is None else _checked(body)
+
+
+@lru_cache(maxsize=10_000)  # a document is parsed again after each change
+def _checked(body: str) -> NotMetadata | None:
     try:
         read(body)
     except MetadataError as error:
