@@ -54,6 +54,7 @@ from lmm.notebook.references import (
     find_unknown_references,
     unknown_references,
 )
+from lmm.notebook.results import result_problems
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, work
 from lmm.prompts.templates import load_prompts
@@ -281,11 +282,15 @@ class Document:
         """The pending edits."""
         return tuple(Edit(edit, self) for edit in pending_edits.find_edits(self.blocks))
 
-    def problems(self, *, gaps: bool = False) -> tuple[Finding, ...]:
-        """Find problems in the document, present or imminent; with `gaps`, also what `complete` would add."""
+    def problems(self, *, gaps: bool = False, results: bool = False) -> tuple[Finding, ...]:
+        """Find problems in the document, present or imminent; with `gaps`, also what `complete` would add; with
+        `results`, also numbers that differ from what the code printed when it was last knitted.
+        """
         found = [*(header_gaps(self.blocks, chapter=self._is_chapter) if gaps else ()), *find_problems(self.blocks)]
         if "@" in self.text:
             found += find_unknown_references(self.blocks, self._known_references())
+        if results and self.path is not None:
+            found += result_problems(self.blocks, self.path)
         return tuple(sorted(found, key=lambda one: (one.line, one.column)))
 
     def _known_references(self) -> frozenset[str] | None:

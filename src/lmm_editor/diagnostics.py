@@ -22,7 +22,8 @@ def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
 
 
 def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
-    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in opened.document().problems()]
+    found = opened.document().problems(results=True)
+    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in found]
 
 
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:

@@ -27,9 +27,10 @@ _MARKS = ("{{", "{%", "8<-", "`r ", "`{", "\nimport ", "\nexport ")
 @options.files
 @options.flag("--check", help="Report only; write nothing.")
 @options.flag("--fix", help="Correct misspelt prompts on their line, and replies in which knitr would run code.")
+@options.flag("--results", help="Also report numbers that differ from what the code printed when it was last knitted.")
 @options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
 @options.json_lines
-def scan(*, files: tuple[Path, ...], check: bool, fix: bool, authors: bool, as_json: bool) -> int:
+def scan(*, files: tuple[Path, ...], check: bool, fix: bool, results: bool, authors: bool, as_json: bool) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
@@ -42,7 +43,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, authors: bool, as_j
 
     def act(path: Path) -> int:
         nonlocal found
-        problems, done = _scan(path, check=check, fix=fix)
+        problems, done = _scan(path, check=check, fix=fix, results=results)
         found += len(problems)
         for problem in problems:
             if as_json:
@@ -74,12 +75,13 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
     return DONE
 
 
-def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], str]:
+def _scan(path: Path, *, check: bool, fix: bool, results: bool) -> tuple[tuple[Finding, ...], str]:
     """Scan a file; return its problems, and what was corrected or completed."""
     from lmm import Document
     from lmm.disk.files import read_document
     from lmm.disk.folder import SUFFIXES
     from lmm.markdown.parse_markdown import header_of
+    from lmm.notebook.outputs import printed
 
     if not check and path.suffix.lower() not in SUFFIXES:
         read_document(path)  # reports a missing file as such
@@ -92,7 +94,9 @@ def _scan(path: Path, *, check: bool, fix: bool) -> tuple[tuple[Finding, ...], s
         fixed = document.fix() if fix else 0
         document.save()
     done = f"corrected {terminal.count(fixed, 'problem')}" if fixed else ""
-    problems = document.problems(gaps=check)
+    problems = document.problems(gaps=check, results=results)
+    if results and not any(printed(path, document.text)):
+        terminal.note(f"{terminal.path_text(path)}: no output of its code was found; knit it first, with keep_md: true")
     header = header_of(document.blocks)
     if header is not None and (not _PLAIN.issuperset(header.values()) or any(mark in document.text for mark in _MARKS)):
         course = import_module("lmm_education.study.scan_findings")

@@ -166,6 +166,7 @@ def environments(text: str) -> tuple[str, ...]:
 # that leads out of the folder is followed.
 
 _MOST = 20_000_000  # bytes of a document's outputs
+_COMMENTED = re.compile(r"(?:##|#>)(?: |$)")
 _PICTURES = (".png", ".svg", ".jpg", ".jpeg", ".gif", ".webp")
 
 
@@ -225,7 +226,13 @@ def printed(path: Path, text: str) -> Iterator[tuple[str, str, str]]:
 
 
 def _without_code(cell: CodeCell, shown: str) -> str:
-    return replace_spans(shown, lambda span: "" if span.kind == "code_block" and _is_of(cell, span) else None)
+    def own(span: Span) -> str | None:
+        if span.kind != "code_block" or not _is_of(cell, span):
+            return None
+        lines = [line for line in span.text.splitlines() if _COMMENTED.match(line) and line.strip() not in cell.code]
+        return fenced("\n".join(lines)) if lines else ""  # knitr's option `collapse`
+
+    return replace_spans(shown, own)
 
 
 def _is_of(cell: CodeCell, span: Span) -> bool:

@@ -1,0 +1,71 @@
+"""Numbers in sentences beside what the code printed: `lmm scan --results`."""
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+from pathlib import Path
+
+import pytest
+
+from lmm import Document
+
+FIXTURES = Path(__file__).parents[3] / "fixtures/results"
+
+
+def reported(path: Path) -> list[str]:
+    """The numbers that are reported, with what was printed."""
+    return [f"{each.line} {each.message}" for each in Document.open(path).problems(results=True)]
+
+
+SLIPS = [
+    "8 -5.44 is not what the code printed: wt is -5.344472",
+    "8 38.9 is not what the code printed: (Intercept) is 37.285126",
+    "14 3.41 is not what the code printed: Residual standard error is 3.046",
+    "15 0.85 is not what the code printed: Multiple R-squared is 0.7528",
+    "23 21.4 miles a gallon is not what the code printed: it is 20.09062",
+    "35 0.0024 is not what the code printed: p-value is 0.001374",
+    "35 24.93 is not what the code printed: it is 24.39231",
+    "36 p = .01 does not follow from t(18.33) = -3.77",
+    "44 9.93 is not what the code printed: it is 3.932409",
+]
+
+
+def test_slips_are_reported_and_nothing_else() -> None:
+    """Rounded, in percent, hypothetical and unrelated numbers are not reported; the output is that of knitr."""
+    assert reported(FIXTURES / "slips.Rmd") == SLIPS
+    assert Document.open(FIXTURES / "slips.Rmd").problems() == ()
+
+
+@pytest.mark.knit
+def test_the_output_is_that_of_knitr(tmp_path: Path) -> None:
+    """The document is knitted here."""
+    if shutil.which("Rscript") is None:
+        pytest.skip("R is not installed")
+    shutil.copy(FIXTURES / "slips.Rmd", tmp_path)
+    knit = "knitr::knit('slips.Rmd', 'slips.md', quiet = TRUE)"
+    if subprocess.run(["Rscript", "-e", knit], cwd=tmp_path, capture_output=True, check=False).returncode:
+        pytest.skip("knitr is not installed")
+    assert reported(tmp_path / "slips.Rmd") == SLIPS
+
+
+@pytest.mark.parametrize(
+    ("statistic", "p"),  # p-values by R: 2*pt(-2.2, 28), pf(4.5, 2, 27, lower=FALSE), …
+    [("t(28) = 2.20", ".036"), ("F(2, 27) = 4.50", ".021"), ("r(30) = .45", ".010"), ("z = 1.96", ".050"),
+     ("χ2(2, N = 90) = 5.99", ".050"), ("*t*(28) = -2.20", ".018"), ("$t(1000) = 40.1", ".001")],
+)  # fmt: skip
+def test_statistics_are_recomputed(statistic: str, p: str) -> None:
+    """A p-value that follows, with two sides or one, is accepted; another one is not."""
+    sign = "<" if "40.1" in statistic else "="
+    for said, count in ((f"p {sign} {p}", 0), ("p = .3", 1)):
+        text = f"There is an effect, {statistic}, {said}.\n"
+        assert len(Document.from_text(text, path=Path("a.Rmd")).problems(results=True)) == count, text
+
+
+def test_a_document_that_was_never_knitted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """Nothing is compared, and the command says so."""
+    from lmm.cli.main import main
+
+    (tmp_path / "a.Rmd").write_text("---\ntitle: A\ndocid: a\n---\n\n```{r}\n1.5\n```\n\nThe mean is 2.5.\n")
+    assert main(["scan", "--results", str(tmp_path / "a.Rmd")]) == 0
+    assert "no output of its code was found; knit it first" in capsys.readouterr().err
