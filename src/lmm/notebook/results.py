@@ -9,9 +9,11 @@ from __future__ import annotations
 
 import math
 import re
+from bisect import bisect_left
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass
 from decimal import Decimal, InvalidOperation
+from itertools import accumulate
 from pathlib import Path
 
 from lmm.errors import Finding
@@ -22,8 +24,9 @@ from lmm.markdown.sentences import sentence_ends
 from lmm.notebook.outputs import printed, read_cell
 
 _PRINTED = re.compile(r"(?<![\w.])-?(?:\d{1,3}(?:,\d{3})+|\d+)?\.?\d+(?:[eE][-+]?\d+)?(?![\w.]*[A-Za-z_])")
-_NOT_PRINTED = re.compile(r"^[ \t]*(?:(?:##|#>)[ \t]?)?(?:\[\d+\](?= )|# .*|```.*|~~~.*)?", re.MULTILINE)
+_NOT_PRINTED = re.compile(r"^(?:[ \t]*(?:##|#>)[ \t]?)?(?:[ \t]*\[\d+\](?= )|# .*|```.*|~~~.*)?", re.MULTILINE)
 _KEY = re.compile(r"([A-Za-z][\w .²-]{0,40}?)\s*[=:]\s*<?\s*(-?\d[\d.,]*(?:[eE][-+]?\d+)?)")
+_DIGIT, _APA_P = re.compile(r"\d"), re.compile(r"p[*_$\s]*[=<>][*_$\s]*\d?\.\d")
 _WORD = re.compile(r"[^\W\d_]+")
 _MEANINGS = (
     (re.compile(r"\bp[-_. ]?val(?:ue)?s?\b|\bPr\(>.*?\)|\bp(?=\s*[=<>])", re.IGNORECASE), " pvalue "),
@@ -76,11 +79,14 @@ def result_problems(blocks: Sequence[Block], path: Path) -> Iterator[Finding]:
     over statistics in APA style whose p-value is not theirs."""
     outputs = _outputs(blocks, path)
     every = [_as_number(each.value) for output in outputs for each in output.quantities]
+    sections = [*accumulate(isinstance(block, HeadingBlock) for block in blocks)]
     for at, block in enumerate(blocks):
-        if not isinstance(block, TextBlock) or any(span.kind == "code_block" for span in spans(block.source)):
+        if not isinstance(block, TextBlock) or not (_DIGIT if outputs else _APA_P).search(block.source):
+            continue
+        if any(span.kind == "code_block" for span in spans(block.source)):
             continue
         text = _visible(block.source)
-        beside = _beside(blocks, at, outputs)
+        beside = _beside(at, outputs, sections, introduces=text.rstrip().endswith(":"))
         for start, end in _sentences(text):
             found = [*_recomputed(text, start, end), *(_differing(text, start, end, beside, every) if beside else ())]
             for place, message, hint in found:
@@ -92,7 +98,7 @@ def _outputs(blocks: Sequence[Block], path: Path) -> list[_Output]:
     """Return what the document's cells printed, in order."""
     shown = [*printed(path, serialize(blocks))]
     found = list[_Output]()
-    for at, block in enumerate(blocks):
+    for at, block in enumerate(blocks if shown else ()):
         cell = next((read_cell(span) for span in spans(block.source)), None) if isinstance(block, TextBlock) else None
         if cell is not None and shown and shown[0][0] == (cell.label or cell.code.partition("\n")[0]):
             name, text, file = shown.pop(0)
@@ -100,14 +106,13 @@ def _outputs(blocks: Sequence[Block], path: Path) -> list[_Output]:
     return found
 
 
-def _beside(blocks: Sequence[Block], at: int, outputs: Sequence[_Output]) -> list[_Output]:
-    """Return the last output above a paragraph, and the next one below, within its section; nearest first."""
-    first = next((i for i in range(at, -1, -1) if isinstance(blocks[i], HeadingBlock)), -1)
-    last = next((i for i in range(at, len(blocks)) if isinstance(blocks[i], HeadingBlock)), len(blocks))
-    above = [each for each in outputs if first < each.at < at][-2:]
-    below = [each for each in outputs if at < each.at < last][:1]
-    introduces = serialize([blocks[at]]).rstrip().endswith(":")
-    return below + above[::-1] if introduces else above[::-1] + below
+def _beside(at: int, outputs: Sequence[_Output], sections: Sequence[int], *, introduces: bool) -> list[_Output]:
+    """Return the two outputs above a paragraph and the one below it, within its section, nearest first; one that is
+    introduced comes first."""
+    place = bisect_left(outputs, at, key=lambda each: each.at)
+    above = [each for each in outputs[max(place - 2, 0) : place][::-1] if sections[each.at] == sections[at]]
+    below = [each for each in outputs[place : place + 1] if sections[each.at] == sections[at]]
+    return below + above if introduces else above + below
 
 
 # -- what was printed ------------------------------------------------------------------------------
