@@ -30,9 +30,9 @@ from chatmd.language.inputs import DeclaredInput
 from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
-from chatmd.rendering import describe_prompt, render_text
+from chatmd.rendering import render_text
 from chatmd.runtime.runner import prepare, reply_to
-from chatmd.tools.calling import agent_schema, fit_arguments
+from chatmd.tools.calling import agent_schema, describe_prompt, fit_arguments
 from chatmd.tools.mcp import model_names
 from lmm.disk.files import read_document
 from lmm.errors import ConfigError, LmmError
@@ -138,7 +138,7 @@ def read_prompts(
         problem = f"{errors[0].span.where}: {errors[0].message}" if errors else ""
         if problem:
             notes.append(f"{path.name} has errors, so calls of the tool '{name}' fail: {problem}")
-        about = encodable(describe_prompt(path, document, spec))
+        about = encodable(describe_prompt(path.name, document, spec))
         prompts.append(PromptTool(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
 

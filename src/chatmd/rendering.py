@@ -6,7 +6,6 @@ import asyncio
 import base64
 import json
 import operator
-import re
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -16,10 +15,10 @@ from chatmd.call_texts import call_in_words
 from chatmd.content.expand import expansions, shown_part
 from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
-from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent, text_of
+from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.inputs import fill
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
-from chatmd.language.nodes import Comment, Element, Node, SyntaxTree, Text
+from chatmd.language.nodes import Element, Node, Text
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import image_element, messages_of
@@ -59,8 +58,8 @@ class Rendered:
     """
 
     model: str
-    messages: tuple[RenderedMessage, ...]
-    tools: tuple[RenderedTool, ...] = ()
+    messages: tuple[RenderedMessage, ...] = field(repr=False)
+    tools: tuple[RenderedTool, ...] = field(default=(), repr=False)
     window: int = 0
     notes: tuple[str, ...] = ()
 
@@ -68,9 +67,6 @@ class Rendered:
     def tokens(self) -> int:
         """The tokens of messages and tools together."""
         return sum(one.tokens for one in self.messages) + sum(one.tokens for one in self.tools)
-
-
-_LONGEST_ABOUT = 500  # characters of a description
 
 
 # -- as text -----------------------------------------------------------------------------------------------
@@ -106,19 +102,6 @@ def as_table(rendered: Rendered) -> str:
     rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
     lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
     return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
-
-
-def describe_prompt(path: Path, document: SyntaxTree, spec: AgentSpec) -> str:
-    """Describe a prompt by the comment at its top, or the first sentence of its instructions, or its name."""
-    for node in document.children:
-        if isinstance(node, Comment) and (words := " ".join(node.value.split())):
-            return words[:_LONGEST_ABOUT]
-        if isinstance(node, Element):
-            break
-    said = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
-    instructions = next(said, MessageItem("system"))
-    text = " ".join(text_of(instructions.content).split())
-    return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {path.name}."
 
 
 def _total(rendered: Rendered) -> str:
@@ -221,7 +204,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
         for one in with_shown(messages_of(spec.sent, expand=known.__getitem__), schema_of(spec, run))
     ]
     offers = await offered_by(spec, run, servers=servers)
-    tools = [one for offer in offers for one in offer.definitions] + [one.definition for one in run.functions]
+    tools = [one for offer in offers for one in offer.definitions]
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
     notes = (*notes, *unasked.notes(spec))

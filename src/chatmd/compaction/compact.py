@@ -6,7 +6,7 @@ import asyncio
 import contextlib
 import dataclasses
 from collections.abc import Collection, Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
 from chatmd.compaction.summary import (
@@ -220,15 +220,15 @@ class Compaction:
     `text` is the new text, and `original` the path of the copy of the old one, if it is a file's.
     """
 
-    plan: CompactionPlan
-    message: Message
-    items: tuple[Item, ...]
+    plan: CompactionPlan = field(repr=False)
+    message: Message = field(repr=False)
+    items: tuple[Item, ...] = field(repr=False)
     before: int
     after: int
     usage: Usage
     model: str
-    was: tuple[Item, ...] = ()
-    text: str = ""
+    was: tuple[Item, ...] = field(default=(), repr=False)
+    text: str = field(default="", repr=False)
     original: Path | None = None
 
 

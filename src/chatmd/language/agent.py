@@ -17,7 +17,7 @@ from chatmd.errors import ChatmdError, InvalidDocument
 from chatmd.language.inputs import TYPES, DeclaredInput, fill, slots_in
 from chatmd.language.nodes import BLANK, NOWHERE, Element, Node, Problem, SourceRange, SyntaxTree, Text, body
 from chatmd.language.syntax import attribute_offsets, errors_of
-from chatmd.language.tags import OCHAT, ROLES, TAGS
+from chatmd.language.tags import ROLES, TAGS
 from lmm.messages import Image
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
@@ -50,16 +50,16 @@ class AgentConfig:
 
 @dataclass(frozen=True, slots=True)
 class Tool:
-    """`<tool>`: a built-in tool, a program, another agent, or the tools of an MCP server.
+    """`<tool>`: a built-in tool, a program, another agent, the tools of an MCP server; or a function of the caller.
 
     If a declaration stands for several tools, `include` names those that are offered; empty means all. The names of
     an MCP server's tools get the `prefix`; `issuer` is the authorization server that may get the client's secret.
     `roots` are the folders that a file tool, or a command in a `sandbox`, may touch; `cwd` and `env` are the folder
     and the variables of a command; folders are as written, relative to the prompt's folder. `timeout` is in seconds,
-    `max_output` in characters; `course` is the folder of a course. `shell` marks ochat's ``type="shell"``.
+    `max_output` in characters; `course` is the folder of a course.
     """
 
-    kind: Literal["builtin", "command", "agent", "mcp"]
+    kind: Literal["builtin", "command", "agent", "mcp", "function"]
     name: str
     description: str = ""
     command: str = ""
@@ -79,7 +79,6 @@ class Tool:
     timeout: float | None = None
     max_output: int | None = None
     course: str = ""
-    shell: bool = False
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -368,12 +367,7 @@ class _Reader:
         """Report text outside of any element."""
         offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
         span = node.span._replace(start=min(node.span.start + offset, node.span.end))
-        foreign = [match for match in _TAG_NAME.finditer(span.text) if match[1] in OCHAT]
-        for match in foreign:
-            at = span._replace(start=span.start + match.start())
-            self._problem(at, f"<{match[1]}> is an element of ochat, and not available here", OCHAT[match[1]])
-        if not foreign:
-            self._problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
+        self._problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
 
     # -- elements ------------------------------------------------------------------------------------
 
@@ -408,8 +402,7 @@ class _Reader:
         fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
         include, includes = fields.pop("include"), fields.pop("includes")
         include = (name,) if name and kind == "mcp" else include or includes  # the most specific
-        fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include,
-                   "shell": element.get("type") == "shell"}  # fmt: skip
+        fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include}
         tool = Tool(kind, span=element.span, **fields)
         if tool.sandbox and kind != "command":
             self._bad(element, "sandbox", "is for commands", "leave it out")
@@ -616,9 +609,6 @@ def _texts(element: Element, *names: str) -> dict[str, Any]:
 
 def _is_cleared(element: Element, flag: str) -> bool:
     return (element.get(flag) or "").strip().lower() == "false"
-
-
-_TAG_NAME = re.compile(r"<([A-Za-z_][\w-]{0,30})")
 
 
 def _meant_tag(text: str) -> str:

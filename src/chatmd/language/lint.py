@@ -11,7 +11,7 @@ from functools import lru_cache
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret, text_of
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
-from chatmd.language.tags import OCHAT, TAGS, Tag
+from chatmd.language.tags import TAGS, Tag
 
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 
@@ -93,9 +93,7 @@ def element_problems(element: Element) -> Iterator[Problem]:
     parts = body(element.children)
     if tag.is_void and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
         message = f"the content of <{tag.name}> is dropped"
-        has_roots = tag.name == "tool" and "<read" in element.span.text
-        hint = OCHAT["tool <read>"] if has_roots else f"write <{tag.name} …/>"
-        yield _warning(element.span, message, hint, unseen=True)
+        yield _warning(element.span, message, f"write <{tag.name} …/>", unseen=True)
 
 
 def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
@@ -120,8 +118,6 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
 
 @lru_cache(maxsize=1000)
 def _meant(tag: Tag, name: str) -> str:
-    if f"{tag.name} {name}" in OCHAT:
-        return f"it is ochat's: {OCHAT[f'{tag.name} {name}']}"
     names = [rule.name for rule in tag.attributes]
     close = get_close_matches(name[:40], names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"it has {', '.join(names)}"

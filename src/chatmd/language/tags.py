@@ -184,18 +184,6 @@ _ROWS: Iterable[Tag] = (
     Tag("agent", "the answer of another ChatMD file; the body is more input for it", (_SRC, _LOCAL), BODIES),
 )
 
-# Elements, attributes and contents that only ochat supports, with what to use instead.
-OCHAT = {
-    "shell_access": 'use <tool name="…" command="…"/> for a program, and delete the element',
-    "script": "you approve calls with lmm run --ask; scripts are not supported; delete the element",
-    "moderator_runtime": "scripts are not supported; delete the element",
-    "tool type": 'use <tool name="…" command="rg -n"/> for one program; there is no shell',
-    "tool runtime": "you are asked before a file's commands run",
-    "tool <read>": 'name folders in roots="…"',
-    "import namespace": "names have no prefix; the tools of an MCP server can have one",
-    "config show": "show_tool_call keeps calls and results in the file",
-}
-
 TAGS: dict[str, Tag] = {tag.name: tag for tag in _ROWS}
 # Elements without content: if one is not closed, it ends with its opening tag.
 VOID = frozenset(tag.name for tag in TAGS.values() if tag.is_void)

@@ -10,6 +10,7 @@ import asyncio
 import contextlib
 import json
 import logging
+import re
 import time
 from collections.abc import AsyncIterator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from contextlib import AsyncExitStack, asynccontextmanager
@@ -20,8 +21,9 @@ from typing import Any
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import WITHOUT, ChatmdError, StoppedByUser, ToolNotAvailable
-from chatmd.language.agent import AgentSpec, SubAgent, Tool, content_of, parts_in, read_agent
+from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, Tool, content_of, parts_in, read_agent, text_of
 from chatmd.language.inputs import DeclaredInput
+from chatmd.language.nodes import Comment, Element, SyntaxTree
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
@@ -49,9 +51,13 @@ async def open_agent(declared: Tool, run: Run) -> AsyncIterator[Sequence[Runnabl
         return await run.ask(run, AgentRequest(declared.agent, declared.local, run.folder, (input,), values))
 
     inputs: tuple[DeclaredInput, ...] = ()
-    with contextlib.suppress(LmmError):  # a call reports the error
-        inputs = agent_in(declared.agent, run).inputs if declared.local else ()
     description = declared.description or f"Ask the agent in {declared.agent}, and get its answer."
+    with contextlib.suppress(LmmError):  # a call reports the error
+        if declared.local:
+            document = _document_in(declared.agent, run)
+            spec = read_agent(document)
+            inputs = spec.inputs
+            description = declared.description or describe_prompt(declared.agent, document, spec)
     yield [FunctionTool(ToolDefinition(declared.name, description, agent_schema(inputs, input=_INPUT)), ask)]
 
 
@@ -67,6 +73,22 @@ def agent_schema(
     return object_schema([*needed, *(["input"] if needs_input and not inputs else [])], **{"input": input} | declared)
 
 
+_LONGEST_ABOUT = 500  # characters of a description
+
+
+def describe_prompt(name: str, document: SyntaxTree, spec: AgentSpec) -> str:
+    """Describe a prompt by the comment at its top, or the first sentence of its instructions, or its name."""
+    for node in document.children:
+        if isinstance(node, Comment) and (words := " ".join(node.value.split())):
+            return words[:_LONGEST_ABOUT]
+        if isinstance(node, Element):
+            break
+    said = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
+    instructions = next(said, MessageItem("system"))
+    text = " ".join(text_of(instructions.content).split())
+    return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {name}."
+
+
 def agent_in(src: str, run: Run) -> AgentSpec:
     """Read the agent in a file.
 
@@ -74,12 +96,16 @@ def agent_in(src: str, run: Run) -> AgentSpec:
         InvalidDocument: the file has errors.
         ChatmdError: the file is missing, outside of the allowed folders, or cannot be read.
     """
+    return read_agent(_document_in(src, run))
+
+
+def _document_in(src: str, run: Run) -> SyntaxTree:
     path = locate(src, run)
     try:
         document = parse(read_document(path), file=str(path))
     except DocumentError as error:
         raise ChatmdError(f"'{src}': {error.message}", hint=error.hint) from error
-    return read_agent(run.rules.imported(document))
+    return run.rules.imported(document)
 
 
 def may_write(declared: Tool, run: Run, seen: frozenset[str] = frozenset()) -> bool:
@@ -109,7 +135,7 @@ def may_write(declared: Tool, run: Run, seen: frozenset[str] = frozenset()) -> b
 # -- The definitions that a file's tools would offer to a model ------------------------------------------------
 
 
-KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "MCP server"}
+KINDS = {"builtin": "built in", "command": "command", "agent": "agent", "mcp": "MCP server", "function": "Python"}
 """The names of the kinds of tools, for people."""
 
 
@@ -122,8 +148,8 @@ class Offer:
     `powers` are names as in `chatmd.tools.registry.Power`. The tools of a server that was not `opened` are unknown.
     """
 
-    declared: Tool
-    declaration: Declaration
+    declared: Tool = field(repr=False)
+    declaration: Declaration = field(repr=False)
     powers: tuple[str, ...]
     definitions: tuple[ToolDefinition, ...] = ()
     opened: bool = True
@@ -131,12 +157,16 @@ class Offer:
 
 
 async def offered_by(spec: AgentSpec, run: Run, *, servers: bool = False) -> tuple[Offer, ...]:
-    """Return what each tool declaration of a file offers, in order.
+    """Return what each tool declaration of a file offers, in order, then the functions of the caller.
 
     With `servers`, its MCP servers are started or called to list their tools: get consent before.
     """
     declarations = own_declarations(spec, run).declarations
-    return tuple([await _offer(*pair, run, servers) for pair in zip(spec.tools, declarations, strict=False)])
+    offers = [await _offer(*pair, run, servers) for pair in zip(spec.tools, declarations, strict=False)]
+    for definition in (one.definition for one in run.functions):
+        tool, words = Tool("function", definition.name), "calls a function of your program"
+        offers.append(Offer(tool, Declaration(definition.name, words, False, ""), (), (definition,)))
+    return tuple(offers)
 
 
 async def _offer(tool: Tool, declaration: Declaration, run: Run, servers: bool) -> Offer:

@@ -31,10 +31,7 @@ from lmm.providers import PROVIDERS
 # The question for consent lists the named variables; the values of secret ones are removed from texts for the model.
 
 
-PASSED_ON = (
-    *("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR"),
-    *("SYSTEMROOT", "COMSPEC", "PATHEXT", "TEMP", "TMP", "USERPROFILE"),  # Windows
-)
+PASSED_ON = ("PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "TMPDIR")
 """Variables that every program gets if they are set, besides those that begin with ``LC_``."""
 ALWAYS = {"TERM": "dumb", "NO_COLOR": "1"}
 """Variables that every program gets, as its output is not shown in a terminal."""

@@ -30,6 +30,7 @@ from lmm.messages import ToolOutput
 
 
 PATH: dict[str, Any] = {"type": "string", "description": "the file's path", "minLength": 1}
+OFFSET = {"type": "integer", "minimum": 0, "description": "the number of the first line to read; 1 if left out"}
 _CONTENT = {"type": "string"}
 _AROUND_TEXT = 300  # characters of a result around the file's text
 _MOST_PLACES = 20  # that a report lists
@@ -39,7 +40,7 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
     """Open `read_file` for the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
 
-    def call(path: str, offset: int = 0, line_count: int | None = None) -> str:
+    def call(path: str, offset: int = 1, line_count: int | None = None) -> str:
         return read_file(roots, path, int(offset), line_count and int(line_count), limit)
 
     return offer(
@@ -49,44 +50,46 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
         "[total_lines=N], then each line after its number and a tab; what is left out is said at the end.",
         ("path",),
         path=PATH,
-        offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
+        offset=OFFSET,
         line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
         read=renaming(file="path", file_path="path", limit="line_count"),
     )
 
 
 def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit: int) -> str:
-    """Return lines of a file with a header and, if there are more, a footer, in at most `limit` characters.
+    """Return the lines from `offset`, 1 or 0 for the first, with a header and, if there are more, a footer.
+
+    They have at most `limit` characters.
 
     Raises:
         FileRefused: the file is not in the roots.
         DocumentError: it cannot be read, or is not text.
         ChatmdError: it has no such lines.
     """
-    target = roots.readable(path)
+    target, skipped = roots.readable(path), max(offset - 1, 0)
     if not os.path.lexists(target.real):
         raise roots.missing(target)
     budget = max(limit - _AROUND_TEXT - len(target.name), 100)
     there = target.real
     with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
-        found = read_excerpt(file, target.name, offset=offset, count=count, budget=budget)
+        found = read_excerpt(file, target.name, offset=skipped, count=count, budget=budget)
     if not found.total:
         return f"{target.name} is empty."
-    if offset >= found.total:
+    if skipped >= found.total:
         looked_at = "" if found.exact else f"only its first {READ // 1_000_000} MB are looked at"
         raise ChatmdError(
-            f"it has {found.total} lines only, so that none comes after {offset}", where=target.name, hint=looked_at
+            f"it has {found.total} lines only, so that there is no line {offset}", where=target.name, hint=looked_at
         )
-    last = offset + len(found.lines)
+    last = skipped + len(found.lines)
     total = f"{found.total}" if found.exact else f"more than {found.total}"
     notes = f"[total_lines={total}]" + (" [line ends: CRLF]" if found.crlf else "")
-    text = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(found.lines, offset + 1))
+    text = "\n".join(f"{number:>6}\t{line}" for number, line in enumerate(found.lines, skipped + 1))
     footer = ""
     if found.cut:
         footer = f"\n[line {last} is too long to be shown; these are its first {len(found.lines[0])} characters]"
     if last < found.total:
-        footer += f"\n[{found.total - last} more lines; read on with offset={last}]"
-    return f"{target.name}:{offset + 1}-{last}:\n{notes}\n{text}{footer}"
+        footer += f"\n[{found.total - last} more lines; read on with offset={last + 1}]"
+    return f"{target.name}:{skipped + 1}-{last}:\n{notes}\n{text}{footer}"
 
 
 def open_write_file(declared: Tool, run: Run) -> OpenTools:
@@ -279,7 +282,7 @@ def open_read_skill(declared: Tool, run: Run) -> OpenTools:
         raise ChatmdError("there are no skills", where=declared.span.where, hint=hint)
     listed = "".join(f"\n- {name}: {_description(path)}" for name, path in skills.items())
 
-    def read_skill(skill: str, path: str = SKILL, offset: int = 0) -> str:
+    def read_skill(skill: str, path: str = SKILL, offset: int = 1) -> str:
         return read_file(roots, str(skills[skill].parent / path), int(offset), None, limit)
 
     return offer(
@@ -289,7 +292,7 @@ def open_read_skill(declared: Tool, run: Run) -> OpenTools:
         ("skill",),
         skill={"type": "string", "enum": list(skills)},
         path=PATH | {"description": f"another file of that skill, as its text names it; {SKILL} if left out"},
-        offset={"type": "integer", "minimum": 0, "description": "how many lines to skip; 0 if left out"},
+        offset=OFFSET,
     )
 
 

@@ -19,7 +19,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -135,6 +135,22 @@ def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
     return "\n".join(parts)
 
 
+def missing_lines(part: str, whole: str) -> str:
+    """Return which lines of `whole` are not in `part`, which has its beginning and its end.
+
+    >>> missing_lines("one\\n[…]\\nfour\\n", "one\\ntwo\\nthree\\nfour\\n")
+    'lines 2 to 3'
+    """
+    shown, lines = part.splitlines(), whole.splitlines()
+    before, behind = _common(shown, lines), _common(shown[::-1], lines[::-1])
+    return f"lines {before + 1} to {len(lines) - behind}"
+
+
+def _common(one: Sequence[str], other: Sequence[str]) -> int:
+    """Return how many lines at the beginning are the same."""
+    return next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+
+
 MARK = "LMM_CALL"
 """The environment variable that identifies all processes of one call; nested calls are joined by slashes."""
 FLOOD = 1_000_000_000
@@ -189,8 +205,9 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
     ending = stopped or process.exit_status + ("; remaining processes were killed" if left else "")
     text = report(ending, process.streams, program.limit)
     if sum(stream.size for stream in process.streams.values()) > program.limit:
-        whole = await asyncio.to_thread(program.store, report(ending, process.streams, KEPT))
-        text += f"[the whole output is in {whole}]\n" if whole else ""
+        whole = report(ending, process.streams, KEPT)
+        if stored := await asyncio.to_thread(program.store, whole):
+            text += f"[the whole output is in {stored}; not shown here: {missing_lines(text, whole)}]\n"
     return ToolOutput(text, failed=bool(stopped))
 
 
@@ -278,10 +295,6 @@ class _Process(asyncio.SubprocessProtocol):
 
     def _signal_group(self, name: Literal["SIGTERM", "SIGKILL"]) -> bool:
         """Signal the process group, whose id is its leader's, and return whether any process was left in it."""
-        if not hasattr(os, "killpg"):  # Windows: only the program itself can be reached
-            if not self.exited.is_set():
-                self.transport.kill()
-            return False
         with contextlib.suppress(ProcessLookupError, PermissionError):
             os.killpg(self.transport.get_pid(), signal.Signals[name])
             return True

@@ -21,7 +21,6 @@ from typing import Any, Literal, cast
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, ToolNotAvailable
 from chatmd.language.agent import Tool
-from chatmd.language.tags import OCHAT
 from lmm.messages import ToolDefinition, ToolOutput, object_schema
 from lmm.models.port import RunnableTool
 
@@ -101,10 +100,6 @@ def kind_of(declared: Tool) -> ToolKind:
     if declared.kind != "builtin":
         return KINDS[declared.kind]
     where = declared.span.where
-    if declared.shell:
-        raise ToolNotAvailable(
-            f"the shell tool '{declared.name}' is not available", where=where, hint=OCHAT["tool type"]
-        )
     name = ALIASES.get(declared.name, declared.name)
     if name in BUILTINS:
         return BUILTINS[name]
@@ -206,6 +201,9 @@ def function_tool(function: PythonTool) -> RunnableTool:
     '5'
     """
     if not callable(function):
+        if not hasattr(function, "definition"):
+            hint = "give a list of functions: tools=[add]"
+            raise ChatmdError(f"this cannot be a tool: {function!r}", hint=hint)
         return function
     from pydantic import PydanticUserError, TypeAdapter, validate_call
 

@@ -19,7 +19,7 @@ from pathlib import Path, PurePath, PurePosixPath
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
-from lmm.disk.folder import DEVICE, is_internal
+from lmm.disk.folder import is_internal
 from lmm.disk.names import is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
@@ -34,7 +34,7 @@ SYSTEM = ("/proc", "/sys", "/dev")
 _DRIVE = re.compile(r"[A-Za-z]:($|[\\/])")
 
 
-def check_path(path: str, *, windows: bool = False) -> None:
+def check_path(path: str) -> None:
     """Refuse a path that cannot name a file in a folder, or names another one than it seems to.
 
     >>> check_path("notes/../notes/a b.md")
@@ -57,25 +57,10 @@ def check_path(path: str, *, windows: bool = False) -> None:
         raise FileRefused("'~' is not expanded", where=shown, hint="write a path relative to the working folder")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
         raise FileRefused("this is a URL, not a path", where=shown)
-    if windows:
-        _check_windows(path, shown)
-    elif _DRIVE.match(path) or "\\" in path:
+    if _DRIVE.match(path) or "\\" in path:
         raise FileRefused("a backslash or a drive parts no folders here", where=shown, hint="write folder/file")
 
 
-def _check_windows(path: str, shown: str) -> None:
-    """Refuse devices, streams, and names that Windows treats as other names."""
-    if path.startswith(("\\\\", "//")):
-        raise FileRefused("shares and devices cannot be used", where=shown)
-    rest = path[2:] if _DRIVE.match(path) else path
-    for part in re.split(r"[\\/]", rest):
-        if ":" in part or DEVICE.fullmatch(part.rstrip(" .")):
-            raise FileRefused("this names a device or a stream, not a file", where=shown)
-        if part not in (".", "..") and part != part.rstrip(" ."):
-            raise FileRefused("no name ends in a dot or a space on Windows", where=shown)
-
-
-WINDOWS = os.name == "nt"
 LOOK = "list the folder to see what is there"
 """The hint for a model whose path does not exist or does not fit."""
 
@@ -131,7 +116,7 @@ class ToolRoots:
         Raises:
             FileRefused: it is outside of the roots, also by a link, or is not a valid path.
         """
-        check_path(path, windows=WINDOWS)
+        check_path(path)
         given, shown = _as_on_disk(self.folder / path), visible(path, line=True)
         real = _real(given, shown)
         fits = [root for root in self.roots if real.is_relative_to(root.real)]

@@ -7,8 +7,8 @@ from contextvars import ContextVar
 
 PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
 """The id of the call that is being made, for code that acts on its behalf."""
-IN_ORDER = "Calls of one reply that write files or run programs are made in their order, each after those before it."
-"""What the descriptions of such tools say about it."""
+IN_ORDER = "It begins after all calls before it in the same reply have ended."
+"""What the descriptions of tools that write files or run programs say about it."""
 
 
 def waits_for(writes: Sequence[bool]) -> list[tuple[int, ...]]:

@@ -112,9 +112,9 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
     limit, seconds = declared.max_output or rules.max_output, 0.9 * (declared.timeout or rules.tool_timeout)
 
     def search_files(
-        text: str = "", pattern: str = "", path: str = "", glob: str = "", ignore_case: bool = False
+        pattern: str, literal: bool = False, path: str = "", glob: str = "", ignore_case: bool = False
     ) -> str:
-        find = finder(text, pattern, ignore_case=ignore_case)
+        find = finder(pattern, literal=literal, ignore_case=ignore_case)
         target = _folder(roots, path)
         if not target.real.is_dir():
             target = roots.readable(path)
@@ -126,44 +126,54 @@ def open_search_files(declared: Tool, run: Run) -> OpenTools:
     return offer(
         "search_files",
         search_files,
-        "Find lines by a text or a pattern, in all text files of a folder and those below, or in one file. Hidden "
-        "files, those that .gitignore names, and this conversation's own transcript and settings are passed over. "
-        f"{roots.described()} Results are PATH:LINE: TEXT.",
-        (),
-        text={"type": "string", "minLength": 1, "description": "the text to find, letter for letter"},
+        "Find lines by a regular expression or a text, in all text files of a folder and those below, or in one file. "
+        "Hidden files, those that .gitignore names, and this conversation's own transcript and settings are passed "
+        f"over. {roots.described()} Results are PATH:LINE: TEXT.",
+        ("pattern",),
         pattern={
             "type": "string",
             "minLength": 1,
-            "description": "or a regular expression for a part of one line, in the syntax of RE2: no backreferences, "
+            "description": "a regular expression for a part of one line, in the syntax of RE2: no backreferences, "
             "no looking ahead or behind",
         },
+        literal={"type": "boolean", "description": "true if the pattern is a text to be found letter for letter"},
         path={"type": "string", "description": "a folder or a file; the working folder if left out"},
         glob=_GLOB,
         ignore_case={"type": "boolean", "description": "true if A and a are the same; false if left out"},
-        read=renaming(query="text"),
+        read=search_arguments,
     )
+
+
+def search_arguments(written: str) -> Any:
+    """Parse the arguments of a call: `text` or `query`, the names in other programs, mean a literal `pattern`.
+
+    >>> search_arguments('{"text": "f(x)"}'), search_arguments('{"pattern": "a.b", "text": null}')
+    ({'pattern': 'f(x)', 'literal': True}, {'pattern': 'a.b'})
+    """
+    given = renaming(query="text")(written)
+    if not isinstance(given, dict) or (given.get("pattern") and given.get("text")):
+        return given
+    literal = {"pattern": text, "literal": True} if (text := given.pop("text", None)) else {}
+    return given | literal
 
 
 Finder = Callable[[str], int | None]
 """Returns where a line has what is looked for; None if it does not."""
 
 
-def finder(text: str, pattern: str, *, ignore_case: bool) -> Finder:
+def finder(pattern: str, *, literal: bool, ignore_case: bool) -> Finder:
     """Return a function that finds a text, or a regular expression of RE2, which takes linear time for any line.
 
-    >>> finder("", "t.o$", ignore_case=False)("one two"), finder("One", "", ignore_case=True)("one two")
-    (4, 0)
+    >>> finder("t.o$", literal=False, ignore_case=False)("one two")
+    4
 
     Raises:
-        ChatmdError: neither is given, or both, or the pattern is not valid.
+        ChatmdError: the pattern is not valid, or a text of several lines.
     """
-    if bool(text) == bool(pattern):
-        raise ChatmdError("what is to be found is not given" if not text else "both a text and a pattern are given",
-                          hint='give text="…", or pattern="…" for a regular expression')  # fmt: skip
-    if "\n" in text:
-        raise ChatmdError("the text to be found is on one line", hint="search for its first line")
-    if not pattern:
-        wanted = text.casefold() if ignore_case else text
+    if literal:
+        if "\n" in pattern:
+            raise ChatmdError("the text to be found is on one line", hint="search for its first line")
+        wanted = pattern.casefold() if ignore_case else pattern
         return lambda line: at if (at := (line.casefold() if ignore_case else line).find(wanted)) >= 0 else None
     import re2
 
@@ -174,7 +184,7 @@ def finder(text: str, pattern: str, *, ignore_case: bool) -> Finder:
     except re2.error as error:
         why = error.args[0].decode("utf-8", "replace") if error.args else "it is not valid"
         raise ChatmdError(f"the pattern is no regular expression of RE2: {why}",
-                          hint="for the text itself, letter for letter, give text") from None  # fmt: skip
+                          hint="for the text itself, letter for letter: literal=true") from None  # fmt: skip
     return lambda line: found.start() if (found := compiled.search(line)) else None
 
 

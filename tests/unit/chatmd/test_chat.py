@@ -6,6 +6,7 @@ import asyncio
 import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
+from typing import Any
 
 import pytest
 from talking import PaidScript
@@ -269,6 +270,26 @@ def test_refinement_measures(path: Path, tmp_path: Path) -> None:
     assert found.baseline.results["tree"].passed
     with pytest.raises(ChatmdError, match="only a chat in a file"):
         Chat.from_text(PLANTS).refine(cases)
+
+
+def add(a: int, b: int) -> int:
+    """Add two numbers."""
+    return a + b
+
+
+def test_what_is_offered_includes_python_functions_and_says_what_an_agent_is_for(tmp_path: Path) -> None:
+    (tmp_path / "critic.chatmd").write_text("<!-- Finds faults; never praises. -->\n<user>\n\n</user>\n")
+    chat = Chat.from_text('<tool name="critic" agent="critic.chatmd" local/>', folder=tmp_path, tools=[add])
+    found = {one.name: one.description for offer in chat.offers() for one in offer.definitions}
+    assert found == {"critic": "Finds faults; never praises.", "add": "Add two numbers."}
+
+
+@pytest.mark.parametrize("tools", ["add", add, ["add"]])
+def test_tools_that_are_none_are_refused_in_words(tools: Any) -> None:
+    with pytest.raises(ChatmdError, match=r"tools=\[add\]"):
+        Chat.from_text("<user>2+2?</user>", tools=tools)
+    with pytest.raises(ChatmdError, match=r"tools=\[add\]"):
+        Chat.from_text("<user>2+2?</user>").run(tools=tools)
 
 
 def test_it_is_exported() -> None:

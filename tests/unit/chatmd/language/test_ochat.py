@@ -27,12 +27,6 @@ SEED = """<config model="gpt-4o" temperature="0.1" max_tokens="512"/>
 
 <user>Find an example of Eio.Switch usage</user>
 """
-NEWER = """<shell_access id="main"><allow command="git status"/></shell_access>
-<script language="chatml" kind="moderator" id="m">let x = 1 < 2</script>
-<tool name="run" type="shell" mode="raw" runtime="main"/>
-<tool name="read_file"><read id="src" path="lib"/></tool>
-<user>Go.</user>
-"""
 
 
 def notices(chat: Chat) -> list[str]:
@@ -59,14 +53,6 @@ def test_a_tool_that_only_ochat_has_is_named_and_the_run_goes_on() -> None:
 def test_a_misspelt_tool_stays_an_error() -> None:
     (problem,) = Chat.from_text(SEED.replace("odoc_search", "read_fiel")).problems()
     assert (problem.severity, problem.hint) == ("error", "did you mean read_file?")
-
-
-def test_elements_of_newer_versions_are_named_each_with_what_to_use() -> None:
-    found = {problem.message: problem for problem in Chat.from_text(NEWER).problems()}
-    for tag in ("shell_access", "script"):
-        assert found[f"<{tag}> is an element of ochat, and not available here"].severity == "error"
-    assert found["the shell tool 'run' is not available"].severity == "warning"
-    assert 'roots="…"' in found["the content of <tool> is dropped"].hint
 
 
 def test_programs_and_servers_that_are_not_there_are_left_out_if_that_is_wanted() -> None:
@@ -154,16 +140,10 @@ HERE: dict[str, Callable[[], bool]] = {
     "no `<config>`, or two": lambda: (
         chatmd.read_agent(chatmd.parse('<config model="a"/><config model="b"/>')).config.model == "a"
     ),
-    '`odoc_search`, `query_vector_db`, `index_ocaml_code`, `meta_refine`, `fork`, `<tool type="shell">`': lambda: (
-        Chat.from_text(NEWER).problems()[2].severity == "warning"
-        and all(
-            Chat.from_text(f'<tool name="{name}"/>').problems()[0].severity == "warning"
-            for name in ("odoc_search", "query_vector_db", "index_ocaml_code", "meta_refine", "fork")
-        )
+    "`odoc_search`, `query_vector_db`, `index_ocaml_code`, `meta_refine`, `fork`": lambda: all(
+        Chat.from_text(f'<tool name="{name}"/>').problems()[0].severity == "warning"
+        for name in ("odoc_search", "query_vector_db", "index_ocaml_code", "meta_refine", "fork")
     ),
-    "`<script>`, `<shell_access>`, `<moderator_runtime>`": lambda: worst("<moderator_runtime/>") == "error",
-    "`<read>` in `<tool>`": lambda: worst('<tool name="read_file"><read path="a"/></tool>') == "warning",
-    '`<import namespace="…">`': lambda: worst('<user><import src="a" namespace="b"/></user>') == "warning",
     "a local `<doc>` that is only in the working folder": lambda: True,  # tested above
 }
 

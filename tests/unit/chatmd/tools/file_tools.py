@@ -45,7 +45,7 @@ def attempts(path: str) -> Iterator[tuple[str, dict[str, Any]]]:
     """Iterate over all ways to give the tools a path."""
     yield "read_file", {"path": path}
     yield "read_directory", {"path": path, "depth": 3}
-    yield "search_files", {"path": path, "text": "e"}
+    yield "search_files", {"path": path, "pattern": "e"}
     yield "write_file", {"path": path, "content": "x", "overwrite": True}
     yield "append_to_file", {"path": path, "content": "x"}
     yield "find_and_replace", {"path": path, "find": "SECRET", "replace": "x"}

@@ -143,7 +143,7 @@ def test_without_a_path_the_first_root(course: Path) -> None:
 
 def test_searching_a_folder(course: Path) -> None:
     """Each line with the text is found with its place, but not in hidden, ignored, secret or outside files."""
-    lines = call("search_files", course, text="Leaves").splitlines()
+    lines = call("search_files", course, pattern="Leaves").splitlines()
     assert [line.split(": ")[0] for line in lines[:-1]] == [
         "b.md:1",
         "notes/cells.md:1",
@@ -158,17 +158,17 @@ def test_searching_a_folder(course: Path) -> None:
 
 def test_ways_of_searching(course: Path) -> None:
     """Without regard to case, in some files, in one file, in a file that is otherwise skipped."""
-    assert call("search_files", course, text="leaves", ignore_case=True, glob="*.md").splitlines()[:2] == [
+    assert call("search_files", course, pattern="leaves", ignore_case=True, glob="*.md").splitlines()[:2] == [
         "A.md:2: LEAVES fall.",
         "b.md:1: Leaves are green.",
     ]
-    assert call("search_files", course, text="Leaves", path="x.log").startswith("x.log:1: Leaves")
-    assert call("search_files", course, text="Leaves", path=".github").startswith(".github/w.yml:1: Leaves")
-    assert call("search_files", course, text="(?:Leaves|x)") == "No line in . fits."
+    assert call("search_files", course, pattern="Leaves", path="x.log").startswith("x.log:1: Leaves")
+    assert call("search_files", course, pattern="Leaves", path=".github").startswith(".github/w.yml:1: Leaves")
+    assert call("search_files", course, literal=True, pattern="(?:Leaves|x)") == "No line in . fits."
     with pytest.raises(FileRefused, match="keys or passwords"):
-        call("search_files", course, text="Leaves", path=".env")
+        call("search_files", course, pattern="Leaves", path=".env")
     with pytest.raises(ChatmdError, match="on one line"):
-        call("search_files", course, text="a\nb")
+        call("search_files", course, literal=True, pattern="a\nb")
 
 
 def test_files_that_are_not_searched(tmp_path: Path) -> None:
@@ -178,15 +178,15 @@ def test_files_that_are_not_searched(tmp_path: Path) -> None:
     with (tmp_path / "large.txt").open("wb") as file:
         file.write(b"Leaves\n" + b" " * 10_000)
         file.truncate(20_000_001)
-    assert call("search_files", tmp_path, text="Leaves").splitlines() == [
+    assert call("search_files", tmp_path, pattern="Leaves").splitlines() == [
         "a.md:1: Leaves",
         "[1 line in 1 file fit]",
         "[not searched: 1 file of more than 20 MB]",
     ]
     with pytest.raises(ChatmdError, match="more than 20 MB"):
-        call("search_files", tmp_path, text="Leaves", path="large.txt")
+        call("search_files", tmp_path, pattern="Leaves", path="large.txt")
     with pytest.raises(FileReadError, match="not a text file"):
-        call("search_files", tmp_path, text="Leaves", path="a.bin")
+        call("search_files", tmp_path, pattern="Leaves", path="a.bin")
 
 
 def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
@@ -202,7 +202,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
         return open_folder(path, **how)
 
     monkeypatch.setattr("lmm.disk.folder.open_folder", opened)
-    assert call("search_files", tmp_path, text="Roots").splitlines() == [
+    assert call("search_files", tmp_path, pattern="Roots").splitlines() == [
         "No line in . fits.",
         "[not searched: 1 files or folders that cannot be read]",
     ]
@@ -210,13 +210,13 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
     monkeypatch.undo()
     errors["open"] = errors.pop("closed")
     monkeypatch.setattr("chatmd.tools.search.open_folder", opened)
-    assert call("search_files", tmp_path, text="Leaves").splitlines()[-1].startswith("[not searched: 1 ")
+    assert call("search_files", tmp_path, pattern="Leaves").splitlines()[-1].startswith("[not searched: 1 ")
 
 
 def test_results_that_are_too_long(tmp_path: Path) -> None:
     """They are cut, and their number is given."""
     (tmp_path / "a.md").write_text("the same line\n" * 1000)
-    text = call("search_files", tmp_path, text="same", declared={"max_output": 1000})
+    text = call("search_files", tmp_path, pattern="same", declared={"max_output": 1000})
     assert len(text) <= 1000
     assert "[1000 lines in 1 file fit]" in text
     assert "of them are left out" in text
@@ -224,7 +224,7 @@ def test_results_that_are_too_long(tmp_path: Path) -> None:
 
 def test_a_search_that_takes_too_long(course: Path) -> None:
     """It stops before the call times out, and returns what it has found."""
-    text = call("search_files", course, text="Leaves", declared={"timeout": 1e-9})
+    text = call("search_files", course, pattern="Leaves", declared={"timeout": 1e-9})
     assert "the time was over" in text
 
 
@@ -232,7 +232,7 @@ def test_the_conversation_itself_is_not_found(course: Path) -> None:
     """Its call contains each text that is searched for; it is refused if it is named."""
     (course / "talk.chatmd").write_text("Where is chlorophyllin?")
     place = workplace(course, protected=[course / "talk.chatmd"])
-    assert call("search_files", place, text="chlorophyllin").startswith("No line in")
+    assert call("search_files", place, pattern="chlorophyllin").startswith("No line in")
     with pytest.raises(ChatmdError, match="belongs to the conversation"):
-        call("search_files", place, text="chlorophyllin", path="talk.chatmd")
+        call("search_files", place, pattern="chlorophyllin", path="talk.chatmd")
     assert call("search_files", place, pattern="chloro.*llin").startswith("No line in")

@@ -71,25 +71,28 @@ def test_arguments_under_other_names(tmp_path: Path) -> None:
 def test_reading_some_lines(tmp_path: Path) -> None:
     """A header gives the range of lines, a footer the offset of the next ones."""
     (tmp_path / "a.md").write_text("".join(f"line {i}\n" for i in range(1, 11)))
-    assert call("read_file", tmp_path, path="a.md", offset=2, line_count=2) == (
-        "a.md:3-4:\n[total_lines=10]\n     3\tline 3\n     4\tline 4\n[6 more lines; read on with offset=4]"
+    assert call("read_file", tmp_path, path="a.md", offset=3, line_count=2) == (
+        "a.md:3-4:\n[total_lines=10]\n     3\tline 3\n     4\tline 4\n[6 more lines; read on with offset=5]"
     )
-    assert call("read_file", tmp_path, path="a.md", offset=9) == "a.md:10-10:\n[total_lines=10]\n    10\tline 10"
+    assert call("read_file", tmp_path, path="a.md", offset=10) == "a.md:10-10:\n[total_lines=10]\n    10\tline 10"
     with pytest.raises(ChatmdError, match="it has 10 lines only"):
-        call("read_file", tmp_path, path="a.md", offset=10)
+        call("read_file", tmp_path, path="a.md", offset=11)
+    assert call("read_file", tmp_path, path="a.md", offset=0, line_count=1).endswith(
+        "     1\tline 1\n[9 more lines; read on with offset=2]"
+    )
 
 
 def test_reading_on_reaches_every_line(tmp_path: Path) -> None:
     """With the offsets of the footers, the whole file is read within the limit, each line with its number."""
     lines = [f"{i} " + "é" * (i % 90) for i in range(500)]
     (tmp_path / "a.md").write_text("\n".join(lines))
-    offset, found = 0, []
-    while offset < len(lines):
+    offset, found = 1, []
+    while offset <= len(lines):
         text = call("read_file", tmp_path, declared={"max_output": 2000}, path="a.md", offset=offset)
         assert len(text) <= 2000
         shown = [line for line in text.split("\n")[2:] if not line.startswith("[")]
         found += [line.partition("\t")[2] for line in shown]
-        assert shown[0].split("\t")[0].strip() == str(offset + 1)
+        assert shown[0].split("\t")[0].strip() == str(offset)
         offset += len(shown)
     assert found == lines
 
@@ -110,7 +113,7 @@ def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
     text = call("read_file", tmp_path, declared={"max_output": 1000}, path="long.md")
     assert len(text) <= 1000
     assert "[line 1 is too long to be shown; these are its first 693 characters]" in text
-    assert text.endswith("[1 more lines; read on with offset=1]")
+    assert text.endswith("[1 more lines; read on with offset=2]")
 
 
 @pytest.mark.parametrize(

@@ -213,7 +213,7 @@ def test_odd_names_stay_inside(tmp_path: Path, path: str) -> None:
     call("write_file", work, path=path, content="x\n")
     assert (work / path).read_text() == "x\n"
     assert call("read_file", work, path=path).endswith("\tx")
-    assert call("search_files", work, path=path, text="x").count(":1: x") == 1
+    assert call("search_files", work, path=path, pattern="x").count(":1: x") == 1
     if path[0] == path[-1] == "`" or path[0] in "'\"":
         return  # a patch cannot name it
     call("apply_patch", work, patch=f"*** Begin Patch\n*** Delete File: {path}\n*** End Patch")
@@ -326,7 +326,7 @@ def exchanging(work: Path) -> Iterator[None]:
 
 RACES: dict[str, dict[str, Any]] = {
     "read_file": {"path": "sub/a.md"},
-    "search_files": {"text": "e", "path": "."},
+    "search_files": {"pattern": "e", "path": "."},
     "write_file": {"path": "sub/a.md", "content": "new\n", "overwrite": True},
     "apply_patch": {"patch": "*** Begin Patch\n*** Add File: sub/c.md\n+c\n*** Add File: sub/d.md\n+d\n*** End Patch"},
 }

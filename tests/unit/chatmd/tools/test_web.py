@@ -77,7 +77,7 @@ def test_a_redirect_is_told_without_its_query(web: WebServer) -> None:
 def test_long_pages_are_read_on(web: WebServer) -> None:
     lines = [f"line {number}" for number in range(1000)]
     web.answers["/long"] = page("\n".join(lines), "text/markdown")
-    one, seen, offset = tool(most=2_000), [], 0
+    one, seen, offset = tool(most=2_000), [], 1
     while True:
         text = read(f"{web.url}/long", one, offset=offset)
         assert len(text) <= 2_000
@@ -90,7 +90,7 @@ def test_long_pages_are_read_on(web: WebServer) -> None:
     assert seen == lines
     assert web.paths == ["/long"]  # fetched once: later parts come from the same page
     with pytest.raises(LmmError, match="it has 1000 lines only"):
-        read(f"{web.url}/long", one, offset=1000)
+        read(f"{web.url}/long", one, offset=1001)
 
 
 @pytest.mark.parametrize(
