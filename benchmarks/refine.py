@@ -155,6 +155,7 @@ async def with_ours(world: World, rounds: int) -> Found:
     done = Refinement.of(Path(), SOURCE.format(world.first), world.cases, rounds)
     found = Found(world.first)
     await search_versions(done, rounds, _Counting(world, found))
+    done.decide()
     found.text = done.winner.text if done.winner else world.first
     return found
 

@@ -431,6 +431,7 @@ class Chat:
         cases: str | Path,
         *,
         rounds: int = ROUNDS,
+        repeat: int = 1,
         again: bool = False,
         progress: Progress = lambda text: None,
         **options: Any,
@@ -442,6 +443,7 @@ class Chat:
 
         Args:
             rounds: the number of rounds of proposals.
+            repeat: how often each case is run, to measure without rounds.
             again: ask also what an earlier refinement has asked.
 
         Raises:
@@ -452,6 +454,8 @@ class Chat:
         if self.path is None:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
+        if repeat > 1:
+            found = tuple(replace(one, name=f"{one.name}, {n + 1}") for one in found for n in range(repeat))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
         run = self._prepared(**options)
         return await refine(text, self.path, found, run, rounds=rounds, again=again, progress=progress)

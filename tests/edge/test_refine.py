@@ -177,6 +177,18 @@ def test_measuring_is_a_test(world: World, refine: Refine, folder: Path) -> None
     assert not (folder / ".chatmd").exists()
 
 
+def test_measuring_again_and_again_says_how_sure_it_is(world: World, refine: Refine, folder: Path) -> None:
+    """Each case is run so often, and the share that passes is given with its interval."""
+    (folder / "agent.chatmd").write_text(AGENT.replace("capitals.", "capitals: the name only."))
+    write_cases(folder, [{"name": "peru", "input": "Capital of Peru?", "equals": "Lima"}])
+    ran = refine("--check", "--repeat", "5")
+    assert ran.code == 0
+    assert world.asked["agent"] == 5
+    assert re.search(r"^peru, 5 +pass$", ran.out, re.MULTILINE)
+    assert "100 % of the runs pass (95 % interval: 57 to 100 %)" in ran.out
+    assert refine("--repeat", "5").code == 2
+
+
 def test_the_budget_holds(world: World, refine: Refine) -> None:
     """Over everything, even though requests go out side by side; with a larger one it goes on."""
 

@@ -2,7 +2,10 @@
 
 from __future__ import annotations
 
+import asyncio
 import difflib
+from collections.abc import Sequence
+from math import sqrt
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -11,10 +14,11 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import LmmError
+from lmm.messages import Usage
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
-    from chatmd.refine.search import CaseTally, Refinement, Version
+    from chatmd.refine.search import Refinement, Version
 
 
 @options.command()
@@ -27,6 +31,13 @@ if TYPE_CHECKING:
     help="A YAML, JSON or JSONL file with inputs and conditions for the replies.",
 )
 @options.flag("--check", help="Only measure the file unchanged; the exit code is 1 if a case fails.")
+@click.option(
+    "--repeat",
+    metavar="N",
+    type=click.IntRange(min=1),
+    default=1,
+    help="Run each case so often, and say how sure it is.",
+)
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
@@ -53,28 +64,30 @@ def refine(
     """
     from chatmd.chat import Chat
     from chatmd.cli.asking import confirm_on_terminal
+    from chatmd.errors import LimitReached
 
+    if how["repeat"] > 1 and not check:
+        raise click.UsageError("--repeat needs --check.")
     done = Chat.open(file, config=config).refine(
         cases, rounds=0 if check else rounds, progress=_progress, confirm=confirm_on_terminal(), **how
     )
-    if done.error is not None and not done.baseline.results:  # there is nothing to show
-        raise done.error
+    if isinstance(done.error, LmmError) and not done.baseline.results and not isinstance(done.error, LimitReached):
+        raise done.error  # there is nothing to show
     failed = None
     if apply and done.winner is not None:
         try:
             done.apply()
         except LmmError as error:  # the findings are printed all the same
             failed = error
-    terminal.say(_report(done, apply, written=failed is None), end="")
+    terminal.say(_report(done, apply, written=failed is None, repeat=how["repeat"]), end="")
     if failed is not None:
         raise failed
-    if done.cancelled:
+    if isinstance(done.error, asyncio.CancelledError):
         return INTERRUPTED
-    if done.error is not None:
+    if done.error is not None and not isinstance(done.error, LimitReached):
         terminal.tell_error(done.error)
         return FAILED
-    passed = sum(result.passed for result in done.baseline.results.values())
-    return FAILED if check and passed < len(done.cases) else DONE
+    return FAILED if check and done.baseline.passed(done.train) < len(done.cases) else DONE
 
 
 def _progress(text: str) -> None:
@@ -86,8 +99,10 @@ def _progress(text: str) -> None:
 _NAME = 32
 
 
-def _report(done: Refinement, apply: bool, *, written: bool) -> str:
+def _report(done: Refinement, apply: bool, *, written: bool, repeat: int) -> str:
     parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
+    if repeat > 1 and (results := done.baseline.results):
+        parts.append(pass_rate(done.baseline.passed(results), len(results)))
     shown = done.winner or done.baseline
     if lines := _faults(done, shown):
         which = "as it is" if shown is done.baseline else f"with version {shown.id}"
@@ -114,13 +129,13 @@ def _versions(done: Refinement) -> str:
     """Return a row for each version, without empty columns."""
     rows = [["version", "train" if done.held_out else "cases", "held out", "judge", "tokens/case", "cost/case"]]
     for version in done.versions:
-        came = version.tally(version.results)
-        usage, count = came.usage, max(came.total, 1)
+        score, count = version.score(version.results), max(len(version.results), 1)
+        usage = sum((result.outcome.usage for result in version.results.values()), Usage())
         rows.append([
             "as it is" if version is done.baseline else f"{version.id}{' *' if version is done.winner else ''}",
-            _passed(version.tally(done.train), len(done.train)),
-            _passed(version.tally(done.held_out), len(done.held_out)),
-            "–" if came.score is None else f"{came.score:.1f}",
+            _passed(version, done.train),
+            _passed(version, done.held_out),
+            "–" if score is None else f"{score:.1f}",
             f"{round((usage.input_tokens + usage.output_tokens) / count):,}",
             f"${usage.cost / count:.5f}" if usage.cost else "–",
         ])  # fmt: skip
@@ -128,11 +143,23 @@ def _versions(done: Refinement) -> str:
     return terminal.table([[row[n] for n in kept] for row in rows])
 
 
-def _passed(came: CaseTally, total: int) -> str:
-    if not came.total:
+def _passed(version: Version, names: Sequence[str]) -> str:
+    if not (count := len(version.of(names))):
         return "–"
-    part = f" ({came.total} of {total} measured)" if came.total < total else ""
-    return f"{came.passed}/{came.total}{part}"
+    part = f" ({count} of {len(names)} measured)" if count < len(names) else ""
+    return f"{version.passed(names)}/{count}{part}"
+
+
+def pass_rate(passed: int, total: int) -> str:
+    """Return the share of runs that passed, with its 95 % confidence interval (Wilson's).
+
+    >>> pass_rate(4, 5), pass_rate(0, 5)
+    ('80 % of the runs pass (95 % interval: 38 to 96 %)', '0 % of the runs pass (95 % interval: 0 to 43 %)')
+    """
+    z, share = 1.96, passed / total
+    middle, half = share + z * z / (2 * total), z * sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
+    low, high = (100 * (middle + sign * half) / (1 + z * z / total) for sign in (-1, 1))
+    return f"{100 * share:.0f} % of the runs pass (95 % interval: {abs(low):.0f} to {high:.0f} %)"
 
 
 def _cases(done: Refinement) -> str:

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 
@@ -30,21 +30,17 @@ SAMPLE = 4
 FEWEST_TO_SPLIT = 4
 _NOISE = 0.5  # points: smaller differences between mean scores count as chance
 Progress = Callable[[str], None]
-Results = Mapping[str, CaseResult]
 
 
 # -- Find and replace the instructions in a file -----------------------------------------------------------
-
-
-ROLES = ("system", "developer")
 
 
 @dataclass(frozen=True, slots=True)
 class Instructions:
     """The inside of a file's system or developer message: `start` up to `end` of the file's text.
 
-    `text` is what a model gets of it, without comments and the white space around it. If it contains documents and
-    imports (`parts`), it is written in ChatMD; otherwise it is plain text.
+    `text` is what a model gets of it, without comments and the white space `before` and `after`. If it contains
+    documents and imports (`parts`), it is written in ChatMD; otherwise it is plain text.
     """
 
     text: str
@@ -52,8 +48,7 @@ class Instructions:
     end: int
     before: str
     after: str
-    raw: bool
-    parts: tuple[Element, ...]
+    parts: tuple[str, ...]
 
     def put(self, text: str, source: str) -> str:
         """Replace the instructions in the text of their file; nothing else changes.
@@ -66,22 +61,19 @@ class Instructions:
         >>> find_instructions(parse(source)).put("Close with </system>.", source)
         '<system>RAW|\\nClose with </system>.\\n|RAW</system>'
         """
-        return source if text == self.text else source[: self.start] + self._written(text) + source[self.end :]
-
-    def _written(self, text: str) -> str:
+        if text == self.text:
+            return source
         text = storable(text).strip(BLANK)
         if not text:
             raise ValueError("it is empty")
         whole = f"{self.before}{text}{self.after}"
-        if not self.parts:
-            return write([Text(whole, self.raw)])
-        body = parse_body(whole)
-        if errors_of(body.problems):
-            raise ValueError(body.problems[0].message)
-        expected = [write([part]) for part in self.parts]
-        if sorted(write([node]) for node in body.children if isinstance(node, Element)) != sorted(expected):
-            raise ValueError(f"it must keep {', '.join(expected)}, once each, and add no other")
-        return whole
+        if self.parts:
+            body = parse_body(whole)
+            if errors_of(body.problems):
+                raise ValueError(body.problems[0].message)
+            if sorted(write([node]) for node in body.children if isinstance(node, Element)) != sorted(self.parts):
+                raise ValueError(f"it must keep {', '.join(self.parts)}, once each, and add no other")
+        return source[: self.start] + (whole if self.parts else write([Text(whole)])) + source[self.end :]
 
 
 def find_instructions(document: SyntaxTree) -> Instructions:
@@ -94,39 +86,26 @@ def find_instructions(document: SyntaxTree) -> Instructions:
     >>> find_instructions(parse("<system>\\nBe brief.\\n</system><user/>")).text
     'Be brief.'
     """
-    fits = next((element for role in ROLES for element in document.elements if _role(element) == role), None)
-    if fits is None or fits.closing is None:
+    roles = [
+        (one, one.tag if one.tag != "msg" else (one.get("role") or "").strip().lower()) for one in document.elements
+    ]
+    message = next((one for wanted in ("system", "developer") for one, role in roles if role == wanted), None)
+    if message is None or message.closing is None:
         raise RefineError(
             "there is no <system> or <developer> message in this file", where=document.file or "the file",
             hint="its instructions must be in the file itself, not in an import at its top",
         )  # fmt: skip
-    children = joined(fits.children)
-    parts = tuple(node for node in children if isinstance(node, Element))
-    texts = [node for node in children if isinstance(node, Text)]
-    shown = write(children) if parts else "".join(node.value for node in texts)
+    children = joined(message.children)
+    parts = tuple(write([node]) for node in children if isinstance(node, Element))
+    shown = write(children) if parts else "".join(node.value for node in children if isinstance(node, Text))
     text = shown.strip(BLANK)
     if not text:
-        raise RefineError("the message is empty", where=fits.span.where, hint="write a first version of it")
+        raise RefineError("the message is empty", where=message.span.where, hint="write a first version of it")
     before, _, after = shown.partition(text)
-    raw = any(node.raw for node in texts)
-    return Instructions(text, fits.opening.end, fits.closing.start, before, after, raw, parts)
-
-
-def _role(element: Element) -> str:
-    return (element.get("role") or "").strip().lower() if element.tag == "msg" else element.tag
+    return Instructions(text, message.opening.end, message.closing.start, before, after, parts)
 
 
 # -- Compare versions on the same cases, some of which are held out from the proposals ------------------
-
-
-@dataclass(frozen=True, slots=True)
-class CaseTally:
-    """A total of results: the cases that passed, all cases, the mean score from 0 to 10, and the usage of the runs."""
-
-    passed: int
-    total: int
-    score: float | None
-    usage: Usage
 
 
 @dataclass(slots=True)
@@ -137,13 +116,26 @@ class Version:
     text: str
     results: dict[str, CaseResult] = field(default_factory=dict)
 
-    def tally(self, names: Iterable[str]) -> CaseTally:
-        """Sum up its results on those of the cases that were measured."""
-        results = [self.results[name] for name in names if name in self.results]
-        scores = [result.score for result in results if result.score is not None]
-        usage = sum((result.outcome.usage for result in results), Usage())
-        score = sum(scores) / len(scores) if scores else None
-        return CaseTally(sum(result.passed for result in results), len(results), score, usage)
+    def of(self, names: Iterable[str]) -> list[CaseResult]:
+        """Return its results on those of the cases that were measured."""
+        return [self.results[name] for name in names if name in self.results]
+
+    def passed(self, names: Iterable[str]) -> int:
+        """Return how many of the cases it passes."""
+        return sum(result.passed for result in self.of(names))
+
+    def score(self, names: Iterable[str]) -> float | None:
+        """Return the mean of a judge's scores on the cases; None if none was judged."""
+        scores = [result.score for result in self.of(names) if result.score is not None]
+        return sum(scores) / len(scores) if scores else None
+
+    def advantage(self, other: Version, names: Collection[str]) -> float:
+        """Return how many more of the cases it passes than another; if as many, by how much better it is judged.
+
+        A difference of scores that is small enough to be chance is none.
+        """
+        better = (self.score(names) or 0.0) - (other.score(names) or 0.0)
+        return self.passed(names) - other.passed(names) or (better if abs(better) > _NOISE else 0.0)
 
 
 def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
@@ -156,24 +148,11 @@ def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     return tuple(n for n in names if n not in held), tuple(n for n in names if n in held)
 
 
-def advantage(first: Results, second: Results, names: Iterable[str]) -> float:
-    """Return how many more cases the first passes than the second, of those that both were measured on.
-
-    If both pass as many, return the difference of their mean scores, if it is large enough to be more than chance.
-    """
-    pairs = [(first[name], second[name]) for name in names if name in first and name in second]
-    scores = [a.score - b.score for a, b in pairs if a.score is not None and b.score is not None]
-    mean = sum(scores) / len(scores) if scores else 0.0
-    return sum(a.passed - b.passed for a, b in pairs) or (mean if abs(mean) > _NOISE else 0.0)
-
-
 def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
     """Return the best version, or the first of equals. Versions not measured on all of these cases do not count."""
-    complete = [version for version in versions if all(name in version.results for name in names)]
-    best = complete[0] if complete else versions[0]
-    for version in complete[1:]:
-        if advantage(version.results, best.results, names) > 0:
-            best = version
+    best, *others = [one for one in versions if len(one.of(names)) == len(names)] or versions[:1]
+    for version in others:
+        best = version if version.advantage(best, names) > 0 else best
     return best
 
 
@@ -181,21 +160,19 @@ def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
 class Refinement:
     """The result of a refinement: all `versions`, the `winner`, if one is better, and the `reason`, in words.
 
-    `stopped` says what ended it early, `error` is the error that did; `usage` is the total.
+    `error` is what ended it early: an error, a limit, or a cancellation; `usage` is the total.
     """
 
     path: Path
-    source: str
-    instructions: Instructions
-    cases: tuple[Case, ...]
+    source: str = field(repr=False)
+    instructions: Instructions = field(repr=False)
+    cases: tuple[Case, ...] = field(repr=False)
     train: tuple[str, ...]
     held_out: tuple[str, ...]
-    versions: list[Version]
+    versions: list[Version] = field(repr=False)
     winner: Version | None = None
     reason: str = ""
-    stopped: str = ""
-    error: LmmError | None = None
-    cancelled: bool = False
+    error: LmmError | asyncio.CancelledError | None = None
     usage: Usage = Usage()  # noqa: RUF009  # a frozen value
 
     @classmethod
@@ -217,6 +194,11 @@ class Refinement:
         """The original instructions."""
         return self.versions[0]
 
+    @property
+    def stopped(self) -> str:
+        """What ended it early, in words."""
+        return self.error.message if isinstance(self.error, LmmError) else "interrupted" if self.error else ""
+
     def agent(self, version: Version) -> str:
         """Return the text of the file with a version's instructions."""
         return self.instructions.put(version.text, self.source)
@@ -235,33 +217,30 @@ class Refinement:
             try:
                 files.replace(self.path, self.agent(self.winner), expected=self.source.encode("utf-8"))
             except Changed as error:
+                hint = "refine it again, or copy what you want from the diff"
                 raise DocumentBusy(
-                    "the file has changed since it was measured; nothing was written",
-                    where=str(self.path),
-                    hint="refine it again, or copy what you want from the diff",
+                    "the file has changed since it was measured; nothing was written", where=str(self.path), hint=hint
                 ) from error
 
     def decide(self) -> None:
         """Choose the winner: a version that is better on the cases for proposals, and not worse on those held out."""
-        base, best = self.baseline, best_of(self.versions, self.train)
-        before, after = base.tally(self.train), best.tally(self.train)
+        base, best, held = self.baseline, best_of(self.versions, self.train), self.held_out
+        passed, before = best.passed(self.train), base.passed(self.train)
         if best is base:
-            all_pass = before.passed == len(self.train)
+            all_pass = before == len(self.train)
             self.reason = "all of these cases pass as it is" if all_pass else "no version does better than the original"
             return
-        better = f"version {best.id} passes {after.passed} of {after.total}, and {before.passed} passed as it is"
-        if before.passed == after.passed:
-            better = f"version {best.id} is judged {after.score or 0:.1f}, and {before.score or 0:.1f} as it is"
-        if any(name not in version.results for version in (base, best) for name in self.held_out):
+        better = f"version {best.id} passes {passed} of {len(self.train)}, and {before} passed as it is"
+        if passed == before:
+            scores = f"{best.score(self.train) or 0:.1f}, and {base.score(self.train) or 0:.1f}"
+            better = f"version {best.id} is judged {scores} as it is"
+        on_held = f"of those held out {best.passed(held)} of {len(held)}, and {base.passed(held)} as it is"
+        if len(best.of(held)) + len(base.of(held)) < 2 * len(held):
             self.reason = f"best so far: {better}; it was not yet measured on the cases that were held out"
-            return
-        after, before = best.tally(self.held_out), base.tally(self.held_out)
-        on_held = f"of those held out {after.passed} of {after.total}, and {before.passed} as it is"
-        if advantage(best.results, base.results, self.held_out) < 0:
+        elif best.advantage(base, held) < 0:
             self.reason = f"{better}; but {on_held}: it fits these cases, not the task"
-            return
-        self.winner = best
-        self.reason = f"{better}; {on_held}" if self.held_out else f"{better}; no case was held out"
+        else:
+            self.winner, self.reason = best, f"{better}; {on_held if held else 'no case was held out'}"
 
 
 # -- The search: measure, propose, measure, choose ------------------------------------------------------
@@ -279,6 +258,8 @@ async def refine(
 ) -> Refinement:
     """Measure the instructions in the text of a file on cases, and search for better ones; the file is not changed.
 
+    In each round, new versions are tried on some failed cases, and the best is measured on all but those held out.
+
     The budget of `run` is for everything together. An interruption, an error of a model or an empty budget end the
     search early: the results so far are returned, and a repeated search does not ask for them again.
 
@@ -292,7 +273,12 @@ async def refine(
     judges = any(check.kind == "judge" for case in cases for check in case.checks)
     evaluator = await asyncio.to_thread(Evaluator.open, path, text, run, budget, judges=judges, proposes=rounds > 0)
     evaluator.again = again
-    await search_versions(done, rounds, evaluator, progress)
+    try:
+        await search_versions(done, rounds, evaluator, progress)
+    except (LmmError, asyncio.CancelledError) as error:
+        done.error = error
+    if rounds:
+        done.decide()
     done.usage = budget.usage
     return done
 
@@ -300,89 +286,66 @@ async def refine(
 async def search_versions(
     done: Refinement, rounds: int, evaluator: Evaluator, progress: Progress = lambda text: None
 ) -> None:
-    """Measure the instructions on the cases, and search for better ones in rounds of proposals.
+    """Measure the instructions on the cases, and search for better ones in rounds of proposals, as `refine`."""
 
-    In each round, new versions are tried on some failed cases, and the best is measured on all but those held out.
-
-    Cancellation, errors and an empty budget only end the search early; the results so far are in `done`.
-    """
-    try:
-        await _Search(done, evaluator, progress).run(rounds)
-    except LimitReached as error:
-        done.stopped = error.message
-    except LmmError as error:
-        done.stopped, done.error = error.message, error
-    except asyncio.CancelledError:
-        done.stopped, done.cancelled = "interrupted", True
-    if rounds:
-        done.decide()
-
-
-@dataclass(slots=True)
-class _Search:
-    """A running search; its results are in `done`."""
-
-    done: Refinement
-    evaluator: Evaluator
-    progress: Progress
-
-    async def run(self, rounds: int) -> None:
-        done = self.done
-        await self._measure(done.versions, [case.name for case in done.cases], "as it is")
-        for round_ in range(1, rounds + 1):
-            best = best_of(done.versions, done.train)
-            failed = [name for name in done.train if not best.results[name].passed]
-            if not failed:
-                break
-            new = await self._propose(round_, best, failed)
-            done.versions += new
-            await self._measure(new, failed[:SAMPLE], f"round {round_}")
-            better = best_of([best, *new], failed[:SAMPLE])
-            await self._measure([better], done.train, f"version {better.id}")
-        best = best_of(done.versions, done.train)
-        if best is not done.baseline:
-            await self._measure([best], done.held_out, f"version {best.id}, held out")
-
-    async def _propose(self, round_: int, best: Version, failed: Sequence[str]) -> list[Version]:
-        """Ask for new versions; invalid ones and those that were already tried are left out."""
-        done = self.done
-        failures = [(case, best.results[case.name]) for case in done.cases if case.name in failed]
-        tried = [
-            (version.text, f"{came.passed} of {came.total} cases passed")
-            for version in done.versions[1:] if version is not best and (came := version.tally(done.train))
-        ]  # fmt: skip
-        known, new = {version.text for version in done.versions}, list[Version]()
-        for text in await self.evaluator.versions(best.text, failures, tried, VARIANTS):
-            version = Version(f"{round_}.{len(new) + 1}", text)
-            try:
-                done.agent(version)
-            except ValueError as error:
-                self.progress(f"round {round_}: a proposal was left out: {error}")
-                continue
-            new += [version] if text not in known else []
-            known.add(text)
-        if not new:
-            self.progress(f"round {round_}: no new version was proposed")
-        return new
-
-    async def _measure(self, versions: Iterable[Version], names: Iterable[str], what: str) -> None:
-        """Run versions on cases in parallel. After the first error, no other runs start, but running ones finish."""
+    async def measure(versions: Sequence[Version], names: Iterable[str], what: str) -> None:
         todo = [(version, name) for version in versions for name in names if name not in version.results]
-        if not todo:
-            return
-        self.progress(f"{what}: {len(todo)} to run")
-        by_name, failed = {case.name: case for case in self.done.cases}, list[LmmError]()
+        if todo:
+            progress(f"{what}: {len(todo)} to run")
+            await _measure(done, todo, evaluator)
 
-        async def one(version: Version, name: str) -> None:
-            if failed:
-                return
+    await measure(done.versions, [case.name for case in done.cases], "as it is")
+    for number in range(1, rounds + 1):
+        best = best_of(done.versions, done.train)
+        failed = [name for name in done.train if not best.results[name].passed]
+        if not failed:
+            break
+        new = await _propose(done, number, best, failed, evaluator, progress)
+        done.versions += new
+        await measure(new, failed[:SAMPLE], f"round {number}")
+        better = best_of([best, *new], failed[:SAMPLE])
+        await measure([better], done.train, f"version {better.id}")
+    best = best_of(done.versions, done.train)
+    await measure([best], done.held_out, f"version {best.id}, held out")
+
+
+async def _propose(
+    done: Refinement, number: int, best: Version, failed: Sequence[str], evaluator: Evaluator, progress: Progress
+) -> list[Version]:
+    """Ask for new versions; invalid ones and those that were already tried are left out."""
+    failures = [(case, best.results[case.name]) for case in done.cases if case.name in failed]
+    tried = [
+        (one.text, f"{one.passed(done.train)} of {len(one.of(done.train))} cases passed")
+        for one in done.versions[1:] if one is not best
+    ]  # fmt: skip
+    known, new = {version.text for version in done.versions}, list[Version]()
+    for text in await evaluator.versions(best.text, failures, tried, VARIANTS):
+        version = Version(f"{number}.{len(new) + 1}", text)
+        try:
+            done.agent(version)
+        except ValueError as error:
+            progress(f"round {number}: a proposal was left out: {error}")
+            continue
+        new += [version] if text not in known else []
+        known.add(text)
+    if not new:
+        progress(f"round {number}: no new version was proposed")
+    return new
+
+
+async def _measure(done: Refinement, todo: Sequence[tuple[Version, str]], evaluator: Evaluator) -> None:
+    """Run versions on cases in parallel. After the first error, no other runs start, but running ones finish."""
+    by_name, failed = {case.name: case for case in done.cases}, list[LmmError]()
+
+    async def one(version: Version, name: str) -> None:
+        if not failed:
             try:
-                version.results[name] = await self.evaluator.result(self.done.agent(version), by_name[name])
+                version.results[name] = await evaluator.result(done.agent(version), by_name[name])
             except LmmError as error:
                 failed.append(error)
 
-        async with asyncio.TaskGroup() as group:
-            for each in todo:
-                group.create_task(one(*each))
-        if failed:
-            raise next((error for error in failed if not isinstance(error, LimitReached)), failed[0])
+    async with asyncio.TaskGroup() as group:
+        for each in todo:
+            group.create_task(one(*each))
+    if failed:
+        raise next((error for error in failed if not isinstance(error, LimitReached)), failed[0])

@@ -20,7 +20,7 @@ from unit.chatmd.tools.file_tools import READING, WRITING, attempts, call, workp
 
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
-from chatmd.tools.roots import check_path, roots_of
+from chatmd.tools.roots import roots_of
 from lmm.disk.folder import is_internal
 from lmm.disk.names import comparable, is_secret_file
 from lmm.errors import LmmError
@@ -348,25 +348,6 @@ def test_a_folder_that_becomes_a_link(tmp_path: Path, name: str) -> None:
 
 
 # -- rules -----------------------------------------------------------------------------------------------------------
-
-
-@pytest.mark.parametrize(
-    "path",
-    ["CON", "nul.txt", "sub/aux", "com1", "LPT9.md", "a.md:stream", "a.md::$DATA", "\\\\?\\C:\\x", "//server/share/x",
-     "\\\\.\\pipe\\x", "a.md.", "a.md ", "sub./b.md", "CONIN$", "COM¹", "C:a.md:b"],
-)  # fmt: skip
-def test_paths_that_windows_takes_for_something_else(path: str) -> None:
-    """Devices, streams, shares, names whose end is cut off."""
-    with pytest.raises(FileRefused):
-        check_path(path, windows=True)
-
-
-@pytest.mark.parametrize(
-    "path", ["a.md", "sub\\b.md", "C:\\work\\a.md", "C:/work/a.md", "..\\a.md", "console.md", "nullable"]
-)
-def test_ordinary_paths_on_windows(path: str) -> None:
-    """Both kinds of slashes, and drives; their targets are checked later."""
-    check_path(path, windows=True)
 
 
 def test_names_as_careless_file_systems_compare_them() -> None:
