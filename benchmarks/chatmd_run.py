@@ -19,9 +19,9 @@ from typing import Any
 import chatmd
 from benchmarks.chatmd_parse import megabytes
 from benchmarks.measure import Row, best, seconds, show
-from chatmd.language.transcript import transcript_text
+from chatmd.language.transcript import call_element, lines_of, result_element, user_text
 from lmm import loop
-from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, ToolResult
+from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall, ToolResult
 
 TURNS = 30
 OVERHEAD = 0.010  # seconds a turn
@@ -148,15 +148,14 @@ def overhead_row() -> Row:
 
 def conversation(messages: int = MESSAGES) -> str:
     """A transcript of so many messages: questions, calls, results, answers."""
-    said: list[Message] = []
+    text = "<config show_tool_call/>\n"
     for number in range(messages // 4):
-        said += [
-            Message("user", f"What is in file {number}?"),
-            Message("assistant", "", calls=(ToolCall(f"c{number}", "read_file", f'{{"path":"{number}"}}'),)),
-            Message("tool", "", results=(ToolResult(f"c{number}", "read_file", "line of text " * 60),)),
-            Message("assistant", "It is about text. " * 20),
-        ]
-    return "<config show_tool_call/>\n" + transcript_text(said)
+        call = ToolCall(f"c{number}", "read_file", f'{{"path":"{number}"}}')
+        result = ToolResult(call.id, call.name, "line of text " * 60)
+        answer = chatmd.Element("assistant", (), (chatmd.Text("It is about text. " * 20),))
+        text += user_text(f"What is in file {number}?")
+        text += lines_of([call_element(call), result_element(result), answer])
+    return text
 
 
 def resume_row() -> Row:

@@ -14,9 +14,9 @@ from typing import NamedTuple
 import pytest
 from edge.support import Ran, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, annotation_reply
+from transcript_texts import transcript_text
 
 import chatmd
-from chatmd.language.transcript import transcript_text
 from lmm.config import ModelSettings
 from lmm.messages import Message
 from lmm.models.chat import open_chat

@@ -7,6 +7,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, strategies as st
+from transcript_texts import elements_of, transcript_text
 
 from chatmd.errors import NotStorable
 from chatmd.language.agent import Img, image_of, interpret, read_agent
@@ -24,7 +25,7 @@ from chatmd.language.syntax import (
     write_attributes,
 )
 from chatmd.language.tags import TAGS, means_something
-from chatmd.language.transcript import elements_of, messages_of, storable, transcript_text
+from chatmd.language.transcript import messages_of, storable
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
 # Everything that means something to some reader, whole and in parts.

@@ -8,6 +8,7 @@ from itertools import pairwise
 
 import pytest
 from hypothesis import example, given, strategies as st
+from transcript_texts import transcript_text
 
 from chatmd.compaction.compact import (
     CompactOptions,
@@ -31,7 +32,6 @@ from chatmd.compaction.summary import (
 from chatmd.errors import NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import transcript_text
 from lmm.messages import render
 from lmm.models.tokens import count_tokens
 from lmm.prompts.templates import Prompts

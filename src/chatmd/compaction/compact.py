@@ -26,7 +26,7 @@ from chatmd.errors import ChatmdError, NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, answers_in, read_agent
 from chatmd.language.nodes import Element, Node, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
-from chatmd.language.transcript import items_of, storable, transcript_text
+from chatmd.language.transcript import items_of, storable, user_text
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, ExpansionRecord, Occurrence, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
@@ -388,7 +388,7 @@ async def compact_text(
     if original is not None:
         await asyncio.to_thread(keep, text, original)
     gone = [items[index].span.start for index in done.plan.gone]
-    text = replace_elements(document, gone, transcript_text([done.message]))
+    text = replace_elements(document, gone, user_text(render(done.message)))
     return dataclasses.replace(done, text=text, original=original)
 
 

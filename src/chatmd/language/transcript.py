@@ -31,7 +31,7 @@ from chatmd.language.agent import (
 )
 from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
 from chatmd.language.syntax import parse, write, write_attributes
-from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult, message_parts
+from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 Expand = Callable[[Expandable], str | Image]
 """Return the content of a document, a local image or an agent. The runtime provides it."""
@@ -132,24 +132,6 @@ def _img_element(img: Img) -> Element:
 # -- Messages to text ----------------------------------------------------------------------------
 
 
-def transcript_text(messages: Iterable[Message]) -> str:
-    """Return the text of messages in a transcript, one element after the other, each ending its line.
-
-    Raises:
-        NotStorable: a message contains a NUL or half of a surrogate pair.
-
-    >>> print(transcript_text([Message("assistant", "Close with |RAW</user>.", item="m1")]), end="")
-    <assistant id="m1">
-    RAW|Close with ||RAWRAW|RAW</user>.|RAW</assistant>
-    """
-    return "".join(f"{element_text(element)}\n" for element in elements_of(messages))
-
-
-def elements_of(messages: Iterable[Message]) -> tuple[Element, ...]:
-    """Return the elements for messages. Adjacent texts of a message become one."""
-    return tuple(element for message in messages for element in _elements(message))
-
-
 def element_text(element: Element, newline: str = "\n") -> str:
     """Return the text of an element in a transcript: RAW blocks and summaries begin on a line of their own.
 
@@ -217,20 +199,6 @@ def _reasoning(group: Sequence[Reasoning]) -> Element:
     attributes = (Attribute("id", first.id), *_given(signature=first.signature, provider=first.provider))
     summaries = tuple(Element("summary", (), (Text(thought.text, raw=True),)) for thought in group)
     return Element("reasoning", attributes, summaries)
-
-
-def _elements(message: Message) -> Iterator[Element]:
-    if message.role == "tool":
-        yield from (result_element(result) for result in message.results)
-    elif message.role == "assistant":
-        yield from reasoning_elements(message.reasoning)
-        text = "\n".join(part for part in message_parts(message) if isinstance(part, str))
-        if text or message.item or not message.calls:
-            yield Element("assistant", _given(id=message.item), _body(text))
-        yield from (call_element(call) for call in message.calls)
-    else:
-        parts = (Text(part) if isinstance(part, str) else image_element(part) for part in message_parts(message))
-        yield Element(message.role, (), joined(parts))
 
 
 def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:

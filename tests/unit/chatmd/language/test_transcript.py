@@ -3,18 +3,12 @@
 from __future__ import annotations
 
 import pytest
+from transcript_texts import elements_of, transcript_text
 
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Img, SubAgent, read_agent
 from chatmd.language.syntax import parse
-from chatmd.language.transcript import (
-    call_element,
-    element_text,
-    elements_of,
-    messages_of,
-    result_element,
-    transcript_text,
-)
+from chatmd.language.transcript import call_element, element_text, messages_of, result_element
 from lmm.messages import Attachment, Image, Message, Reasoning, ToolCall, ToolResult
 
 
