@@ -483,10 +483,8 @@ class Chat:
 
     def _prepared(self, **options: Any) -> Run:
         check_options("Chat.run", options, RunOptions.__annotations__)
-        chosen = replace(self.options, **options)
-        if "tools" in options:
-            chosen = replace(chosen, tools=(*self.options.tools, *chosen.tools))
-        return prepare(self.path, chosen, folder=self.folder.resolve())
+        options["tools"] = (*self.options.tools, *options.get("tools", ()))
+        return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
 
     def _with(self, other: Self) -> Self:
         """Give another chat the options of this one."""

@@ -228,10 +228,6 @@ class RunOptions:
     ask_user: AskUser | None = None
     listener: Listener = ignore
 
-    def __post_init__(self) -> None:
-        if isinstance(self.tools, str) or not isinstance(self.tools, Sequence):
-            raise ChatmdError(f"'tools' is a list of functions, not {self.tools!r}", hint="tools=[add]")
-
 
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]
 """Ask another agent, within the limits that all agents of a run share."""
