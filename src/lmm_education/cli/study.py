@@ -128,25 +128,43 @@ def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -
 
 @options.command()
 @course_options.paths
-@options.flag("--solutions", help="Print the solutions too.")
+@options.flag("--solutions", help="Print, or write, the solutions too.")
+@click.option(
+    "--output", "-o", metavar="FILE", type=options.PATH, help="Write a .xml (Moodle), .gift or .zip (QTI 2.1) file."
+)
 @click.option(
     "--type", "types", metavar="TYPE", multiple=True, help="Print texts of this type instead; may be repeated."
 )
 @options.as_json
 @course_options.read
 def exercises(
-    course: Course, *, paths: tuple[Path, ...], solutions: bool, types: tuple[str, ...], as_json: bool
+    course: Course,
+    *,
+    paths: tuple[Path, ...],
+    solutions: bool,
+    output: Path | None,
+    types: tuple[str, ...],
+    as_json: bool,
 ) -> int:
-    """Print the exercises by section, in markdown.
+    """Print the exercises by section, in markdown, or write them for a learning platform.
 
-    A solution is under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'.
+    A solution is under 'solution:' in an exercise's metadata, or follows it as a text of type 'solution'. Only with
+    --solutions, a file contains solutions, and the platform grades those with 'choices:' or a number.
     """
     from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values
+    from lmm_education.study.quiz import check_quiz, save_quiz
+
+    if output is not None:
+        check_quiz(output)
 
     reading = course.read(*paths)
     found = course.exercises(reading, types=types)
-    text = exercises_as_markdown(found, solutions=solutions)
-    terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
+    if output is not None and found:
+        save_quiz(output, found, solutions=solutions)
+        terminal.say(f"{output}: {terminal.count(len(found), 'exercise')}", err=as_json)
+    text = exercises_as_markdown(found, solutions=solutions) if output is None else ""
+    if output is None or as_json:
+        terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
     if not found and reading.documents and not as_json:
         kinds = " or ".join(repr(kind) for kind in types or course.settings.study.exercises)
         terminal.say(f"no text is of type {kinds}, or under a heading of that name", err=True)

@@ -9,6 +9,7 @@ heading, where the items of a list are matched with as many exercises.
 from __future__ import annotations
 
 import re
+from collections import Counter
 from collections.abc import Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, pairwise
@@ -21,6 +22,7 @@ from lmm.markdown.units import ITEM
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
+from lmm_education.study.cards import card_id
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
 
 _SOLUTION = "solution"
@@ -30,7 +32,9 @@ _SOLUTION = "solution"
 class Exercise:
     """An exercise: its number in the document, its text and solution (empty if there is none) as markdown.
 
-    `headings` are those of the section that it belongs to; `title` is its own heading, if it has one.
+    `headings` are those of the section that it belongs to; `title` is its own heading, if it has one. `choices` are
+    answers to choose from, `tolerance` how far a number may be from the solution. `id` is that of the metadata, else it
+    stays the same as long as the text does.
     """
 
     number: int
@@ -42,6 +46,9 @@ class Exercise:
     line: int
     headings: tuple[str, ...]
     title: str = ""
+    choices: tuple[str, ...] = ()
+    tolerance: str = ""
+    id: str = ""
 
 
 def find_exercises(
@@ -80,8 +87,13 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
                 exercise, listed = _exercise(document, len(found) + 1, kind, owner, first), len(pieces)
                 found.append(replace(exercise, text=pieces.pop(0)[0]))
             for text, line in pieces:
-                found.append(replace(found[-1], number=len(found) + 1, text=text, line=line, title="", solution=""))
+                bare = replace(found[-1], title="", solution="", choices=(), tolerance="", id="")
+                found.append(replace(bare, number=len(found) + 1, text=text, line=line))
             last = source
+    texts = Counter[str]()
+    for at, each in enumerate(found):
+        texts.update([identity := each.id or each.text])
+        found[at] = replace(each, id=card_id(document.id, identity, texts[identity]))
     return found
 
 
@@ -153,7 +165,11 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, firs
     headings, title, line = first.heading.path, "", first.lines.first
     if isinstance(owner, Heading) and owner.level:
         headings, title, line = owner.path[:-1], owner.title, owner.line
-    solution = "\n\n".join(texts_of(owner.own.get(_SOLUTION) or first.own.get(_SOLUTION) or None))
+
+    def value(key: str) -> Any:
+        return owner.own.get(key) or first.own.get(key) or None
+
+    solution = "\n\n".join(texts_of(value(_SOLUTION)))
     return Exercise(
         number=number,
         type=kind,
@@ -164,6 +180,9 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, firs
         line=line,
         headings=headings,
         title=title,
+        choices=tuple(texts_of(value("choices"))),
+        tolerance="".join(texts_of(value("tolerance"))),
+        id="".join(texts_of(value("id"))),
     )
 
 
@@ -191,6 +210,7 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
                 parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
+                parts += ["\n".join(f"- {choice}" for choice in exercise.choices)] if exercise.choices else []
                 if solutions and exercise.solution:
                     words = exercise.solution.partition("\n")[0].split("**")
                     named = len(words) > 2 and not words[0] and words[1].endswith(".")  # the name of an environment
@@ -205,6 +225,6 @@ def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = Fals
 
 def _values(exercise: Exercise, solutions: bool) -> dict[str, Any]:
     values: dict[str, Any] = msgspec.to_builtins(exercise)
-    solution = values.pop("solution")
+    solution, tolerance = values.pop("solution"), values.pop("tolerance")
     values |= {"has_solution": bool(solution)}
-    return values | ({"solution": solution} if solutions else {})
+    return values | ({"solution": solution, "tolerance": tolerance} if solutions else {})
