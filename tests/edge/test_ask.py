@@ -110,7 +110,7 @@ def test_numbers_that_were_not_offered_are_marked(
 def test_what_the_sources_do_not_say_is_marked_where_it_stands(
     course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """A quotation while the answer streams; a cited sentence below it. Nothing is taken out."""
+    """A quotation with its block; a cited sentence below the answer. Nothing is taken out."""
     said = ("They say “leaves are ", "blue in", " winter”, ", "as 77 ", "authors hold [1].")
     server.queue(Action(pieces=said))
     ran = run_here(capsys, "ask", "Why is a leaf green?")

@@ -81,9 +81,11 @@ def test_a_completion_has_its_sources(client: openai.OpenAI, server: ScriptedSer
 
 
 def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedServer) -> None:
-    """The text while it is made; at its end the sources, and what is cited in it, as Open WebUI reads it."""
+    """Each paragraph when it is complete; at the end the sources, and what is cited in it, as Open WebUI reads it."""
     go_on = threading.Event()
-    server.queue(Action(pieces=("Because ", "of ", "chlorophyll [1]", "."), hold=go_on, hold_after=2))
+    server.queue(
+        Action(pieces=("Leaves are ", "green.\n\nBecause ", "of ", "chlorophyll [1]", "."), hold=go_on, hold_after=3)
+    )
     said, sources, cited = "", list[Any](), list[Any]()
     with client.chat.completions.create(
         model="course",
@@ -97,7 +99,7 @@ def test_a_stream_is_the_same_in_pieces(client: openai.OpenAI, server: ScriptedS
             sources += (chunk.model_extra or {}).get("sources", [])
             for choice in chunk.choices:
                 cited += (choice.delta.model_extra or {}).get("annotations", [])
-    assert said.startswith("Because of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany")
+    assert said.startswith("Leaves are green.\n\nBecause of chlorophyll [1].\n\n**Sources**\n\n- [1] Botany")
     assert [(source["number"], "document" in source) for source in sources] == [(1, False)]
     (citation,) = [each["url_citation"] for each in cited]
     assert (said[citation["start_index"] : citation["end_index"]], citation["title"]) == ("[1]", "Botany > Leaves")

@@ -195,7 +195,7 @@ def test_a_refusal_of_the_model_is_logged_as_one(address: str, config: Path, ser
 @pytest.mark.parametrize("stream", [True, False])
 def test_a_caller_who_leaves(address: str, config: Path, server: ScriptedServer, stream: bool) -> None:
     """The model is stopped, whether the answer was streamed or not; the log has what was said until then."""
-    server.queue(Action(pieces=("Because of ", "chlorophyll."), hold=threading.Event(), hold_after=1))
+    server.queue(Action(pieces=("Because of\n\n", "chlorophyll."), hold=threading.Event(), hold_after=1))
     body = {"model": "course", "messages": [{"role": "user", "content": "Why?"}], "stream": stream}
     data = json.dumps(body).encode()
     with socket.create_connection(("127.0.0.1", int(address.rpartition(":")[2]))) as connection:

@@ -122,16 +122,17 @@ def test_a_plan_has_the_times_of_the_command(page: Browser, address: str) -> Non
 
 
 def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedServer) -> None:
-    """A quotation as soon as it ends, a cited sentence with the answer; the source opens where its words stand."""
+    """A quotation with its block, a cited sentence with the answer; the source opens where its words stand."""
     go_on = threading.Event()
     pieces = (
-        "It says “green in all winters”, ",
-        "and that “root hairs enlarge their surface” [1].\n\nIn 1807 [1]. End.",
+        "It says “green in all winters”, and that “root hairs enlarge their surface” [1].\n\nIn",
+        " 1807 [1]. End.",
     )
     model.queue(Action(pieces=pieces, hold=go_on, hold_after=1))
     type_question(page, "What do roots take up?")
-    page.wait_for("document.querySelector('.tail .unverified')")
-    assert page.text(".tail").startswith("It says “green in all winters”not found in the sources")
+    page.wait_for("document.querySelector('.done .unverified')")
+    assert page.text(".done").startswith("It says “green in all winters” not found in the sources")
+    assert page.text(".tail") == "In"
     go_on.set()
     page.wait_for("document.querySelector('aside li')")
     marks = "[...document.querySelectorAll('.done .unverified')].map((mark) => mark.textContent).join('; ')"

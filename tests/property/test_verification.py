@@ -1,11 +1,16 @@
-"""Verifying an answer while it arrives tells what verifying the whole tells, behind each quotation."""
+"""Verifying an answer while it arrives reports what verifying its blocks reports."""
 
 from __future__ import annotations
 
+import asyncio
+from collections.abc import AsyncGenerator
+
 from hypothesis import example, given, strategies as st
 
-from lmm.markdown.quotations import Quotation
-from lmm_education.answer.verification import QuotationStream, verify
+from lmm.messages import TextDelta
+from lmm_education.answer.answer import Answer, AnswerEvent, Block
+from lmm_education.answer.answering import verified
+from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
 
 LEAF = Passage("1", Location("d", "a.md", Lines(1, 1)), "A leaf is green all year, said Ann.", number=1, language="en")
@@ -15,24 +20,30 @@ PIECES = st.sampled_from(
 )  # fmt: skip
 
 
-@given(st.lists(PIECES | st.text(max_size=3), max_size=15))
+@given(st.lists(PIECES | st.text(min_size=1, max_size=3), max_size=15))
 @example(["‘a leaf is blue’", "s", " and more’ x"])
-@example(["“a leaf is ", "‘a leaf is blue’", "’s", "green” "])
 @example(["> it is not green\n", "> ", "x ", "\n", "\n", "x "])
 def test_streaming_is_verifying(pieces: list[str]) -> None:
-    stream, text = QuotationStream([LEAF], ""), "".join(pieces)
-    told = [event for piece in pieces for event in stream.feed(piece)] + list(stream.finish())
-    assert "".join(event.text for event in told if not isinstance(event, Quotation)) == text
-    at, failed = 0, []
-    for event in told:
-        if isinstance(event, Quotation):
-            assert event.end <= at
-            assert text[event.start : event.end].strip()
-            failed.append((event.start, event.end))
-        else:
-            at += len(event.text)
-    ends = [end for _, end in failed]
-    assert ends == sorted(set(ends))  # one that is inside of another ends before it
+    """The blocks are the text, each follows its pieces, and each has the marks that it has by itself."""
+    text = "".join(pieces)
+
+    async def answered() -> AsyncGenerator[AnswerEvent]:
+        for piece in pieces:
+            yield TextDelta(piece)
+        yield Answer("?", text, offered=(LEAF,))
+
+    async def collect() -> list[AnswerEvent]:
+        return [event async for event in verified(answered(), [LEAF], "")]
+
+    events, arrived = asyncio.run(collect()), 0
+    blocks = [event for event in events if isinstance(event, Block)]
+    assert "".join(block.text for block in blocks) == text
+    for event in events:
+        arrived += len(event.text) if isinstance(event, TextDelta) else 0
+        arrived -= len(event.text) if isinstance(event, Block) else 0
+        assert arrived >= 0
+    for block in blocks:
+        assert list(block.failures) == [each for each in verify(block.text, [LEAF]).quotations if each.found != "exact"]
 
 
 @given(st.lists(PIECES, max_size=15))

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import json
 import textwrap
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal
@@ -148,21 +148,18 @@ class Prompted:
     messages: tuple[Message, ...]
 
 
-AnswerEvent = Found | Prompted | Called | TextDelta | Quotation | Retrying | Answer
-"""The events of an answer: pieces of its text as soon as they are final, and after each quotation that was not found
-verbatim, the quotation; after `Retrying` and `Called`, the text starts again."""
+@dataclass(frozen=True, slots=True)
+class Block:
+    """Event: the pieces of text up to here complete these blocks; their quotations that were not found verbatim."""
+
+    text: str
+    failures: tuple[Quotation, ...] = ()
+
+
+AnswerEvent = Found | Prompted | Called | TextDelta | Block | Retrying | Answer
+"""The events of an answer: pieces of its text, and the same text in blocks, each as soon as it is complete. After
+`Retrying` and `Called`, the text starts again."""
 AnswerListener = Callable[[AnswerEvent], None]
-
-
-def events_of(answer: Answer) -> Iterator[TextDelta | Quotation]:
-    """Iterate over the events of a complete answer."""
-    at = 0
-    for each in answer.verification.quotations:
-        if each.found != "exact":
-            yield TextDelta(answer.text[at : each.end])
-            yield each
-            at = each.end
-    yield TextDelta(answer.text[at:])
 
 
 def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:

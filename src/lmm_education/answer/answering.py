@@ -10,6 +10,7 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
+from lmm.errors import LmmError
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
@@ -24,6 +25,7 @@ from lmm_education.answer.answer import (
     AnswerEvent,
     AskOptions,
     Attempted,
+    Block,
     Called,
     Found,
     History,
@@ -32,13 +34,14 @@ from lmm_education.answer.answer import (
     feedback_request,
     system_text,
 )
+from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.citations import cited_numbers
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
 from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
-from lmm_education.answer.verification import QuotationStream, verify, without_quotations
+from lmm_education.answer.verification import checked_quotations, verify, without_quotations
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
@@ -350,22 +353,30 @@ class _Turn:
 async def verified(
     events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
 ) -> AsyncGenerator[AnswerEvent]:
-    """Iterate over the same events, adding quotations that are neither in the sources nor in what was `said` before
-    after the text where they end, and the verification to the answer."""
-    stream = QuotationStream(sources, said)
-    async with aclosing(events):
-        async for event in events:
-            if isinstance(event, TextDelta):
-                for piece in stream.feed(event.text):
-                    yield piece
-                continue
-            if isinstance(event, Retrying | Called):
-                stream = QuotationStream(sources, said)
-            elif isinstance(event, Answer):
-                for quotation in stream.finish():
-                    yield quotation
-                event = dataclasses.replace(event, verification=verify(event.text, event.offered, said))
-            yield event
+    """Iterate over the same events and the blocks of the text, with the quotations that are neither in the sources nor
+    in what was `said` before, and add the verification to the answer."""
+
+    def checked(text: str) -> Block:
+        failures = (each for each in checked_quotations(text, sources, said) if each.found != "exact")
+        return Block(text, tuple(failures))
+
+    blocks = BlockStream()
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Retrying | Called):
+                    blocks = BlockStream()
+                elif isinstance(event, Answer):
+                    if blocks.rest:
+                        yield checked(blocks.rest)
+                    event = dataclasses.replace(event, verification=verify(event.text, event.offered, said))
+                yield event
+                if isinstance(event, TextDelta) and (ended := blocks.feed(event.text)):
+                    yield checked(ended)
+    except LmmError:
+        if blocks.rest:
+            yield checked(blocks.rest)
+        raise
 
 
 def repeated(tag: str) -> tuple[SearchNotice, ...]:

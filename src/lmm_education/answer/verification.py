@@ -16,10 +16,8 @@ from itertools import pairwise
 from textwrap import shorten
 from typing import Any, NamedTuple
 
-from lmm.markdown.parse_markdown import unclosed_construct
-from lmm.markdown.quotations import CLOSING_MARKS, Quotation, blank_code, quotations_of, verify_quotations
+from lmm.markdown.quotations import Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import sentence_ends
-from lmm.messages import TextDelta
 from lmm_education.answer.citations import citations
 from lmm_education.answer.comparison import Problem, compare, is_in_language, read_sentence, read_source
 from lmm_education.material import Passage
@@ -72,12 +70,12 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
     >>> [(each.text, each.found) for each in found.quotations], [each.missing for each in found.claims]
     ([('the first leaf', 'exact'), ('green at all times', 'no')], [('13',)])
     """
-    quotations = tuple(each for each in _quotations(text, offered, asked) if each.source != 0)
+    quotations = tuple(each for each in checked_quotations(text, offered, asked) if each.source != 0)
     return Verification(quotations, tuple(_claims(text, quotations, offered)))
 
 
-def _quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
-    """Return the quotations in a text, searched for in its sources; the question has the number 0."""
+def checked_quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
+    """Return the quotations in an answer, or in a block of it, as found in its sources; the question has number 0."""
     if next(quotations_of(text), None) is None:
         return []
     sources = {passage.number: f"{passage.path}\n\n{passage.with_above}" for passage in offered}
@@ -186,59 +184,6 @@ def _end_in(text: str, failure: Failure) -> int:
         return failure.end
     cited = citations(failure.text, failure.sources)
     return failure.start + (cited[-1].end if cited else len(failure.text))
-
-
-# -- streaming -------------------------------------------------------------------------------------
-
-
-_LONGEST = 8_000  # characters of a paragraph whose quotations are searched for before it ends
-
-
-@dataclass(slots=True)
-class QuotationStream:
-    """Verifies the quotations of an answer while it arrives, in `offered`, which may grow.
-
-    >>> stream = QuotationStream((), "")
-    >>> [each.text for each in [*stream.feed("It says “green at"), *stream.feed(" all times”, or"), *stream.finish()]]
-    ['It says “green at', ' all times”', 'green at all times', ', or']
-    """
-
-    offered: Iterable[Passage]
-    asked: str
-    _open: str = ""  # from the beginning of the current block
-    _before: int = 0  # characters before it
-    _reported: int = 0  # end of the last quotation that was reported
-
-    def feed(self, piece: str) -> Iterator[TextDelta | Quotation]:
-        """Iterate over the piece, with each quotation that was not found verbatim inserted after its end."""
-        given = len(self._open)
-        self._open += piece
-        edge = self._open[max(given - 2, 0) :]
-        if len(self._open) < _LONGEST and any(mark in edge for mark in (*CLOSING_MARKS, "\n")):
-            for quotation in self._ended():
-                end = max(quotation.end - self._before, given)
-                if end > given:
-                    yield TextDelta(self._open[given:end])
-                given = end
-                yield quotation
-        if given < len(self._open):
-            yield TextDelta(self._open[given:])
-        end = self._open.rfind("\n\n") + 2 if "\n" in edge else 0
-        if end > 1 and unclosed_construct(self._open[:end]) is None:
-            self._open, self._before = self._open[end:], self._before + end
-
-    def finish(self) -> Iterator[Quotation]:
-        """Iterate over the quotations that end with the answer."""
-        yield from self._ended(whole=True)
-
-    def _ended(self, *, whole: bool = False) -> Iterator[Quotation]:
-        """Iterate over the failed quotations that were not reported yet, once their end is certain."""
-        for each in _quotations(self._open, self.offered, self.asked):
-            rest, is_block = self._open[each.end :], self._open[each.start :].lstrip().startswith(">")
-            over = whole or bool(rest.strip() and not rest.lstrip().startswith(">") if is_block else rest)
-            if over and each.found != "exact" and self._before + each.end > self._reported:
-                self._reported = self._before + each.end
-                yield each._replace(start=self._before + each.start, end=self._reported)
 
 
 # -- sentences -------------------------------------------------------------------------------------

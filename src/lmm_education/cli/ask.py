@@ -10,7 +10,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.event_printer import MarkdownWriter
-from lmm.messages import Retrying, TextDelta, Usage
+from lmm.messages import Retrying, Usage
 from lmm.terminal import DONE, FAILED, usage_text
 from lmm_education.cli import course_options
 
@@ -87,16 +87,15 @@ class AnswerPrinter:
 
     def __init__(self, context: bool = False, prompt: bool = False, *, silent: bool = False) -> None:
         self.context, self.prompt, self.silent = context, prompt, silent
-        self.started = self.in_line = False
+        self.started = False
         self._text = MarkdownWriter()
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print an event."""
-        from lmm.markdown.quotations import Quotation
         from lmm.messages import dialogue_text
-        from lmm_education.answer.answer import Called, Found, Prompted
+        from lmm_education.answer.answer import Block, Called, Found, Prompted
         from lmm_education.answer.sources import shown
-        from lmm_education.answer.verification import mark_of
+        from lmm_education.answer.verification import mark_of, marked
 
         match event:
             case Found(sources=sources) if self.context:
@@ -110,16 +109,9 @@ class AnswerPrinter:
             case Retrying():
                 self._break()
                 self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
-            case TextDelta(text) if not self.silent:
-                self._text.write(text)
-                self.started, self.in_line = True, not text.endswith("\n")
-            case Quotation() if not self.silent:
-                mark = terminal.styled(f"[{mark_of(event)}]", "yellow")
-                if terminal.has_styles():
-                    self._text.end()
-                    terminal.say(f"{mark}\n")
-                else:
-                    terminal.say(f" {mark}" if self.in_line else f"{mark}\n\n", end="")
+            case Block(text, failures) if not self.silent:
+                self._text.write(marked(text, failures, lambda failure: f"[{mark_of(failure)}]"))
+                self.started = True
 
     def end(self, answer: Answer) -> None:
         """Print the sources, and notices about the answer."""

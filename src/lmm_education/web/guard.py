@@ -20,13 +20,12 @@ from starlette.requests import HTTPConnection, Request
 
 from lmm.errors import LmmError
 from lmm.loop import ended
-from lmm.markdown.quotations import Quotation
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.answer import Answer, AnswerEvent, Called
+from lmm_education.answer.answer import Answer, AnswerEvent, Block, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
@@ -170,32 +169,39 @@ class ModerationStream:
         documents = (*earlier, Attachment(question, "question"))
         self._asked = asyncio.create_task(check.judge("topic_question", documents))
         self._held, self._through, self._used = "", False, Usage()
+        self._blocks = list[AnswerEvent]()
 
-    async def checked(self, event: AnswerEvent) -> AnswerEvent | None:
-        """Return the event to send for an event: None while text is held back, then the held text, or a refusal.
+    async def checked(self, event: AnswerEvent) -> list[AnswerEvent]:
+        """Return the events to send for an event: none while text is held back, then the held text, or a refusal.
 
         Raises:
             ModelError: the answer cannot be checked, and the check is strict.
         """
         if isinstance(event, Answer) and not event.found:  # a fixed text of ours: no model was asked
-            return event
+            return [event]
         if isinstance(event, Retrying | Called):
-            self._held, self._through = "", False
-        if not self._through and isinstance(event, Quotation):  # its text is held back, and the answer contains it
-            return None
+            self._held, self._blocks, self._through = "", [], False
+        if not self._through and isinstance(event, Block):
+            self._blocks.append(event)
+            return []
         if not self._through and isinstance(event, TextDelta):
             self._held += event.text
             # If the question is refused, or could not be judged, there is no need to wait for more text.
             asked = self._asked
             if len(self._held) < BEGINNING and (not asked.done() or (not asked.exception() and asked.result().good)):
-                return None
+                return []
             event = TextDelta(self._held)
         if not self._through and isinstance(event, TextDelta | Answer):
             self._through = await self._judge_both(event.text)
             if not self._through:
                 self.refused = True
-                return Answer(self._question, self._check.refusal, usage=self._used, found=False, refused=True)
-        return replace(event, usage=event.usage + self._used) if isinstance(event, Answer) else event
+                return [Answer(self._question, self._check.refusal, usage=self._used, found=False, refused=True)]
+            blocks, self._blocks = self._blocks, []
+            return [event, *blocks] if isinstance(event, TextDelta) else [self._counted(event)]
+        return [self._counted(event) if isinstance(event, Answer) else event]
+
+    def _counted(self, answer: Answer) -> Answer:
+        return replace(answer, usage=answer.usage + self._used)
 
     async def _judge_both(self, beginning: str) -> bool:
         """Return whether the question and the beginning of the answer are both allowed."""

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.markdown.spans import spans
 from lmm.messages import Retrying, TextDelta, Usage
-from lmm_education.answer.answer import Answer, AnswerEvent, Called
+from lmm_education.answer.answer import Answer, AnswerEvent, Block, Called
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import mark_of
@@ -38,7 +38,6 @@ from lmm_education.web.http import (
     unless_caller_leaves,
 )
 from lmm_education.web.questions import WaitingAnswer
-from lmm_education.web.rendering import BlockStream
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import notice_for
 
@@ -199,7 +198,6 @@ _PICTURE = re.compile(
     r"|<img\b(?:[^>]{0,4000}>)?",
     re.IGNORECASE,
 )
-_BEGINS_PICTURE = re.compile(r"!\[|!\Z|<i|<\Z", re.IGNORECASE)
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|\\\\", re.IGNORECASE)
 
 
@@ -229,8 +227,8 @@ class CompletionAnswer:
     """An answer for a client in the Chat Completions protocol.
 
     `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
-    Nothing sent can be taken back: when the model starts again, the part of its new text that repeats `attempt`, the
-    text already sent, is skipped; where it differs, a notice says so. `repeated` is the new text while it is the same.
+    Nothing sent can be taken back, so only complete blocks are sent. When the model starts again, those that repeat the
+    blocks of its `attempt` are skipped, and counted in `repeated`; where one differs, a notice says so.
     """
 
     model: str
@@ -241,49 +239,37 @@ class CompletionAnswer:
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
-    blocks: BlockStream = field(default_factory=BlockStream)
-    begun: int = 0  # characters of the unfinished block that were sent
-    attempt: str = ""
-    repeated: str | None = None
+    attempt: list[str] = field(default_factory=list)
+    repeated: int = 0
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """Iterate over the pieces to send for an event."""
-        if isinstance(event, TextDelta):
-            if new := self._complete(self._not_sent(event.text)):
-                yield from self._piece(new)
-        elif isinstance(event, Retrying) and self.said:
-            self.repeated = ""
+        if isinstance(event, Block):
+            if new := self._not_sent(event.text):
+                yield from self._piece(without_remote_pictures(new))
+        elif isinstance(event, Retrying):
+            self.repeated = 0
         elif isinstance(event, Called) and self.said:
-            self.attempt, self.blocks, self.begun = "", BlockStream(), 0
+            self.attempt, self.repeated = [], 0
             yield from self._piece(self._void)
         elif isinstance(event, Answer):
-            rest = self.blocks.rest if self.said or self.blocks.rest else event.text
-            text = without_remote_pictures(rest)[self.begun :] + self._below(event)
-            if self.repeated is not None and self.repeated != self.attempt:
-                text = self._void + self.repeated + text
+            text = self._below(event) if self.said else without_remote_pictures(event.text) + self._below(event)
+            if self.repeated < len(self.attempt):
+                text = self._void + "".join(self.attempt[: self.repeated]) + text
             if text:
                 yield from self._piece(text)
             yield from self._end(event)
 
-    def _complete(self, text: str) -> str:
-        """Return what may be sent of a text: from where a picture begins, a block waits until it has ended."""
-        ended, complete = self.blocks.feed(text), ""
-        if ended:
-            complete, self.begun = without_remote_pictures(ended)[self.begun :], 0
-        begins = _BEGINS_PICTURE.search(self.blocks.rest, self.begun)
-        start, self.begun = self.begun, begins.start() if begins else len(self.blocks.rest)
-        return complete + self.blocks.rest[start : self.begun]
-
-    def _not_sent(self, text: str) -> str:
-        """Return the part of a piece that the client does not have yet."""
-        if self.repeated is not None:
-            text = self.repeated + text
-            if self.attempt.startswith(text):
-                self.repeated = text
-                return ""
-            before, self.attempt, self.repeated = self.attempt, text, None
-            return text.removeprefix(before) if text.startswith(before) else self._void + text
-        self.attempt += text
+    def _not_sent(self, block: str) -> str:
+        """Return the text to send for a block: nothing if the client has it already from an earlier attempt."""
+        if self.attempt[self.repeated : self.repeated + 1] == [block]:
+            self.repeated += 1
+            return ""
+        text = block
+        if self.repeated < len(self.attempt):
+            text = self._void + "".join(self.attempt[: self.repeated]) + block
+        self.attempt[self.repeated :] = [block]
+        self.repeated += 1
         return text
 
     @property
@@ -454,7 +440,8 @@ async def _streamed(
 ) -> AsyncGenerator[str]:
     try:
         async with aclosing(events):
-            yield "".join(reply.pieces(first))
+            if sent := "".join(reply.pieces(first)):
+                yield sent
             async for event in events:
                 if sent := "".join(reply.pieces(event)):
                     yield sent

@@ -17,9 +17,8 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 
 from lmm import loop
 from lmm.markdown import prose_of
-from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
-from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Called, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Block, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.extractive import NOTICE
 from lmm_education.answer.history import Exchange
@@ -36,7 +35,7 @@ from lmm_education.web.openid import LoginProvider
 from lmm_education.web.panels import name_of, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.questions import ServedQuestion, WaitingAnswer
-from lmm_education.web.rendering import BlockStream, Picture, title_html, to_html
+from lmm_education.web.rendering import Picture, title_html, to_html
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
@@ -45,8 +44,8 @@ _PRIVATE = tuple(map(chr, range(0xE000, 0xF8FF)))  # of these, one that a text d
 _MARK = Markup('<span class="unverified" role="note">{}</span>')
 PageEvent = tuple[str, Mapping[str, Any]]
 """A name and its values: ``waiting`` (in the queue), ``found``, ``read`` (the model's sources), ``text`` (a piece of
-the answer), ``block`` (a piece that completes blocks, their HTML, and the remaining text), ``mark`` (for a quotation
-that ends there), ``restart`` (discard all text), ``answer``."""
+the answer), ``block`` (the HTML of blocks that are complete, and the remaining text), ``restart`` (discard all text),
+``answer``."""
 
 
 @dataclass(slots=True)
@@ -66,9 +65,7 @@ class PageAnswer:
     here: str = ""
     found: Found | None = None
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
-    blocks: BlockStream = field(default_factory=BlockStream)
-    begun: int = 0  # where the text begins that no block contains yet
-    failures: list[Quotation] = field(default_factory=list)
+    tail: str = ""  # the text that no block contains yet
 
     def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
         """Iterate over the page's events for an event of the answer."""
@@ -83,33 +80,26 @@ class PageAnswer:
             if self.found:  # now the question is certainly being answered
                 yield "read", {"sources": self._sources(self.found.sources), "known": self.known}
                 self.found = None
-            ended = self.blocks.feed(event.text)
-            if ended:
-                failures = [each for each in self.failures if each.start >= self.begun]
-                html = self._html(ended, failures, self.numbers, self.begun)
-                self.begun += len(ended)
-                yield "block", {"text": event.text, "html": html, "rest": self.blocks.rest}
-            else:
-                yield "text", {"text": event.text}
-        elif isinstance(event, Quotation):
-            self.failures.append(event)
-            yield "mark", {"mark": notice_for(mark_of(event), self.texts)}
+            self.tail += event.text
+            yield "text", {"text": event.text}
+        elif isinstance(event, Block):
+            self.tail = self.tail[len(event.text) :]
+            yield "block", {"html": self._html(event.text, event.failures, self.numbers), "rest": self.tail}
         elif isinstance(event, Retrying | Called):
-            self.blocks, self.failures, self.begun = BlockStream(), [], 0
+            self.tail = ""
             yield "restart", {"message": self.texts["again"] if isinstance(event, Retrying) else self.texts["thinking"]}
         elif isinstance(event, Answer):
             yield "answer", self._answer(event)
 
-    def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int], begun: int = 0) -> Markup:
-        """Render a text that starts at `begun`, with marks after quotations that are not in their sources."""
+    def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int]) -> Markup:
+        """Render a text with marks after quotations that are not in their sources."""
         marks, place = list[str](), next(char for char in _PRIVATE if char not in text)
 
         def mark(failure: Failure) -> str:
             marks.append(notice_for(mark_of(failure), self.texts))
             return place
 
-        within = [each._replace(start=each.start - begun, end=each.end - begun) for each in failures]
-        html = to_html(marked(text, within, mark), numbers=numbers, picture=self.picture)
+        html = to_html(marked(text, failures, mark), numbers=numbers, picture=self.picture)
         shown = iter(marks)
         return Markup(re.sub(place, lambda _: _MARK.format(next(shown)), html)) if marks else html
 

@@ -36,7 +36,6 @@ from pygments.formatters import HtmlFormatter
 from pygments.lexers import get_lexer_by_name
 from pygments.util import ClassNotFound
 
-from lmm.markdown.parse_markdown import unclosed_construct
 from lmm_education.answer.citations import citations, in_brackets
 from lmm_education.material import Lines
 from lmm_education.study.formulas import formulas
@@ -52,7 +51,6 @@ Picture = Callable[[str], str]
 """A function that maps the address of a picture in a text to the one at which it is served; empty if it is not."""
 _MOST_CODE = 20_000  # characters of a code block that is highlighted
 _LINKED = ("https://", "http://", "mailto:")
-_CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
 def to_html(markdown: str, *, numbers: Collection[int] = (), picture: Picture | None = None) -> Markup:
@@ -139,41 +137,6 @@ def _blocks(tokens: Sequence[Token]) -> Iterator[list[Token]]:
 
 def _meets(token: Token, lines: Lines) -> bool:
     return token.map is not None and token.map[0] < lines.last and token.map[1] >= lines.first
-
-
-# -- streaming -------------------------------------------------------------------------------------
-
-
-class BlockStream:
-    """Splits a text that arrives in pieces wherever a block has certainly ended, so that each is rendered once.
-
-    >>> stream = BlockStream()
-    >>> stream.feed("One.\\n\\nTw"), stream.feed("o."), stream.rest
-    ('One.\\n\\n', '', 'Two.')
-    """
-
-    def __init__(self) -> None:
-        self.rest = ""
-        self._read = 0  # up to here, `rest` was searched for the end of a block
-
-    def feed(self, piece: str) -> str:
-        """Add a piece; return the blocks that it completes, or nothing."""
-        self.rest += piece
-        end = self.rest.rfind("\n\n", self._read) + 2
-        if end < 2:
-            return ""
-        if not _is_whole(self.rest[:end]):
-            self._read = end + end // 16  # a long block is not checked again after every line
-            return ""
-        ended, self.rest, self._read = self.rest[:end], self.rest[end:], 0
-        return ended
-
-
-def _is_whole(text: str) -> bool:
-    """Return whether a text ends outside of code and formulas."""
-    lines = f"\n{text}"
-    closed = (lines.count(f"\n{mark}") <= text.count(closer) for mark, closer in _CLOSERS.items())
-    return unclosed_construct(text) is None and all(closed)
 
 
 # -- the parser ------------------------------------------------------------------------------------

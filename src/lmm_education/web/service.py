@@ -25,7 +25,7 @@ from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel, connected
 from lmm.models.structured import Schema, object_of
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found, events_of
+from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.config import ServeSettings
@@ -299,8 +299,6 @@ class Service:
         stamp = await asyncio.to_thread(self._stamp) if caches else None
         if stamp and not asked.anew and (known := self.answers.get(stamp, question)):
             yield Found(known.searched, known.offered)
-            for piece in events_of(known):
-                yield piece
             yield dataclasses.replace(known, question=asked.question)
             return
         make = functools.partial(self._in_turn, asked, history)
@@ -344,13 +342,12 @@ class Service:
         try:
             async with aclosing(stream) as events:
                 async for event in events:
-                    checked = await moderation.checked(event) if moderation else event
-                    spending.has_begun = spending.has_begun or isinstance(checked, TextDelta)
-                    if isinstance(checked, Answer):
-                        if checked.usage.requests:
-                            self.model.note(None)
-                        await spending.settle(checked.usage, checked.model)
-                    if checked is not None:
+                    for checked in await moderation.checked(event) if moderation else [event]:
+                        spending.has_begun = spending.has_begun or isinstance(checked, TextDelta)
+                        if isinstance(checked, Answer):
+                            if checked.usage.requests:
+                                self.model.note(None)
+                            await spending.settle(checked.usage, checked.model)
                         yield checked
                     if moderation and moderation.refused:
                         return

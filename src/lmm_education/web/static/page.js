@@ -77,7 +77,6 @@ const STEPS = {
     offer(now.view.article, found.sources);
   },
   text(now, { text }) { now.text += text; },
-  block(now, { text }) { now.text += text; },
   restart(now) { now.text = ""; },
   answer(now, values) {
     now.over = true;

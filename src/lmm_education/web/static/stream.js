@@ -1,4 +1,4 @@
-import { make, say, texts } from "./dom.js";
+import { say, texts } from "./dom.js";
 
 const LATE = 10_000;  // milliseconds without an event
 
@@ -7,9 +7,7 @@ export const ARRIVING = {
   waiting({ note }, { message }) { note.textContent = message; },
   found({ note }) { note.textContent = texts.thinking; },
   text({ note, tail }, { text }) { note.textContent = ""; tail.append(text); },
-  mark({ tail }, { mark }) { tail.append(make("span", { class: "unverified", role: "note" }, mark)); },
-  block({ note, done, tail }, { html, rest }) {
-    note.textContent = "";
+  block({ done, tail }, { html, rest }) {
     done.insertAdjacentHTML("beforeend", html);
     tail.textContent = rest;
   },

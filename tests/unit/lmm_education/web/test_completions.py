@@ -8,8 +8,9 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lmm.messages import Retrying, TextDelta
-from lmm_education.answer.answer import Answer
+from lmm.messages import Retrying
+from lmm_education.answer.answer import Answer, Block
+from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import verify
 from lmm_education.config import ServeSettings
@@ -42,16 +43,24 @@ def test_the_sources_of_earlier_answers_are_no_history() -> None:
     assert call == Call("So?", (Exchange("Why?", "Green [2]."),))
 
 
+def send(answer: CompletionAnswer, text: str, size: int = 1, *, whole: bool = True) -> None:
+    """Send the blocks of a text that arrives in pieces, which is `whole` or was cut."""
+    blocks = BlockStream()
+    ended = [blocks.feed(text[at : at + size]) for at in range(0, len(text), size)]
+    for block in [*filter(None, ended), *([blocks.rest] if whole and blocks.rest else [])]:
+        list(answer.pieces(Block(block)))
+
+
 @pytest.mark.parametrize(
     ("attempts", "sent"),
     [
-        (["Green, because"], "Green, because"),
-        (["Green, be", "Green, because"], "Green, because"),
-        (["Green, be", "Green,", "Green, because"], "Green, because"),
-        (["Green, be", "Blue."], "Green, be\n\n*Anew.*\n\nBlue."),
-        (["Green, be", "Green."], "Green, be\n\n*Anew.*\n\nGreen."),
-        (["Green, be", "Gr"], "Green, be\n\n*Anew.*\n\nGr"),
-        (["Green, be", "Gray, or", "Gray, or not"], "Green, be\n\n*Anew.*\n\nGray, or not"),
+        (["Green.\n\nBecause"], "Green.\n\nBecause"),
+        (["Green, be", "Blue."], "Blue."),
+        (["Green.\n\nBe", "Green.\n\nBut"], "Green.\n\nBut"),
+        (["Green.\n\nBe.\n\nSo", "Green.\n\nB", "Green.\n\nBe.\n\nAs"], "Green.\n\nBe.\n\nAs"),
+        (["Green.\n\nBe", "Blue."], "Green.\n\n\n\n*Anew.*\n\nBlue."),
+        (["Green.\n\nBe.\n\nSo", "Green.\n\nBut."], "Green.\n\nBe.\n\n\n\n*Anew.*\n\nGreen.\n\nBut."),
+        (["Green.\n\nBe.\n\nSo", "Green.\n\n"], "Green.\n\nBe.\n\n\n\n*Anew.*\n\nGreen.\n\n"),
         (["", "Green."], "Green."),
     ],
 )
@@ -61,8 +70,7 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
     for number, text in enumerate(attempts):
         if number:
             list(answer.pieces(Retrying("cut", 0.0)))
-        for character in text:
-            list(answer.pieces(TextDelta(character)))
+        send(answer, text, whole=number == len(attempts) - 1)
     whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
     list(answer.pieces(whole))
     assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
@@ -88,8 +96,7 @@ def test_pictures_of_other_sites_become_their_texts() -> None:
     assert sent.startswith("Look a [b] c and")
     for size in (1, 3, 50):
         stream = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
-        for at in range(0, len(PICTURES), size):
-            list(stream.pieces(TextDelta(PICTURES[at : at + size])))
+        send(stream, PICTURES, size)
         list(stream.pieces(answer))
         assert "".join(stream.said) == sent
 

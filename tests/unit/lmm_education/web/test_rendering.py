@@ -8,8 +8,9 @@ from html.parser import HTMLParser
 import pytest
 from hypothesis import given, strategies as st
 
+from lmm_education.answer.blocks import BlockStream
 from lmm_education.material import Lines
-from lmm_education.web.rendering import _ELEMENTS, BlockStream, lines_of, marked_html, title_html, to_html
+from lmm_education.web.rendering import _ELEMENTS, lines_of, marked_html, title_html, to_html
 
 TAGS = frozenset(
     re.findall(

@@ -46,8 +46,7 @@ def run(topic: TopicCheck, events: AsyncGenerator[AnswerEvent], history: Sequenc
         moderation, through = ModerationStream(topic, "q", history), list[AnswerEvent]()
         async with aclosing(events):
             async for event in events:
-                if (told := await moderation.checked(event)) is not None:
-                    through.append(told)
+                through += await moderation.checked(event)
                 if moderation.refused:
                     break
         await moderation.close()
