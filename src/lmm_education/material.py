@@ -123,8 +123,8 @@ class Section:
 
     `order` counts the sections of a document from 0; `depth` is the heading's level (0: text above the first heading),
     `parent` the id of the section of the heading above, empty for the topmost ones; `metadata` is the heading's own,
-    without chats, edits and internal fields. `text` is what readers see, `source` what the author wrote, if different.
-    `above`, `audience` and `for_students` are as in `Chunk`.
+    without chats, edits and internal fields. `text` is what readers see. `above`, `audience` and `for_students` are as
+    in `Chunk`.
     """
 
     id: str
@@ -134,7 +134,6 @@ class Section:
     text: str
     parent: str = ""
     metadata: Metadata = field(default_factory=dict)
-    source: str = ""
     above: tuple[str, ...] = ()
     audience: Audience = "everyone"
     for_students: Metadata = field(default_factory=dict)
@@ -144,7 +143,7 @@ class Section:
 class Chunk:
     """A text to embed and search.
 
-    `text` is stored and shown, as readers see it; `source` is what the author wrote, if different; `overlap`, the end
+    `text` is stored and shown, as readers see it; `overlap`, the end
     of the previous chunk, is embedded with it but not stored. `above` are short texts directly below the headings above
     it, which are embedded and shown to models with it; `names` are the document's, besides its `title`. `annotations`
     is what the annotation model selects, one item per line. `section` is the id of the section it is part of; `order`
@@ -167,7 +166,6 @@ class Chunk:
     annotations: tuple[str, ...] = ()
     type: str = "text"
     metadata: Metadata = field(default_factory=dict)
-    source: str = ""
     audience: Audience = "everyone"
     for_students: Metadata = field(default_factory=dict)
 

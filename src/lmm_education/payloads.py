@@ -79,7 +79,6 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "type": plain(_types(chunk)),
         "text": plain(chunk.text),
         **_above(chunk),
-        **_source(chunk),
         "language": plain(language),
         "hash": hash,
         "metadata": plain(chunk.metadata),
@@ -142,7 +141,6 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "title": plain(title),
         "text": plain(section.text),
         **_above(section),
-        **_source(section),
         "metadata": plain(section.metadata),
         **_audience(section),
     }
@@ -177,10 +175,6 @@ def hash_of_text(text: str) -> str:
 def words_of(payload: Payload) -> Frequencies:
     """Return the document frequencies in a document's record; empty for any other payload."""
     return Frequencies.from_text(payload.get(WORDS, ""))
-
-
-def _source(of: Chunk | Section) -> dict[str, str]:
-    return {"source": plain(of.source)} if of.source else {}
 
 
 def _above(of: Chunk | Section) -> dict[str, Any]:
@@ -281,7 +275,6 @@ def section_of(id: str, payload: Payload) -> Section:
         order=payload.get("order", 0),
         text=payload.get("text", ""),
         metadata=payload.get("metadata", {}),
-        source=payload.get("source", ""),
         above=tuple(payload.get("above", ())),
     )
 

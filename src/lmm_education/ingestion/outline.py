@@ -12,7 +12,6 @@ import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from types import MappingProxyType
 from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
@@ -280,6 +279,7 @@ class Heading:
     `path` are the titles from the outermost heading to this one; `source` is its line as written (for the document,
     `line` is the header's last); `values` is its metadata as read, which begins at `metadata_line`, `own` the
     properties in it; `all` includes those of the headings above, the nearest first. `owner` is as in `TextItem`.
+    `numbers` are the document's in its book and those of the headings in `path`, if there are any.
     """
 
     title: str
@@ -292,6 +292,7 @@ class Heading:
     own: Mapping[str, Any] = field(default_factory=dict)
     all: Mapping[str, Any] = field(default_factory=dict)
     owner: int = 0
+    numbers: tuple[str, ...] = ()
 
     @property
     def lines(self) -> Lines:
@@ -306,8 +307,8 @@ class TextItem:
     Line endings are LF. `values` is its own metadata as read, `own` the properties in it. `key` is computed from its
     first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start that were repeated
     when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0 without a type: texts
-    with the same owner are one exercise, or one solution. `gaps` has the offset of each joined text, and the number of
-    lines before it in the file that are missing from the text: further blank lines, metadata.
+    with the same owner are one exercise, or one solution. `blocks` are the texts that were joined;
+    `moved` tells that readers see another number of lines than the author wrote.
     """
 
     text: str
@@ -318,11 +319,8 @@ class TextItem:
     own: Mapping[str, Any] = field(default_factory=dict)
     repeated: int = 0
     owner: int = 0
-    gaps: tuple[tuple[int, int], ...] = ()
-
-    def count_lines(self, start: int, end: int) -> int:
-        """Return the number of lines in the file that end between two offsets of the text."""
-        return self.text.count("\n", start, end) + sum(lines for at, lines in self.gaps if start < at <= end)
+    blocks: tuple[TextItem, ...] = ()
+    moved: bool = False
 
     @property
     def source(self) -> str:
@@ -503,15 +501,14 @@ def block_text(node: TextNode) -> str:
 # -- storage ---------------------------------------------------------------------------------------
 
 
-def item_values(item: Item, numbers: Mapping[tuple[str, ...], str] = MappingProxyType({})) -> dict[str, Any]:
-    """Return a heading or a text as plain values, without what `stored_outline` can restore; `numbers` are those of
-    headings, by their paths."""
+def item_values(item: Item) -> dict[str, Any]:
+    """Return a heading or a text as plain values, without what `stored_outline` can restore."""
     own = {"own": dict(item.own), "owner": item.owner}
     own |= {"depth": len(item.path if isinstance(item, Heading) else item.heading.path)}
     if isinstance(item, TextItem):
         return {"text": item.text, "lines": list(item.lines), **own}
     values = {"title": item.title, "level": item.level, "line": item.line, "source": item.source}
-    return {**values, "number": numbers.get(item.path, ""), **own}
+    return {**values, "number": item.numbers[-1] if item.numbers else "", **own}
 
 
 def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:

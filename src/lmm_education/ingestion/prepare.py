@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePosixPath
@@ -19,7 +19,7 @@ from lmm_education.config import AnnotationModel, Preparation, for_document
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.source_files import own_stem, sort_key
-from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool
+from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool, whole_blocks
 from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
 from lmm_education.payloads import Ids, texts_of, types_in
 
@@ -72,7 +72,7 @@ class Steps:
     @property
     def document(self) -> PreparedDocument:
         """The document with the ids, metadata and annotations of its sections and chunks."""
-        return as_readers_see(as_written(self), self.chapter)
+        return _document(self)
 
 
 def prepare_document(text: str, **how: Any) -> PreparedDocument:
@@ -117,20 +117,14 @@ def prepare_steps(
     outline = read_outline(text, title=title or own_stem(file), lasting=withholding.lasting)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
-    pooled = pool(outline.items, limits, shorter_than=settings.pool_size if settings.pool else None)
-    steps = Steps(docid, file, settings, outline, tuple(pooled), chapter=chapter, withholding=withholding)
-    return cut_into_passages(steps, limits)
-
-
-def cut_into_passages(steps: Steps, limits: Limits) -> Steps:
-    """Run the last two steps on the pooled texts."""
-    settings, whole = steps.settings, steps.settings.splitter == "none"
-    generated = settings.annotation_model.generated
-    parts = tuple(
-        (part, tuple(passages_of(part, limits, whole=whole, overlap=settings.overlap, generated=generated)))
-        for part in divide(steps.outline, steps.pooled, settings, limits)
-    )
-    return replace(steps, parts=parts)
+    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
+    items = list(readable(whole_blocks(outline.items, limits), {id(outline.root): root}, chapter, withholding))
+    outline, generated = replace(outline, root=root), settings.annotation_model.generated
+    pooled = pool(items, limits, shorter_than=settings.pool_size) if settings.pool else items
+    how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
+    parts = divide(outline, pooled, settings, limits)
+    cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
+    return Steps(docid, file, settings, outline, tuple(pooled), cut, chapter, withholding)
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
@@ -142,11 +136,9 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
     return Limits(settings.min_size, settings.max_size, count, joint=0)
 
 
-def as_written(steps: Steps) -> PreparedDocument:
-    """Return sections and chunks with their ids, with the texts that the author wrote."""
+def _document(steps: Steps) -> PreparedDocument:
     ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
     title = rendered_text(chapter.title or steps.outline.title, chapter)
-    numbers = _numbers(steps)
     words, names = own_words(root, steps.pooled), _names(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
@@ -157,17 +149,15 @@ def as_written(steps: Steps) -> PreparedDocument:
         if not sections or sections[-1].place.headings != path:  # otherwise it goes on with what is cut by size
             parents[path] = section.id
         section = replace(section, parent=parent, above=_above(words[id(part.heading)], section, withholding))
-        sections.append(_numbered(section, numbers))
+        sections.append(section)
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
             held = [each for each in words[id(passage.heading)] if each.heading is not passage.heading]
             above = _above(held, chunk, withholding)
-            chunks.append(replace(_numbered(chunk, numbers), title=title, above=above, names=names))
+            chunks.append(replace(chunk, title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
-    outline = [item_values(item, numbers) for item in items]
-    shown = [
-        {**item_values(item, numbers), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)
-    ]
+    outline = [item_values(item) for item in items]
+    shown = [{**item_values(item), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)]
     readable = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=steps.docid,
@@ -207,72 +197,37 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
             yield Withheld(_types(held[0]), Lines(held[0].lines.first, held[-1].lines.last))
 
 
-def as_readers_see(document: PreparedDocument, chapter: BookChapter) -> PreparedDocument:
-    """Return a document as it is stored: with the texts that readers see, without chunks that are empty for them."""
-    notes = _notes(document.chunks, chapter)
-    shown = _notes((chunk for chunk in document.chunks if chunk.audience == EVERYONE), chapter)
-    sections = tuple(_section_as_read(section, chapter, notes, shown) for section in document.sections)
-    plain = {new.id for new, old in zip(sections, document.sections, strict=True) if new is old and not notes}
-    seen = (
-        chunk if chunk.section in plain else _as_read(chunk, chapter, shown if chunk.audience == EVERYONE else notes)
-        for chunk in document.chunks
-    )
-    for_students = dict(document.for_students)
-    if "outline" in for_students:
-        for_students["outline"] = _outline_as_read(for_students["outline"], chapter, shown)
-    return replace(
-        document,
-        sections=sections,
-        chunks=tuple(chunk for chunk in seen if chunk.text.strip()),
-        outline=_outline_as_read(document.outline, chapter, notes),
-        for_students=for_students,
-    )
+# -- texts as readers see them ---------------------------------------------------------------------
 
 
-def _outline_as_read(
-    items: Iterable[Mapping[str, Any]], chapter: BookChapter, notes: Mapping[str, str]
-) -> list[Mapping[str, Any]]:
-    seen = (
-        {**each, "text": with_notes(rendered_text(each["text"], chapter), notes)}
-        if "text" in each
-        else {**each, "title": rendered_text(each["title"], chapter)}
-        for each in items
-    )
-    return [each for each in seen if each.get("text", "a heading")]
-
-
-def _notes(chunks: Iterable[Chunk], chapter: BookChapter) -> Mapping[str, str]:
-    return {name: rendered_text(note, chapter) for name, note in footnotes(chunk.text for chunk in chunks).items()}
-
-
-def _section_as_read(
-    section: Section, chapter: BookChapter, notes: Mapping[str, str], shown: Mapping[str, str]
-) -> Section:
-    """Return a section, and its version for students, each with the footnotes that may be read there."""
-    seen = _as_read(section, chapter, notes)
-    if "text" not in section.for_students:
-        return seen
-    text = section.for_students["text"]
-    source = {"source": text} if seen.source else {}
-    return replace(
-        seen, for_students={**seen.for_students, "text": with_notes(rendered_text(text, chapter), shown), **source}
-    )
-
-
-def _as_read(of: S, chapter: BookChapter, notes: Mapping[str, str]) -> S:
-    headings = tuple(rendered_text(heading, chapter) for heading in of.place.headings)
-    inner = tuple(
-        each._replace(headings=tuple(rendered_text(heading, chapter) for heading in each.headings))
-        for each in of.place.inner
-    )
-    if (headings, inner) != (of.place.headings, of.place.inner):
-        of = replace(of, place=replace(of.place, headings=headings, inner=inner))
-    if of.above:
-        of = replace(of, above=tuple(with_notes(rendered_text(each, chapter), notes) for each in of.above))
-    shown = with_notes(rendered_text(of.text, chapter), notes)
-    if isinstance(of, Chunk) and of.overlap:
-        of = replace(of, overlap=with_notes(rendered_text(of.overlap, chapter), notes))
-    return of if shown == of.text else replace(of, text=shown, source=of.text)
+def readable(
+    items: Iterable[Item], headings: dict[int, Heading], chapter: BookChapter, withholding: Withholding
+) -> Iterator[Item]:
+    """Iterate over blocks and headings as readers see them, each with the footnotes that its readers may read; without
+    blocks that are empty for them. `headings` are those above the items, by the ids of what they replace.
+    """
+    numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
+    seen: list[Item] = []
+    for item in items:
+        if isinstance(item, TextItem):
+            text, heading = rendered_text(item.text, chapter), headings[id(item.heading)]
+            seen.append(replace(item, text=text, heading=heading, blocks=()))
+            continue
+        numbers[item.path] = chapter.numbers.headings.get(item.line, "")
+        own = tuple(numbers.get(item.path[:end], "") for end in range(len(item.path) + 1))
+        path = tuple(rendered_text(title, chapter) for title in item.path)
+        headings[id(item)] = replace(item, title=path[-1], path=path, numbers=own if any(own) else ())
+        seen.append(headings[id(item)])
+    texts = [item for item in seen if isinstance(item, TextItem)]
+    public = [item for item in texts if withholding.of(_types(item)) == EVERYONE]
+    withheld = [item for item in texts if withholding.of(_types(item)) == TEACHER]
+    notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
+    for item in seen:
+        if isinstance(item, TextItem):
+            text = with_notes(item.text, *notes[withholding.of(_types(item))])
+            item = replace(item, text=text, moved=item.lines.first + text.count("\n") != item.lines.last)
+        if isinstance(item, Heading) or item.text.strip():
+            yield item
 
 
 # The first paragraph of a footnote, and references to one.
@@ -282,48 +237,41 @@ _FOOTNOTE = re.compile(
 _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
 
 
-def footnotes(texts: Iterable[str]) -> Mapping[str, str]:
-    """Return the footnotes in texts, by name."""
-    pieces = (piece for text in texts if "[^" in text for is_code, piece in code_apart(text) if not is_code)
-    found = (match for piece in pieces for match in _FOOTNOTE.finditer(piece))
-    return {match["name"]: " ".join(match["note"].split()) for match in found}
+def footnotes(texts: Iterable[TextItem], readers: Iterable[TextItem]) -> tuple[Mapping[str, str], frozenset[str]]:
+    """Return the footnotes in texts, by name, and the names of those to which other texts refer."""
+    found = (match for piece in _with_marks(texts) for match in _FOOTNOTE.finditer(piece))
+    marks = (mark for piece in _with_marks(readers) for mark in _NOTE_MARK.finditer(piece))
+    notes = {match["name"]: " ".join(match["note"].split()) for match in found}
+    return notes, frozenset(mark[1] for mark in marks if not mark[2])
 
 
-def with_notes(text: str, notes: Mapping[str, str]) -> str:
-    """Return a passage with the footnotes that are defined elsewhere in the document inserted.
+def _with_marks(texts: Iterable[TextItem]) -> Iterator[str]:
+    marked = (item.text for item in texts if "[^" in item.text)
+    return (piece for text in marked for is_code, piece in code_apart(text) if not is_code)
 
-    >>> with_notes("Leaves are green[^why] and [^odd].", {"why": "They hold chlorophyll."})
+
+def with_notes(text: str, notes: Mapping[str, str], used: Collection[str]) -> str:
+    """Return a text with its footnotes inserted, and without those that are inserted where they are `used`.
+
+    >>> notes = {"why": "They hold chlorophyll."}
+    >>> with_notes("Leaves are green[^why] and [^odd].", notes, {"why"})
     'Leaves are green (They hold chlorophyll.) and [^odd].'
-    >>> with_notes("[^why]: They hold chlorophyll.", {"why": "They hold chlorophyll."})
-    'They hold chlorophyll.'
+    >>> with_notes("[^why]: They hold chlorophyll.", notes, {"why"}), with_notes("[^why]: They hold.", notes, ())
+    ('', 'They hold.')
     """
-    if not notes or "[^" not in text:
+    if "[^" not in text:
         return text
-    marks = [(name, bool(defines)) for name, defines in _NOTE_MARK.findall(text)]
-    here = {name for name, defines in marks if not defines} & {name for name, defines in marks if defines}
 
     def shown(mark: re.Match[str]) -> str:
-        name, defines = mark[1], mark[2]
-        if name in here or name not in notes:
-            return mark[0]
-        return "" if defines else f" ({notes[name]})"
+        return mark[0] if mark[1] not in notes else "" if mark[2] else f" ({notes[mark[1]]})"
 
-    return "".join(piece if is_code else _NOTE_MARK.sub(shown, piece) for is_code, piece in code_apart(text))
+    def without_used(piece: str) -> str:
+        return _FOOTNOTE.sub(lambda match: "" if match["name"] in used else match[0], piece)
 
-
-def _numbers(steps: Steps) -> Mapping[tuple[str, ...], str]:
-    """Return the numbers of headings by their paths; the document's own under the empty path."""
-    numbers = steps.chapter.numbers
-    headings = (item for item in steps.outline.items if isinstance(item, Heading))
-    found = {heading.path: numbers.headings.get(heading.line, "") for heading in headings} if numbers.headings else {}
-    return {**found, (): numbers.number}
-
-
-def _numbered(of: S, numbers: Mapping[tuple[str, ...], str]) -> S:
-    path = of.place.headings
-    own = tuple(numbers.get(path[:end], "") for end in range(len(path) + 1))
-    inner = tuple(each._replace(number=numbers.get(each.headings, "")) for each in of.place.inner)
-    return replace(of, place=replace(of.place, numbers=own, inner=inner)) if any(own) else of
+    pieces = code_apart(text)
+    return "".join(piece if is_code else _NOTE_MARK.sub(shown, without_used(piece)) for is_code, piece in pieces).strip(
+        "\n"
+    )
 
 
 _NAMES = ("subtitle", "aliases", "tags", "keywords")
@@ -352,7 +300,8 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     first = part.items[0] if part.by_size else heading
     begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
     new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
-    place = Location(steps.docid, steps.file, part.lines, path, inner=() if part.by_size else _inner(part.items))
+    inner = () if part.by_size else _inner(part.items)
+    place = Location(steps.docid, steps.file, part.lines, path, heading.numbers, inner)
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
     texts = [item for item in part.items if isinstance(item, TextItem)]
@@ -375,7 +324,8 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
 
 
 def _inner(items: Iterable[Item]) -> tuple[Inner, ...]:
-    return tuple(Inner(item.line, "", item.path) for item in items if isinstance(item, Heading))
+    headings = (item for item in items if isinstance(item, Heading))
+    return tuple(Inner(each.line, each.numbers[-1] if each.numbers else "", each.path) for each in headings)
 
 
 def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
@@ -395,7 +345,7 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
     annotations = [annotate(steps.settings.annotation_model, passage.own, each) for each in (heading, *passage.inner)]
     return Chunk(
         id=ids.of("chunk", passage.type, passage.text),
-        place=Location(steps.docid, steps.file, passage.lines, heading.path, inner=_inner(passage.inner)),
+        place=Location(steps.docid, steps.file, passage.lines, heading.path, heading.numbers, _inner(passage.inner)),
         section=section,
         order=order,
         text=passage.text,

@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate, groupby, takewhile
+from itertools import groupby, takewhile
 from typing import Any
 
 from semantic_text_splitter import TextSplitter
@@ -23,11 +23,11 @@ from lmm_education.payloads import types_in
 # -- step 1: pool ----------------------------------------------------------------------------------
 # Step 1, pooling: texts that mean little by themselves join their neighbours, so that context is not lost.
 #
-# This has two parts. Texts that blank lines separate are always rejoined if they belong together: what Pandoc parses as
-# one block (see `lmm.markdown.units`), or an HTML element over several paragraphs; the fences of a div that is too long
-# are left out. Then, if enabled, equations, code and very short texts join the text before them, or at the start of a
-# section the one after them. Nothing is joined across a heading, or with a text that has properties of its own; the
-# texts of one stretch with a type (a solution) are joined with each other.
+# Texts that blank lines separate are always rejoined if they belong together: what Pandoc parses as one block (see
+# `lmm.markdown.units`), or an HTML element over several paragraphs; the fences of a div that is too long are left out.
+# Then, if enabled, equations, code and very short texts join the text before them, or at the start of a section the one
+# after them. Nothing is joined across a heading, or with a text that has properties of its own; the texts of one
+# stretch with a type (a solution) are joined with each other.
 
 
 Joins = Callable[[Sequence[TextItem], TextItem], bool]
@@ -36,21 +36,19 @@ Joins = Callable[[Sequence[TextItem], TextItem], bool]
 _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
 
 
-def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> list[Item]:
-    """Return the items with texts joined; a group that exceeds `limits` is joined in parts.
+def whole_blocks(items: Sequence[Item], limits: Limits) -> list[Item]:
+    """Return the items with the texts of each block joined, if they fit into a chunk together."""
+    return list(_by_kin(list(_units(items, limits)), lambda texts: _joined(texts, _Continues(), limits, tear=True)))
 
-    Args:
-        shorter_than: length below which a text is too short by itself; None only joins what belongs together.
+
+def pool(items: Sequence[Item], limits: Limits, *, shorter_than: int) -> list[Item]:
+    """Return the blocks with texts joined that are shorter than that; a group that exceeds `limits` is joined in parts.
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
     >>> [item.lines for item in pool(outline.items, Limits(0, 2000), shorter_than=10) if isinstance(item, TextItem)]
     [Lines(first=3, last=5)]
     """
-    units = list(_units(list(_in_stretches(items, limits, shorter_than)), limits))
-    whole = list(_by_heading(units, lambda texts: _joined(texts, _Continues(), limits, tear=True)))
-    if shorter_than is None:
-        return whole
 
     def needs_context(text: TextItem) -> bool:
         return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
@@ -58,36 +56,29 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int | None) -> 
     def joins(group: Sequence[TextItem], text: TextItem) -> bool:
         return needs_context(text) or all(map(needs_context, group))
 
-    return list(_by_heading(whole, lambda texts: _joined(texts, joins, limits)))
+    return list(_by_kin(items, lambda texts: _joined(texts, joins, limits)))
 
 
-def _in_stretches(items: Iterable[Item], limits: Limits, shorter_than: int | None) -> Iterator[Item]:
-    """Iterate over the items, with the texts of each stretch pooled separately."""
-    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, TextItem) else 0):
-        held = list(run)
-        texts = [item for item in held if isinstance(item, TextItem)]
-        if stretch and len(texts) > 1:
-            pooled = pool([replace(text, own={}) for text in texts], limits, shorter_than=shorter_than)
-            yield from (replace(item, own=texts[0].own) for item in pooled)
-        else:
-            yield from held
+def _kin(item: Item) -> tuple[str, int]:
+    """Return a key that is the same for texts that may be joined."""
+    if isinstance(item, TextItem) and (item.stretch or not item.own):
+        return "text", item.stretch
+    return "alone", id(item)
 
 
 def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
     """Iterate over the items, joining each unit that fits; other divs, or those with headings, are split."""
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
-    alone = [
-        text if isinstance(item, TextItem) and not item.own else None for item, text in zip(items, texts, strict=True)
-    ]
+    alone = [text if _kin(item)[0] == "text" else None for item, text in zip(items, texts, strict=True)]
     divs = div_ends(texts)
     ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
-    sizes = [limits.measure(item.text) + limits.joint if isinstance(item, TextItem) else 0 for item in items]
-    before = [0, *accumulate(sizes)]
     at = 0
     while at < len(items):
         end = ends[at]
-        unit = [item for item in items[at:end] if isinstance(item, TextItem) and not item.own]
-        whole = len(unit) == end - at and before[end] - before[at] <= limits.high + limits.joint
+        unit = [item for item in items[at:end] if isinstance(item, TextItem)]
+        size = sum(limits.measure(item.text) + limits.joint for item in unit)
+        is_one = len(unit) == end - at and len(set(map(_kin, unit))) == 1 and _kin(unit[0])[0] == "text"
+        whole = is_one and size <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
         elif whole:
@@ -107,13 +98,11 @@ def _unfenced(item: Item, limits: Limits) -> Item:
     return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
 
 
-def _by_heading(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
+def _by_kin(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
     """Iterate over the items, with `change` applied to each run of texts that may be joined."""
-    for is_text, run in groupby(items, key=lambda item: isinstance(item, TextItem) and not item.own):
-        if is_text:
-            yield from change([item for item in run if isinstance(item, TextItem)])
-        else:
-            yield from run
+    for (kind, _), run in groupby(items, key=_kin):
+        held = list(run)
+        yield from change([item for item in held if isinstance(item, TextItem)]) if kind == "text" else held
 
 
 def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
@@ -144,15 +133,9 @@ def join(texts: Sequence[TextItem]) -> TextItem:
     """Return consecutive texts as one."""
     if len(texts) == 1:
         return texts[0]
-    gaps: list[tuple[int, int]] = []
-    at, line = 0, texts[0].lines.first - texts[0].repeated
-    for text in texts:
-        first = text.lines.first - text.repeated
-        gaps += [(at, first - line)] if first != line else []
-        gaps += [(at + inside, lines) for inside, lines in text.gaps]
-        at, line = at + len(text.text) + 2, first + text.count_lines(0, len(text.text)) + 2
     lines = Lines(texts[0].lines.first, texts[-1].lines.last)
-    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines, gaps=tuple(gaps))
+    blocks = tuple(block for text in texts for block in text.blocks or (text,))
+    return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines, blocks=blocks)
 
 
 class _Continues:
@@ -307,20 +290,31 @@ def _key(element: Sequence[Item]) -> int:
 
 
 def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
-    """Return the parts of a text that is too large by itself, or the text."""
+    """Return the parts of a text that is too large: its blocks, and the parts of one that is too large by itself.
+
+    The parts of a block whose lines moved have the lines of the whole block.
+    """
     if limits.measure(text.text) <= limits.high:
         return [text]
+    if text.blocks:
+        return [piece for block in text.blocks for piece in pieces_of(block, limits)]
     pieces: list[TextItem] = []
-    line, at = text.lines.first - text.repeated, 0
+    begin = text.lines.first - text.repeated
     for part in split(text.text, limits):
-        first = line + text.count_lines(at, part.start)
-        line, at = first + text.count_lines(part.start, part.end), part.end
+        first = begin + text.text.count("\n", 0, part.start)
+        last = first + text.text.count("\n", part.start, part.end)
         # Lines that an earlier split repeated do not count.
-        lines = Lines(max(first, text.lines.first), min(max(line, text.lines.first), text.lines.last))
+        lines = Lines(max(first, text.lines.first), min(max(last, text.lines.first), text.lines.last))
         repeated = part.repeated or (0 if part.start else text.repeated)
-        moved = part.text.find(text.text[part.start : part.end]) - part.start
-        gaps = tuple((gap + moved, more) for gap, more in text.gaps if part.start < gap < part.end)
-        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated, gaps=gaps))
+        pieces.append(
+            replace(
+                text,
+                text=part.text,
+                lines=text.lines if text.moved else lines,
+                key=key_of(part.text),
+                repeated=repeated,
+            )
+        )
     return pieces
 
 

@@ -113,7 +113,7 @@ def _items(texts: Sequence[TextItem], is_list: bool) -> list[tuple[str, int]]:
     for text, each in zip(texts, markers, strict=True):
         starts = [marker.start() for marker in each if bool(marker["number"]) == numbered]
         for start, end in pairwise([*sorted({0, *starts}), len(text.text)]):
-            piece, line = text.text[start:end].strip("\n"), text.lines.first + text.count_lines(0, start)
+            piece, line = text.text[start:end].strip("\n"), text.lines.first + text.text.count("\n", 0, start)
             if found and not (begun and start in starts):
                 found[-1] = (_join(found[-1][0], piece), found[-1][1])
             else:
