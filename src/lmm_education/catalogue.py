@@ -21,7 +21,6 @@ from lmm_education.material import Passage, Section, is_called, named, names_of,
 from lmm_education.payloads import (
     PLACE,
     RECORD,
-    Ids,
     StoredDocument,
     document_of,
     hash_of_text,
@@ -33,7 +32,7 @@ from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Matc
 
 T = TypeVar("T")
 _ALL = 10_000  # more than the different types or languages of any course
-_WITHOUT_TEXT = ("what", *PLACE, "depth", "parent", "order", "title")
+_WITHOUT_TEXT = ("what", *PLACE, "depth", "parent", "goes_on", "order", "title")
 
 
 @dataclass(frozen=True, slots=True)
@@ -246,15 +245,11 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
     [('Botany', 0, ''), ('Leaves', 1, ''), ('Colour', 2, '1'), ('Roots', 1, '2')]
     """
     above: tuple[str, ...] = ()
-    twins = _Twins("")
     for section, title in sections:
         place = section.place
         path = (place.document, *place.headings)
-        if above[:1] != path[:1]:
-            twins = _Twins(place.document)
-        twins.count(section)
         known = next((i for i, pair in enumerate(zip(above, path, strict=False)) if pair[0] != pair[1]), len(above))
-        if known >= len(path) and twins.has_heading(section):  # called as one above it
+        if known >= len(path) and not section.goes_on:  # called as one above it
             known = len(path) - 1
         for level in range(min(known, len(path)), len(path)):
             name = place.headings[level - 1] if level else title or place.file
@@ -266,30 +261,6 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
             yield Entry(headings[-1], len(headings), place.file, line, headings, number=number, section=section.id,
                         last=place.lines.last)  # fmt: skip
         above = path
-
-
-class _Twins:
-    """Sections of a document that are called the same, in order: some have a heading each, others are cut at a size.
-
-    Ids tell which (`payloads.Ids`): those of headings count the twins before them, also the ones that are withheld.
-    """
-
-    def __init__(self, document: str) -> None:
-        self._ids, self._of_headings, self._made = Ids(document), set[str](), Counter[tuple[str, ...]]()
-        self._seen, self._counted = Counter[tuple[str, ...]](), 0
-
-    def count(self, section: Section) -> None:
-        """Count the next section."""
-        self._seen[section.place.headings] += 1
-        self._counted += 1
-
-    def has_heading(self, section: Section) -> bool:
-        """Return whether a heading begins the section that was counted last. Each id is made once."""
-        headings, withheld = section.place.headings, section.order + 1 - self._counted
-        while self._made[headings] < self._seen[headings] + withheld:
-            self._made[headings] += 1
-            self._of_headings.add(self._ids.of("section", *headings))
-        return section.id in self._of_headings
 
 
 def _spaced(text: str) -> str:

@@ -122,7 +122,8 @@ class Section:
     """A text to retrieve whole: the text under one or several headings, or a part of it limited in size.
 
     `order` counts the sections of a document from 0; `depth` is the heading's level (0: text above the first heading),
-    `parent` the id of the section of the heading above, empty for the topmost ones; `metadata` is the heading's own,
+    `parent` the id of the section of the heading above, empty for the topmost ones; `goes_on` tells that it was cut by
+    size from the section before it, without a heading of its own; `metadata` is the heading's own,
     without chats, edits and internal fields. `text` is what readers see. `above`, `audience` and `for_students` are as
     in `Chunk`.
     """
@@ -137,6 +138,7 @@ class Section:
     above: tuple[str, ...] = ()
     audience: Audience = "everyone"
     for_students: Metadata = field(default_factory=dict)
+    goes_on: bool = False
 
 
 @dataclass(frozen=True, slots=True)

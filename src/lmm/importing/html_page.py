@@ -16,7 +16,7 @@ from urllib.parse import unquote_to_bytes, urljoin
 
 from lmm.errors import FileReadError
 from lmm.importing.elements import HARM, tags
-from lmm.importing.imported import IMAGE, LINK, Imported, ImportedImage
+from lmm.importing.imported import IMAGE, Imported, ImportedImage
 from lmm.importing.markdown_text import plain
 from lmm.markdown.inline import SCHEME
 
@@ -89,8 +89,8 @@ def read_page(
     """Extract the document from a page, its body still in HTML, or None if it is empty.
 
     Images in ``data:`` URLs are added to `images`. With `dollars`, formulas may be between single dollars, as in pages
-    that configure their script so. If `prefix` is the page's URL, links become absolute. If the page is `online`, links
-    and pictures are replaced by numbers.
+    that configure their script so. If `prefix` is the page's URL, links become absolute. If the page is `online`, its
+    pictures are replaced by numbers.
 
     Raises:
         FileReadError: it is nested too deeply, or has too many table cells.
@@ -117,14 +117,14 @@ def read_page(
     _name_languages(main)
     _open_code_tables(main, parser)
     _mark_formulas(main, parser, DOLLARS if dollars or "inlineMath" in text else TEX_MARKS)
-    links = _relink(main, base, online=online)
+    _relink(main, base)
     _take_images(main, images, base, online=online)
     html = _with_footnotes(main)
     check_nesting(html)
     check_tables(html)
     if not _words(main) and main.css_first("img, math, script") is None:
         return None
-    return Imported(html, title, language, notes=notes, values=values, links=links)
+    return Imported(html, title, language, notes=notes, values=values)
 
 
 def _get(node: LexborNode, name: str) -> str:
@@ -388,10 +388,8 @@ def _formula(parser: LexborHTMLParser, tex: str, *, is_display: bool) -> LexborN
     return script
 
 
-def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
-    """Make links absolute, and remove those that readers of markdown should not follow; if the page is `online`,
-    replace links by numbers, and return their URLs."""
-    links: dict[str, int] = {}
+def _relink(main: LexborNode, base: str) -> None:
+    """Make links absolute, except those within the page; remove those that readers of markdown should not follow."""
     for link in main.css("a[href]"):
         address = _get(link, "href")
         if (SCHEME.match(address) or address[1:2] == ":") and not address.lower().startswith(_SCHEMES):
@@ -399,10 +397,8 @@ def _relink(main: LexborNode, base: str, *, online: bool) -> tuple[str, ...]:
             continue
         if base and address and not address.startswith("#"):
             address = _joined(base, address)
-        if online and address.startswith(("http:", "https:")) and _words(link) != address:
-            address = f"{LINK}{links.setdefault(address, len(links))}"
-        link.attrs["href"] = address
-    return tuple(links)
+        page, hashed, fragment = address.partition("#")
+        link.attrs["href"] = f"#{fragment}" if hashed and base and page == base.partition("#")[0] else address
 
 
 def _take_images(main: LexborNode, images: list[ImportedImage], base: str, *, online: bool) -> None:

@@ -15,9 +15,7 @@ from lmm.messages import picture_type
 
 # Address of an image from the file: this, and its index in `Imported.images`.
 IMAGE = "lmm-image:"
-# Address of a link in a fetched page: this, and its index in `Imported.links`.
-LINK = "lmm-link:"
-_MARKED = re.compile(rf"({IMAGE}|{LINK})(\d+)")
+_MARKED = re.compile(rf"{IMAGE}(\d+)")
 
 
 @dataclass(frozen=True, slots=True)
@@ -39,7 +37,7 @@ class Imported:
     """A document that was read: its markdown, its title and language if it names them, its images.
 
     `notes` say what was left out; `left_out` are the texts that were left out on purpose, by kind. `values` go into its
-    header: authors, date, abstract. For a fetched page, `links` are the addresses in its text.
+    header: authors, date, abstract.
     """
 
     body: str
@@ -48,7 +46,6 @@ class Imported:
     images: tuple[ImportedImage, ...] = ()
     notes: tuple[str, ...] = ()
     values: Mapping[str, Any] = field(default_factory=dict)
-    links: tuple[str, ...] = ()
     left_out: Mapping[str, str] = field(default_factory=dict)
 
 
@@ -56,7 +53,7 @@ class Imported:
 class Context:
     """The parameters of a reader: `name` of the file, and the relative path `prefix` from the output to its folder.
 
-    For a page from the web, `prefix` is its URL; if it is `online`, its links and pictures are collected. `kind` is
+    For a page from the web, `prefix` is its URL; if it is `online`, its pictures are collected. `kind` is
     the expected format, for messages. If Pandoc reads the file, `pandoc` is the program, `reader` its name of the
     format, and `timeout` in seconds. `styles` maps paragraph styles of a Word file to their meaning.
     """
@@ -113,18 +110,16 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
         blocks = blocks[1:]  # a title page: the header has the title
     values = {"title": title, **document.values, "source": source, "lang": language_tag(document.language)}
     header = HeaderBlock.make({key: value for key, value in values.items() if value}).source
-    return f"{header}\n{link_images(serialize(blocks), document.images, folder, document.links)}"
+    return f"{header}\n{link_images(serialize(blocks), document.images, folder)}"
 
 
-def link_images(body: str, images: Sequence[ImportedImage], folder: str, links: Sequence[str] = ()) -> str:
-    """Replace the numbers of images by their paths in `folder`, and those of links by their addresses."""
+def link_images(body: str, images: Sequence[ImportedImage], folder: str) -> str:
+    """Replace the numbers of images by their paths in `folder`."""
 
     def address(match: re.Match[str]) -> str:
-        number = int(match[2])
-        if number >= len(images if match[1] == IMAGE else links):
+        number = int(match[1])
+        if number >= len(images):
             return match[0]  # the text of a file that mentions our addresses
-        if match[1] == LINK:
-            return link_target(links[number])
         image = images[number]
         return link_target(f"{folder}/{image_name(number, image)}" if image.suffix else image.address)
 

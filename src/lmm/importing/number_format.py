@@ -10,7 +10,6 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
-from fractions import Fraction
 
 Value = bool | int | float | str | datetime | date | time | timedelta
 _Token = tuple[str, str]  # kind, text
@@ -127,77 +126,27 @@ def _literals(tokens: Sequence[_Token]) -> list[_Token]:
 
 
 def _digits(number: Decimal, tokens: Sequence[_Token]) -> str | None:
-    """Format a number by the part of a section from its first to its last digit; literals stay in their places."""
+    """Format a number by the part of a section from its first to its last digit."""
     kinds = [kind for kind, _ in tokens]
-    if "slash" in kinds:
-        return _fraction(number, tokens)
-    if "exponent" in kinds:
-        return _scientific(number, tokens, kinds.index("exponent"))
+    if not {"slash", "exponent", "literal"}.isdisjoint(kinds):  # fractions, powers of ten, telephone numbers
+        return None
     point = kinds.index("point") if "point" in kinds else len(kinds)
     whole, decimals = tokens[:point], [token for token in tokens[point + 1 :] if token[0] == "digit"]
-    scaling = re.search(r",*\Z", "".join(text for kind, text in tokens if kind != "literal"))
+    scaling = re.search(r",*\Z", "".join(text for _, text in tokens))
     number /= 1000 ** len(scaling[0] if scaling else "")  # commas after the last digit
     while whole and whole[-1][0] == "comma":
         whole = whole[:-1]
-    if any(kind == "literal" for kind, _ in tokens[point + 1 :]):
-        return None
     exact = number.quantize(Decimal(1).scaleb(-len(decimals)), rounding=ROUND_HALF_UP, context=_PRECISE)
     integer, _, rest = f"{abs(exact):f}".partition(".")
     least = sum(text == "0" for kind, text in whole if kind == "digit")
     integer = integer.lstrip("0").rjust(least, "0")
-    if any(kind == "literal" for kind, _ in whole):  # such as 000-00-0000
-        integer = _between(integer, whole)
-    elif any(kind == "comma" for kind, _ in whole):
+    if any(kind == "comma" for kind, _ in whole):
         integer = f"{int(integer or 0):,}" if len(integer.lstrip("0")) >= least else integer
     optional = len(decimals)
     while optional and decimals[optional - 1][1] != "0" and rest.endswith("0"):
         optional, rest = optional - 1, rest[:-1]
     sign = "-" if exact < 0 else ""
     return f"{sign}{integer}{'.' if 'point' in kinds else ''}{rest}"
-
-
-def _between(integer: str, tokens: Sequence[_Token]) -> str:
-    """Put the digits of an integer between the literals of its format, from the right."""
-    digits, written = list(integer), list[str]()
-    first = next((i for i, (kind, _) in enumerate(tokens) if kind == "digit"), 0)
-    for i, (kind, text) in reversed(list(enumerate(tokens))):
-        if i == first:
-            written += reversed(digits)
-        if kind == "literal":
-            written.append(text)
-        elif kind == "digit" and digits and i != first:
-            written.append(digits.pop())
-    return "".join(reversed(written))
-
-
-def _scientific(number: Decimal, tokens: Sequence[_Token], at: int) -> str:
-    kinds = [kind for kind, _ in tokens]
-    point = kinds.index("point") if "point" in kinds else at
-    step, width = max(kinds[:point].count("digit"), 1), kinds[at:].count("digit")
-    exponent = number.adjusted() // step * step if number else 0  # ##0.0E+0: a multiple of three
-    mantissa = f"{number.scaleb(-exponent):.{kinds[point:at].count('digit')}f}"
-    sign = "-" if exponent < 0 else "+" if "+" in tokens[at][1] else ""
-    return f"{mantissa}E{sign}{abs(exponent):0{width}}"
-
-
-def _fraction(number: Decimal, tokens: Sequence[_Token]) -> str | None:
-    slash = next(i for i, (kind, _) in enumerate(tokens) if kind == "slash")
-    fixed, free = tokens[slash][1][1:], sum(kind == "digit" for kind, _ in tokens[slash:])
-    is_mixed = any(kind == "literal" and text == " " for kind, text in tokens[:slash])
-    sign, number = "-" if number < 0 else "", abs(number)
-    whole = int(number) if is_mixed else 0
-    if not fixed and not free:
-        return None
-    if fixed:
-        part = Fraction(round((number - whole) * int(fixed)), int(fixed))
-        shown_part = f"{part * int(fixed)}/{fixed}"
-    else:
-        part = Fraction(number - whole).limit_denominator(10**free - 1)
-        shown_part = f"{part.numerator}/{part.denominator}"
-    if is_mixed and part == 1:
-        whole, part = whole + 1, Fraction(0)
-    parts = [str(whole)] * bool(whole or (is_mixed and not part)) + [shown_part] * bool(part or not is_mixed)
-    return sign + " ".join(parts)
 
 
 # -- dates -----------------------------------------------------------------------------------------------

@@ -1,9 +1,8 @@
 -- Tidies documents that Pandoc has read, so that its markdown is what a person would write: see
 -- lmm/importing/pandoc.py. Images are written to LMM_FOLDER; LMM_PREFIX is the path to the folder
--- of the file; with LMM_IDS headings keep their ids even if nothing in the document links to them. For a
--- book, LMM_BOOK lists the files with its contents; its links must lead to places in it.
+-- of the file. For a book, LMM_BOOK lists the files with its contents; its links must lead to places in it.
 
-local folder, prefix, all_ids = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or '', os.getenv('LMM_IDS')
+local folder, prefix = os.getenv('LMM_FOLDER'), os.getenv('LMM_PREFIX') or ''
 local book = os.getenv('LMM_BOOK')
 local KEPT = {'theorem', 'lemma', 'corollary', 'proposition', 'conjecture', 'definition', 'example', 'exercise',
   'solution', 'remark', 'proof', 'note', 'tip', 'warning', 'caution', 'important'}
@@ -110,7 +109,7 @@ local function heading(node)
     node.content:insert(pandoc.RawInline('markdown', '\\' .. last.text:sub(-1)))
     last.text = last.text:sub(1, -2)
   end
-  local kept = all_ids or linked[node.identifier] == 'used'
+  local kept = linked[node.identifier] == 'used'
   return pandoc.Header(node.level, node.content, pandoc.Attr(kept and node.identifier or ''))
 end
 

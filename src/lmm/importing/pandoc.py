@@ -169,10 +169,9 @@ def read(data: bytes, context: Context) -> Imported:
     return replace(document, title=title, language=language, values=values, notes=styles + document.notes)
 
 
-def convert_html(html: str, context: Context, *, all_ids: bool = False) -> Imported:
-    """Convert HTML to markdown, keeping the ids of headings that are linked to, or, with `all_ids`, of all headings."""
-    more = {"LMM_IDS": "1"} if all_ids else {}
-    return convert(html.encode("utf-8", "replace"), context, reader="html-auto_identifiers", **more)
+def convert_html(html: str, context: Context) -> Imported:
+    """Convert HTML to markdown, keeping the ids of headings that are linked to."""
+    return convert(html.encode("utf-8", "replace"), context, reader="html-auto_identifiers")
 
 
 def convert(data: bytes, context: Context, *, reader: str = "", **more: str) -> Imported:

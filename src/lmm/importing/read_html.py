@@ -21,7 +21,7 @@ def read(data: bytes, context: Context) -> Imported:
     if page is None:
         hint = "pages made by scripts are empty files: save it from the browser as 'complete', or print it to PDF"
         raise FileReadError("there is no text in this page", hint=hint)
-    document = convert_html(page.body, context, all_ids=context.online)
+    document = convert_html(page.body, context)
     title = _title(page.title, document.body) if context.online else page.title
     notes = page.notes + document.notes
     return replace(page, body=document.body, title=title, images=tuple(images), notes=notes)

@@ -8,7 +8,7 @@ import tempfile
 from collections.abc import Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from urllib.parse import unquote, urlsplit, urlunsplit
+from urllib.parse import urlsplit
 
 from lmm import loop
 from lmm.disk.folder import DEVICE, check_named
@@ -26,9 +26,6 @@ from lmm.importing.import_document import (
     write_document,
 )
 from lmm.importing.imported import Imported, ImportedImage
-from lmm.markdown.blocks import Block, HeadingBlock, serialize
-from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.markdown.spans import spans
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)
@@ -62,17 +59,8 @@ def import_url(
     stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
     target = output_of(check_named(Path(f"{stem}.html")), output)
     check_target(target, force)
-    page = loop.run(_Reader(rules, timeout, styles=styles).page(url))
-    document = _linked(page, target.name)
-    return write_document(target, document, source=page.url, name=stem, force=force)
-
-
-@dataclass(frozen=True, slots=True)
-class _Page:
-    """A page that was read, and its URL after redirects."""
-
-    url: str
-    document: Imported
+    source, document = loop.run(_Reader(rules, timeout, styles=styles).page(url))
+    return write_document(target, document, source=source, name=stem, force=force)
 
 
 @dataclass(slots=True)
@@ -98,8 +86,8 @@ class _Reader:
         self.left -= len(came.data)
         return came
 
-    async def page(self, url: str) -> _Page:
-        """Fetch and read a page, with its pictures from the same host.
+    async def page(self, url: str) -> tuple[str, Imported]:
+        """Fetch and read a page, with its pictures from the same host; return its URL after redirects, and itself.
 
         Raises:
             FetchFailed: it cannot be fetched.
@@ -114,7 +102,7 @@ class _Reader:
         except LmmError as error:
             raise type(error)(error.message, where=shown(url), hint=error.hint) from error
         images = [await self._picture(image, came.url) for image in document.images]
-        return _Page(came.url, replace(document, images=tuple(images)))
+        return came.url, replace(document, images=tuple(images))
 
     def _read(self, came: Fetched, kind: FileKind, name: str) -> Imported:
         suffix = kind.suffix or suffix_of(name)
@@ -152,47 +140,9 @@ def _in_utf8(came: Fetched) -> bytes:
     return text.encode("utf-8-sig", "replace") if "<" in text else came.data
 
 
-def _linked(page: _Page, file: str) -> Imported:
-    """Make links to the page itself lead to its markdown `file`, and drop the ids that no link needs."""
-    key, body = _key(page.url), page.document.body
-    links = [_link(address, key, file) for address in page.document.links]
-    wanted = {link[1:] for link in links if link.startswith("#")}
-    wanted |= {span.target[1:] for span in spans(body) if span.kind == "link" and span.target.startswith("#")}
-    blocks = (_without_id(block, wanted) for block in parse_markdown_text(body))
-    return replace(page.document, body=serialize(blocks), links=tuple(links))
-
-
-def _without_id(block: Block, wanted: set[str]) -> Block:
-    """Remove the id of a heading if nothing links to it."""
-    if not isinstance(block, HeadingBlock) or block.anchor in wanted or block.attributes != f"{{#{block.anchor}}}":
-        return block
-    return block.with_source(block.source.replace(f" {block.attributes}", "", 1))
-
-
-def _link(address: str, page: str, file: str) -> str:
-    """Return a link: to a place in this page, to its `file`, or to the web as it was."""
-    target, hashed, fragment = address.partition("#")
-    try:
-        own = _key(target) == page
-    except ValueError:
-        return address
-    return address if not own else f"#{fragment}" if hashed and fragment else file
-
-
 def _origin(url: str) -> str:
     parts = urlsplit(url)
     return f"{parts.scheme}://{parts.netloc}"
-
-
-def _key(url: str) -> str:
-    """Return a key that is the same for all URLs of one page.
-
-    >>> _key("https://e.org/a/index.html#b") == _key("https://e.org/a/"), _key("https://e.org/a/b")
-    (True, 'https://e.org/a/b')
-    """
-    parts = urlsplit(url)
-    path = re.sub(r"/index\.x?html?\Z", "/", unquote(parts.path) or "/")
-    return urlunsplit((parts.scheme, parts.netloc, path, parts.query, ""))
 
 
 def _safe(part: str) -> str:

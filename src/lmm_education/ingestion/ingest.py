@@ -56,6 +56,7 @@ from lmm_education.ingestion.plan import (
     plan_ingest,
     read_file,
 )
+from lmm_education.ingestion.prepare import PREPARED_FORMAT
 from lmm_education.ingestion.source_files import POOLED, SourceFile, SourceFiles, add_sources, find_sources, original
 from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
@@ -253,7 +254,7 @@ def _stamp_of(course: CourseParts) -> str:
     """
     encoder, preparation = course.encoder, msgspec.to_builtins(course.settings.preparation)
     sparse = encoder.sparse.name if encoder.sparse else ""
-    made_by = [FORMAT, version("lmmarkdown"), WORDS_FORMAT]  # another version may cut in another way
+    made_by = [FORMAT, version("lmmarkdown"), WORDS_FORMAT, PREPARED_FORMAT]  # another version may cut in another way
     sentences = ["sentences"] if encoder.reads_sentences else []
     types = [*course.settings.withholding.withheld, "", *course.settings.study.solutions]
     how = [made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences, types]

@@ -49,6 +49,8 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
 
 # -- documents -------------------------------------------------------------------------------------
 
+PREPARED_FORMAT = 2
+"""The version of what is made of a document: 2 cuts texts as readers see them."""
 Count = Callable[[str], int]
 S = TypeVar("S", Section, Chunk)
 
@@ -313,6 +315,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
         depth=heading.level,
         order=order,
         text=part.text,
+        goes_on=part.by_size,
         metadata=heading.own,
         audience=audience if texts else withholding.of_metadata(heading.all),
         for_students=_changed(

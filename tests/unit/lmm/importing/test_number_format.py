@@ -23,11 +23,6 @@ DAY = datetime(2026, 2, 9, 14, 5, 7)
         (0, '0;-0;"-"', "-"),
         (0, "0.00;;", ""),
         (-3, "[Red](0)", "-(3)"),
-        (0.000123, "0.00E+00", "1.23E-04"),
-        (12345, "##0.0E+0", "12.3E+3"),
-        (1.5, "# ?/?", "1 1/2"),
-        (2.25, "?/4", "9/4"),
-        (123456789, "000-00-0000", "123-45-6789"),
         (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"),
         (2.675, "0.00", "2.68"),  # half is rounded up, in decimal
         (0.25, "0.##", "0.25"),
@@ -49,7 +44,7 @@ DAY = datetime(2026, 2, 9, 14, 5, 7)
     ],
 )
 def test_values_are_shown_as_excel_shows_them(value: Value, code: str, text: str) -> None:
-    """Numbers, dates, durations, percents, currencies, fractions, texts."""
+    """Numbers, dates, durations, percents, currencies, texts."""
     written = shown(value, code)
     assert written is not None
     assert written.strip() == text
@@ -57,7 +52,17 @@ def test_values_are_shown_as_excel_shows_them(value: Value, code: str, text: str
 
 @pytest.mark.parametrize(
     ("value", "code"),
-    [(5, "[>=100]0;0.0"), (DAY, "[$-407]d. mmmm yyyy"), (DAY, "[$-411]ge.m.d"), (DAY, "General"), (5, "[DBNum1]0")],
+    [
+        (5, "[>=100]0;0.0"),
+        (0.000123, "0.00E+00"),
+        (1.5, "# ?/?"),
+        (2.25, "?/4"),
+        (123456789, "000-00-0000"),
+        (DAY, "[$-407]d. mmmm yyyy"),
+        (DAY, "[$-411]ge.m.d"),
+        (DAY, "General"),
+        (5, "[DBNum1]0"),
+    ],
 )
 def test_a_format_that_is_not_understood_is_no_guess(value: Value, code: str) -> None:
     """The caller writes the stored value, and says so."""

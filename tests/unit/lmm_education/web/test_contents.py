@@ -51,7 +51,8 @@ def test_the_contents_of_a_long_document_take_no_longer_for_each_part() -> None:
     def read(text: str) -> None:
         ids, headings = Ids("a.md"), ("Leaves",)
         parts = (ids.of("part", *headings, str(number)) for number in range(len(text)))
-        places = [Section(id, Location("a.md", "a.md", Lines(1, 2), headings), 1, n, "") for n, id in enumerate(parts)]
+        place = Location("a.md", "a.md", Lines(1, 2), headings)
+        places = [Section(id, place, 1, n, "", goes_on=n > 0) for n, id in enumerate(parts)]
         assert len(list(contents_of((place, "Botany") for place in places))) == 2
 
     assert is_linear(lambda text: read(text[:: len(PART)]), PART)
