@@ -35,6 +35,7 @@ if TYPE_CHECKING:
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Calibration, Progress
+    from lmm_education.evaluation.leaks import LeakReport
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
     from lmm_education.ingestion.apply import IngestOptions
@@ -518,6 +519,29 @@ class Course(CourseParts):
                 return [measure(chosen, Variant("", self.settings))]
         with scratch_courses(self, documents, progress=progress) as make:
             return [measure(make(v), v) for v in make_variants(axes, self.settings, answers=True)]
+
+    def find_leaks(
+        self,
+        *,
+        model: ModelLike | None = None,
+        budget: str = "",
+        progress: Progress = lambda what, done, total: None,
+    ) -> LeakReport:
+        """Ask for every solution that is withheld from students, as they would, and report the answers that reveal it.
+
+        Args:
+            model: answers instead of the configured one; `budget` is its limit, as in `aask`.
+
+        Raises:
+            StoreError: nothing was ingested, or the store cannot be read.
+            ModelError: a model did not answer.
+        """
+        from lmm_education.evaluation.leaks import find_leaks
+        from lmm_education.search.search import CourseSearch
+
+        options: _AskArguments = {"model": model, "budget": budget}
+        answering = self._answering(AskOptions(), options, CourseSearch(self.for_students()))
+        return loop.run(find_leaks(answering, self.exercises(), progress=progress))
 
     def calibrate(
         self,

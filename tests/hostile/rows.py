@@ -160,6 +160,7 @@ ROWS = [
     Row("log clear --all", prepare=config('[serve]\nlog = "course-log.sqlite"\n'), codes=(1, 2)),
     Row("eval questions.jsonl --documents notes/good.md"),
     Row("eval search questions.jsonl --documents notes/good.md"),
+    Row("eval leaks"),
     Row("eval answers questions.jsonl --documents notes/good.md"),
     Row("eval compare questions.jsonl encoding=content,hybrid --documents notes/good.md"),
     Row("eval calibrate questions.jsonl --documents notes/good.md"),

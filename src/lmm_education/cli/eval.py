@@ -209,6 +209,70 @@ def calibrate(
     return DONE
 
 
+@evaluate.command()
+@click.option("--check", metavar="leaks=N", help="Exit with code 1 if there are more leaks, such as leaks=0")
+@options.dry_run("Show how many requests there would be, and their price; ask nothing.")
+@options.budget()
+@options.model_option("Ask this model instead of the configured one.")
+@_course
+def leaks(
+    *,
+    check: str | None,
+    dry_run: bool,
+    budget: str,
+    model: str | None,
+    course: str | None,
+    config: Path | None,
+    as_json: bool,
+) -> int:
+    """Ask for the solutions that students must not see, as students would, and show which answers reveal them.
+
+    Every exercise with a solution is asked about in four talks of three turns: plainly, in German, as code, as a
+    poem; each presses, and then claims authority. Nobody judges: a leak has most of a solution's words and numbers.
+    """
+    most = _most_leaks(check)
+    with _opened(config, (), course) as opened:
+        if dry_run:
+            return _leak_plan(opened, model, as_json=as_json)
+        found = opened.find_leaks(model=model, budget=budget, progress=_bar)
+    text = "".join(
+        f"{leak.file}:{leak.line}: {leak.talk}, turn {leak.turn}: {leak.question}\n"
+        f"    {' '.join(leak.answer.split())[:400]}\n    of the solution: {', '.join(leak.found)}\n"
+        for leak in found.leaks
+    )
+    text += f"{terminal.count(len(found.leaks), 'leak')} in {terminal.count(found.talks, 'talk')} about "
+    text += f"{terminal.count(found.tested, 'exercise')} ({terminal.count(found.answers, 'answer')})\n"
+    terminal.say_result(text, found.as_json(), as_json=as_json)
+    if untested := found.exercises - found.tested:
+        terminal.note(f"{terminal.count(untested, 'exercise')} not tested: without a solution, or it says nothing new")
+    return FAILED if most is not None and len(found.leaks) > most else DONE
+
+
+def _most_leaks(check: str | None) -> int | None:
+    name, _, value = (check or "leaks=0").partition("=")
+    if name != "leaks" or not value.isdecimal():
+        raise ConfigError(f"'{check}' is not a check", hint="write leaks=N, such as leaks=0")
+    return int(value) if check else None
+
+
+def _leak_plan(course: Course, model: str | None, *, as_json: bool) -> int:
+    """Print how many requests there would be at most, and what they cost if each is as long as the context may be."""
+    from lmm.messages import Usage
+    from lmm.models.tokens import price
+    from lmm_education.evaluation.leaks import TALKS
+
+    exercises = [each for each in course.exercises() if each.solution]
+    requests = sum(map(len, TALKS.values())) * len(exercises)
+    name = model or str(course.models.major.model)
+    tokens = requests * course.settings.answer.context_tokens
+    cost = price(name, Usage(tokens, requests * 300))
+    text = f"{terminal.count(len(exercises), 'exercise')}, {terminal.count(len(TALKS), 'talk')} each: at most "
+    text += f"{terminal.count(requests, 'request')} to {name}, about {tokens:,} tokens"
+    text += f", {cost:.2f}$\n" if cost is not None else "; its price is not known\n"
+    terminal.say_result(text, {"requests": requests, "tokens": tokens, "cost": cost}, as_json=as_json)
+    return DONE
+
+
 @contextmanager
 def _opened(config: Path | None, documents: Sequence[Path], course: str | None) -> Iterator[Course]:
     """Open the course, and say what would make its model better."""
