@@ -369,7 +369,8 @@ async def verified(
                 elif isinstance(event, Answer):
                     if blocks.rest:
                         yield checked(blocks.rest)
-                    event = dataclasses.replace(event, verification=verify(event.text, event.offered, said))
+                    found = verify(event.text.removesuffix(NOTICE), event.offered, said)
+                    event = dataclasses.replace(event, verification=found)
                 yield event
                 if isinstance(event, TextDelta) and (ended := blocks.feed(event.text)):
                     yield checked(ended)

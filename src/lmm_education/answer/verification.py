@@ -10,7 +10,7 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Callable, Iterable, Iterator, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
 from textwrap import shorten
@@ -78,7 +78,7 @@ def checked_quotations(text: str, offered: Iterable[Passage], asked: str) -> lis
     """Return the quotations in an answer, or in a block of it, as found in its sources; the question has number 0."""
     if next(quotations_of(text), None) is None:
         return []
-    sources = {passage.number: f"{passage.path}\n\n{passage.with_above}" for passage in offered}
+    sources = {passage.number: _searched(passage) for passage in offered}
     found = verify_quotations(text, sources | {0: asked})
     return [each for each in found if each.found == "exact" or not _quotes_nobody(text, each)]
 
@@ -224,10 +224,30 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         numbers, is_own = places.of(start, end)
         near = [sources[number] for number in numbers]
         others = [source for number, source in sources.items() if number not in numbers]
+        if is_own:
+            within = (each for each in quotations if start <= each.start < end)
+            yield from _misattributed(text, within, numbers, by_number)
         sentence = read_sentence(plain[start:end], language, bare[start:end])
         found = compare(sentence, near, others, language, is_own=is_own, speaks=speaks)
         start = text.index(said, start)
         yield Claim(said, start, start + len(said), numbers, *found)
+
+
+def _misattributed(
+    text: str, quotations: Iterable[Quotation], numbers: Sequence[int], by_number: Mapping[int, Passage]
+) -> Iterator[Claim]:
+    """Iterate over quotations that stand in another source than those that their sentence cites."""
+    cited = {number: _searched(by_number[number]) for number in numbers}
+    for each in quotations:
+        said = text[each.start : each.end]
+        is_foreign = each.found == "exact" and each.source not in cited
+        if is_foreign and any(found.found != "exact" for found in verify_quotations(said, cited)):
+            yield Claim(said, each.start, each.end, tuple(numbers), "elsewhere", (), each.source)
+
+
+def _searched(passage: Passage) -> str:
+    """Return the text of a passage in which quotations are searched for."""
+    return f"{passage.path}\n\n{passage.with_above}"
 
 
 def _blanked(text: str, hidden: Iterable[tuple[int, int]]) -> str:

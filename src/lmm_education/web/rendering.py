@@ -435,6 +435,8 @@ def _as_written(tex: str) -> str:
 def _written(element: Element) -> str:
     """Serialize an element with its content; for one that is not allowed, only the content."""
     letters = _in_alphabet(element.text, element.get("mathvariant", ""))
+    if (element.tag, letters) == ("mi", "~"):  # what latex2mathml makes of \\sim, a relation
+        element.tag, letters = "mo", "∼"
     inner = _text(letters) + "".join(_written(child) + _text(child.tail) for child in element)
     if element.tag not in _ELEMENTS:
         return inner

@@ -88,3 +88,18 @@ def test_a_block_quote_is_no_part_of_the_sentence_before_it() -> None:
     """Else what is wrong in that would be marked below the quote."""
     text = "Oaks have 7,777 leaves [1]; they fall.\n\n> There are about 1435 species. [1]\n"
     assert [each.problem for each in verify(text, SHOWN).claims] == ["numbers", ""]
+
+
+@pytest.mark.parametrize(
+    ("text", "number"),
+    [
+        ("It says “the oak has four kinds of roots” [3].", 1),
+        ("Thus:\n\n> Beeches grow to 40 m. [1]\n", 3),
+        ("It says “the oak has four kinds of roots” [1, 3].", None),
+        ("It says “the oak has four kinds of roots” [1] and “beeches grow to 40 m” [3].", None),
+        ("It says “the oak has four kinds of roots”. Beeches are high [3].", None),
+    ],
+)
+def test_a_quotation_from_another_source_than_the_cited_one(text: str, number: int | None) -> None:
+    found = [(each.problem, each.number) for each in verify(text, SHOWN).claims if each.problem]
+    assert found == ([("elsewhere", number)] if number else [])

@@ -106,6 +106,11 @@ def test_formulas_may_end_with_an_escape(tex: str) -> None:
     assert to_html(f"so ${tex}$, and ${tex}$.").count("<math") == 2
 
 
+def test_a_distribution_has_a_relation() -> None:
+    """And no letter."""
+    assert "<mi>X</mi><mo>∼</mo><mi>N</mi>" in to_html(r"$X \sim N$")
+
+
 def test_formulas_of_every_kind() -> None:
     """In a line, on lines of their own, in a quote, with what would be markdown elsewhere."""
     text = "$a_b$ \\(c*d*\\) $$e$$ \\[f\\]\n\n$$\ny = x\n- z\n\n= w\n$$ {#eq:one}\n\n> $$\n> q\n> $$\n"
