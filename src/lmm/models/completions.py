@@ -187,8 +187,8 @@ class ChatCompletions(Adapter):
                     yield event
                 reply.ended = True
             else:
-                async for arrived in server_sent_events(response):
-                    for event in _joined(one for data in arrived for one in reply.add(_read(data))):
+                async for data in server_sent_events(response):
+                    for event in reply.add(_read(data)):
                         yield event
                     if reply.done:
                         break
@@ -242,41 +242,21 @@ def _tool_in(said: str, body: Mapping[str, Any], names: Mapping[str, str]) -> st
     return next((names[name] for name in quoted), "")
 
 
-async def server_sent_events(response: httpx2.Response) -> AsyncIterator[list[bytes]]:
-    """Iterate over the data of server-sent events, with those that arrive at once in one list.
-
-    Lines end at line feeds only: JSON may contain other separators.
-    """
+async def server_sent_events(response: httpx2.Response) -> AsyncIterator[bytes]:
+    """Iterate over the data of server-sent events. Lines end at line feeds only: JSON may contain other separators."""
     rest, data = b"", list[bytes]()
     async for piece in response.aiter_bytes():
         *lines, rest = (rest + piece).split(b"\n")
-        arrived = list[bytes]()
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif not line.strip() and data:
-                arrived.append(b"\n".join(data))
+                yield b"\n".join(data)
                 data = []
-        yield arrived
     if rest.startswith(b"data:"):
         data.append(rest[5:].strip())
     if data:
-        yield [b"\n".join(data)]
-
-
-def _joined(events: Iterator[ChatEvent]) -> Iterator[ChatEvent]:
-    """Join adjacent pieces of text."""
-    text = ""
-    for event in events:
-        if isinstance(event, TextDelta):
-            text += event.text
-            continue
-        if text:
-            yield TextDelta(text)
-            text = ""
-        yield event
-    if text:
-        yield TextDelta(text)
+        yield b"\n".join(data)
 
 
 def _read(data: bytes) -> dict[str, Any] | None:

@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import json
 import re
-from collections.abc import AsyncGenerator, Iterator
+from collections.abc import AsyncGenerator, Generator, Iterator
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -64,8 +64,7 @@ _TAGS = {
 }
 _CLOSING = tuple(_TAGS.values())
 _FIRSTS = {tag[0] for tag in (*_TAGS, *_CLOSING)}
-_UNSURE = re.compile(rf"(?:{'|'.join(map(re.escape, _CLOSING))})[ \t]*\Z")  # what follows tells whether it is one
-_ANY = re.compile("|".join(re.escape(tag) for tag in (*_TAGS, *_CLOSING)))
+_TAG = re.compile("|".join(map(re.escape, (*_TAGS, *_CLOSING))))
 
 
 class ThoughtTags:
@@ -91,39 +90,32 @@ class ThoughtTags:
         """The text so far, without thoughts."""
         return "".join(self._parts)
 
-    def feed(self, piece: str, item: str = "") -> Iterator[ChatEvent]:
+    def feed(self, piece: str, item: str = "", *, ended: bool = False) -> Iterator[ChatEvent]:
         """Iterate over events for what can now be classified as thought or text."""
         self.fed, self._item = True, self._item or item
         self._held += piece
         if item and not piece:
-            yield from self._say("")
-        while self._held:
-            before = self._held
-            yield from self._think() if self._close else self._tell()
-            if self._held == before:
-                return
+            yield self._said("")
+        while self._held and (yield from self._think(ended) if self._close else self._tell(ended)):
+            continue
 
     def end(self) -> Iterator[ChatEvent]:
         """Iterate over events for what was held back, as nothing more comes."""
+        yield from self.feed("", ended=True)
         if self._close:
-            self._thought, self._held = self._thought + self._held, ""
             yield from self._thought_ends()
-        elif bare := self._bare_close(self._held, at_end=True):
-            yield from self._was_thought(bare.start(), bare.end())
-        elif self._held and not (self._begins and not self._held.strip()):
-            yield from self._say(self._held)
-        self._held = ""
 
-    def _think(self) -> Iterator[ChatEvent]:
+    def _think(self, ended: bool) -> Generator[ChatEvent, None, bool]:
+        """Read a thought up to its end; return whether it ended."""
         thought, closed, rest = self._held.partition(self._close)
-        if not closed:
-            kept = _beginning_of((self._close,), thought)
-            thought, rest = thought[: len(thought) - kept], thought[len(thought) - kept :]
-        self._held, self._thought = rest, self._thought + thought
+        kept = 0 if closed or ended else _beginning_of((self._close,), thought)
+        thought, self._held = thought[: len(thought) - kept], rest or thought[len(thought) - kept :]
+        self._thought += thought
         if thought.strip() or (thought and self._thought.strip()):
             yield ReasoningDelta(encodable(thought))
         if closed:
             yield from self._thought_ends()
+        return bool(closed)
 
     def _thought_ends(self) -> Iterator[ChatEvent]:
         thought = encodable(self._thought.removesuffix("<|end|><|start|>assistant").strip())
@@ -132,75 +124,63 @@ class ThoughtTags:
             self.thoughts.append(Reasoning(thought))
             yield self.thoughts[-1]
 
-    def _tell(self) -> Iterator[ChatEvent]:
-        held = self._held.lstrip() if self._begins else self._held
+    def _tell(self, ended: bool) -> Generator[ChatEvent, None, bool]:
+        """Read text up to the next tag; return whether there was one, and what follows can be read."""
+        held = self._held
+        blanks = len(held) - len(held.lstrip()) if self._begins else 0
+        found = _TAG.search(held)
+        end = found.start() if found else len(held) - (0 if ended else _beginning_of((*_TAGS, *_CLOSING), held))
         # Blanks before a thought, or after one, are no part of the text; else they are the reply's own.
-        blanks = "" if self._thinks else self._held[: len(self._held) - len(held)]
-        if not held or (self._begins and _beginning_of(_TAGS, held) == len(held)):
-            return  # it may go on as a tag
-        if _FIRSTS.isdisjoint(held):
-            self._held = ""
-            yield from self._say(blanks + held)
-            return
-        for found in _ANY.finditer(held):
-            if found[0] in _TAGS:
-                before = held[: found.start()]
-                if (self._begins and not before) or (self._thinks and self._starts_line(before)):
-                    self._held, self._close = held[found.end() :], _TAGS[found[0]]
-                    if before:
-                        yield from self._say(blanks + before)
-                    return
-            elif bare := self._bare_close(held):
-                self._held = held
-                yield from self._was_thought(bare.start(), bare.end())
-                return
-        unsure = None if self._thinks else _UNSURE.search(held)
-        kept = len(unsure[0]) if unsure else _beginning_of((*_TAGS, *_CLOSING), held)
-        said, self._held = held[: len(held) - kept], held[len(held) - kept :]
-        if said:
-            yield from self._say(blanks + said)
-        else:
-            self._held = blanks + self._held
+        before, after = self.text + held[:end] if end > blanks else self.text, held[found.end() :] if found else ""
+        if found and found[0] in _CLOSING and not (self._thinks or ended or after.strip()):
+            found = None  # what follows tells whether it ends a thought
+        if not found and end <= blanks:
+            return False  # it may go on as a tag
+        if found and found[0] in _TAGS and self._opens(before, end <= blanks):
+            self._close = _TAGS[found[0]]
+        elif found and found[0] in _CLOSING and not self._thinks and _ends_thought(before, after):
+            if any(part.strip() for part in self._parts):
+                yield Retrying("what came so far were thoughts", None)
+            self._thought, self._parts, self._held = before, [], after
+            yield from self._thought_ends()
+            return True
+        elif found:  # it is text
+            end = found.end()
+        self._held = after if found else held[end:]
+        if end > blanks:
+            yield self._said(held[blanks if self._thinks else 0 : end])
+        return bool(found)
 
-    def _starts_line(self, before: str) -> bool:
-        before = self.text + before
-        return (not before or before[-1] in "\n>") and not _in_code(before)
+    def _opens(self, before: str, is_first: bool) -> bool:
+        """Return whether an opening tag begins a thought."""
+        if self._begins and is_first:
+            return True
+        return self._thinks and before[-1:] in ("", "\n", ">") and not _in_code(before)
 
-    def _bare_close(self, held: str, *, at_end: bool = False) -> re.Match[str] | None:
-        """Return the closing tag that ends a thought without an opening one: alone, not mentioned in a sentence."""
-        if self._thinks:
-            return None
-        for found in _ANY.finditer(held):
-            before, after = self.text + held[: found.start()], held[found.end() :]
-            if found[0] not in _CLOSING or not (at_end or after.strip(" \t")) or _in_code(before):
-                continue
-            glued = not before[-1:].isspace() and before[-1:] not in "`'\"" and after[:1] not in tuple(" \t`'\"*.,;:)")
-            if before[-1:] in ("\n", "") or (after.strip() and (glued or after.lstrip(" \t")[0] == "\n")):
-                return found
-        return None
-
-    def _was_thought(self, start: int, end: int) -> Iterator[ChatEvent]:
-        if any(part.strip() for part in self._parts):
-            yield Retrying("what came so far were thoughts", None)
-        self._thought = self.text + self._held[:start]
-        self._parts, self._held = [], self._held[end:]
-        yield from self._thought_ends()
-
-    def _say(self, text: str) -> Iterator[ChatEvent]:
+    def _said(self, text: str) -> TextDelta:
         delta, self._item = TextDelta(text, self._item), ""
         self._parts.append(delta.text)
         self._begins = self._begins and not text.strip()
-        yield delta
+        return delta
 
 
-def _beginning_of(tags: Iterator[str] | tuple[str, ...] | dict[str, str], text: str) -> int:
+def _ends_thought(before: str, after: str) -> bool:
+    """Return whether a closing tag without an opening one ends a thought: it is alone, not mentioned in a sentence."""
+    if _in_code(before):
+        return False
+    glued = not before[-1:].isspace() and before[-1:] not in "`'\"" and after[:1] not in tuple(" \t`'\"*.,;:)")
+    return before[-1:] in ("\n", "") or bool(after.strip() and (glued or after.lstrip(" \t")[0] == "\n"))
+
+
+def _beginning_of(tags: tuple[str, ...], text: str) -> int:
     """Return how many characters at the end of a text may begin one of these tags.
 
     >>> _beginning_of(("</think>",), "Hm.</th")
     4
     """
-    longest = max(map(len, tags)) - 1
-    tail = text[-longest:]
+    tail = text[1 - max(map(len, tags)) :]
+    if _FIRSTS.isdisjoint(tail):
+        return 0
     return next((len(tail) - i for i in range(len(tail)) if any(tag.startswith(tail[i:]) for tag in tags)), 0)
 
 
