@@ -31,14 +31,14 @@ _MONTHS = {
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "tausend": 3, "millionen": 6, "milliarden": 9}
 _REFERENCE = r"(?:section|chapter|figure|table|step|source|part|example|exercise|abschnitt|kapitel|abbildung|schritt)s?"
 _NUMBER = re.compile(
+    r"(?:\b|(?=[-−$€£]))(?:"  # only where one can begin: five times as fast
     rf"(?P<skipped>\b{_REFERENCE}\s+\d[\d.–-]*)|\b(?P<date>\d{{4}}-\d\d-\d\d|\d{{1,2}}[./]\d{{1,2}}[./]\d{{4}})\b"
     rf"|\b(?P<month>{'|'.join(_MONTHS)})\b"
     r"|(?P<sign>(?<![\w)\]}.,])[-−])?(?P<money>[$€£])?(?<![\w.,])"
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+|_\d{3})*"
     rf"|\b(?:{'|'.join(_IN_WORDS)})\b)(?:(?P<ordinal>st|nd|rd|th)\b|\^\{{?(?P<power>\d{{1,2}})\b\}}?|(?P<decade>s)\b)?"
-    rf"(?:[ \u00a0-](?P<scale>{'|'.join(_SCALES)})\b)?",
-    re.IGNORECASE,
-)
+    rf"(?:[ \u00a0-](?P<scale>{'|'.join(_SCALES)})\b)?)",
+)  # of a text in lower case: without regard to case, it takes twice as long
 _AFTER = re.compile(
     r"(?:-|\s{0,2})(?P<power>(?:square|cubic|sq\.?|Quadrat|Kubik)[ -]?)?"
     r"(?P<unit>[%‰°€£]?[^\W\d_]*)(?P<exponent>\^?[23])?"
@@ -148,15 +148,15 @@ def numbers_of(text: str) -> list[Number]:
     >>> [each.text for each in numbers_of("On 2026-10-05, the 3rd and the 1990s")]
     ['2026', '10', '05', '3rd', '1990s']
     """
-    found = list[Number]()
-    for match in _NUMBER.finditer(text):
+    found, low = list[Number](), text.lower()
+    for match in _NUMBER.finditer(low if len(low) == len(text) else text):
         if match["date"]:
             begin = match.start("date")
             for part in re.finditer(r"\d+", match["date"]):
                 found.append(Number(part[0], begin + part.start(), begin + part.end(), frozenset([Decimal(part[0])])))
         elif match["month"]:
             value = frozenset([Decimal(_MONTHS[match["month"].casefold()])])
-            found.append(Number(match["month"], *match.span(), value, is_month=True))
+            found.append(Number(text[match.start() : match.end()], *match.span(), value, is_month=True))
         elif match["number"]:
             found.append(_number(text, match))
     return found
@@ -219,7 +219,8 @@ def is_said(number: Number, others: Iterable[Number], *, roughly: bool = False) 
     >>> is_said(*((each := numbers_of("0.5 kg 500 g"))[0], each[1:])), is_said(each[0], numbers_of("0.5 g"))
     (True, False)
     """
-    return any(_is_same(number, other, roughly=roughly) for other in others)
+    decimals = number.decimals
+    return any(_is_same(number, other, decimals, roughly=roughly) for other in others)
 
 
 def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
@@ -236,7 +237,7 @@ def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
     )
 
 
-def _is_same(number: Number, other: Number, *, roughly: bool) -> bool:
+def _is_same(number: Number, other: Number, decimals: int, *, roughly: bool) -> bool:
     pairs = [(value, each) for value in number.values for each in other.values]
     if number.is_ordinal and any((each - 1) // 100 + 1 == value for value, each in pairs):  # a year of this century
         return True
@@ -254,22 +255,24 @@ def _is_same(number: Number, other: Number, *, roughly: bool) -> bool:
         if number.per and other.per:
             factor *= number.per.factor / other.per.factor if number.per.measures == other.per.measures else 0
         pairs = [(value, each * Decimal(factor)) for value, each in pairs]
-        return any(
-            _close(value, each, number.decimals) or abs(value - each) <= abs(each) / 100 for value, each in pairs
-        )
-    return any(
-        _close(value, abs(each) if value > 0 else each, number.decimals, roughly=roughly) for value, each in pairs
-    )
+        return any(_close(value, each, decimals) or abs(value - each) <= abs(each) / 100 for value, each in pairs)
+    return any(_close(value, abs(each) if value > 0 else each, decimals, roughly=roughly) for value, each in pairs)
 
 
 def _close(value: Decimal, each: Decimal, decimals: int, *, roughly: bool = False) -> bool:
     if value == each or (each % 1 and round(each, decimals) == value):
         return True
-    _, digits, exponent = value.normalize().as_tuple()
-    place = Decimal(1).scaleb(int(exponent))  # of its last digit
-    if int(exponent) < 3 and not (roughly and len(digits) < 3):
+    digits, exponent, place = _last_digit(value)
+    if exponent < 3 and not (roughly and digits < 3):
         return False
     return abs(each) > 1 and abs(value - each) < place * (Decimal(1) if roughly else Decimal("0.5"))
+
+
+@lru_cache(maxsize=4096)
+def _last_digit(value: Decimal) -> tuple[int, int, Decimal]:
+    """Return the number of digits without zeros at the end, the exponent of the last one, and its place."""
+    _, digits, exponent = value.normalize().as_tuple()
+    return len(digits), int(exponent), Decimal(1).scaleb(int(exponent))
 
 
 def is_computed(number: Number, others: Sequence[Number]) -> bool:
@@ -287,8 +290,9 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     if number.unit and number.unit.measures == "share":
         wanted |= {value / 100 for value in wanted}
         values = [*values, Decimal(100)]
+    decimals = number.decimals
     for a, b in permutations(values, 2):
         results = (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
-        if any(_close(value, each, number.decimals) for value in wanted for each in results):
+        if any(_close(value, each, decimals) for value in wanted for each in results):
             return True
     return False

@@ -45,7 +45,7 @@ from lmm_education.answer.verification import checked_quotations, verify, withou
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import is_one_of
+from lmm_education.payloads import StoredDocument, is_one_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import with_here
 from lmm_education.search.query import SearchNotice, SearchResult
@@ -369,7 +369,9 @@ async def verified(
                 elif isinstance(event, Answer):
                     if blocks.rest:
                         yield checked(blocks.rest)
-                    found = verify(event.text.removesuffix(NOTICE), event.offered, said)
+                    said_here = event.text.removesuffix(NOTICE)
+                    # In a thread, so that the words of other answers go on meanwhile.
+                    found = await asyncio.to_thread(verify, said_here, event.offered, said)
                     event = dataclasses.replace(event, verification=found)
                 yield event
                 if isinstance(event, TextDelta) and (ended := blocks.feed(event.text)):
@@ -397,10 +399,16 @@ def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list
     for documents in (stored, best):
         others = len(documents) < len(stored) and len(votes) > 1
         room = int(budget * WHOLE) if others else budget
-        if votes and sum(each.sections for each in documents) * _LEAST_TOKENS <= room:
+        if not votes or sum(each.sections for each in documents) * _LEAST_TOKENS > room:
+            continue
+
+        def read(documents: Sequence[StoredDocument] = documents, room: int = room) -> list[Passage]:
             found = [section for section in view.whole(documents) if section.text]
-            if sum(cost_of(section, count_tokens) for section in found) <= room:
-                return found
+            return found if sum(cost_of(section, count_tokens) for section in found) <= room else []
+
+        # Cached, since every question would read all of them: a third of the processor time of an answer.
+        if whole := view.catalogue.once(f"whole {room} {[each.id for each in documents]}", read):
+            return whole
     return []
 
 

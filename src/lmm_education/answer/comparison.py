@@ -128,6 +128,13 @@ def _grammar(language: str) -> re.Pattern[str]:
     )
 
 
+@lru_cache(maxsize=50_000)
+def _role(word: str, language: str) -> str:
+    """Return what a word is for the grammar; the empty string for other words."""
+    role = _grammar(language).match(word)
+    return (role.lastgroup or "") if role else "" if word[0].isalpha() else "and"
+
+
 _NOT_QUITE = re.compile(
     r"\W+(?:only|even|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen)\b", re.IGNORECASE
 )
@@ -135,12 +142,12 @@ _NOT_QUITE = re.compile(
 
 def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*."""
-    grammar, kept = _grammar(language), _opposites(language)
+    kept = _opposites(language)
     found, words = list[Clause](), list[Key]()
     since, width, half, vague = -1, 1, False, False
     for match in [*_WORD_OR_END.finditer(text), None]:
         word = match[0] if match else "."
-        kind = (role.lastgroup or "") if (role := grammar.match(word)) else "" if word[0].isalpha() else "and"
+        kind = _role(word, language)
         if match is None or kind in ("and", "if"):
             is_open = since == len(words)  # "but the other one does not"
             if words or is_open:
