@@ -43,7 +43,6 @@ def document() -> Any:
         (lambda course: course.ask("leaf", agent=True, context_tokens="9"), "context_tokens must be int"),
         (lambda course: course.ingest(prun=True), "did you mean 'prune'"),
         (lambda course: Course.open(course.root, modle="x"), "Course.open"),
-        (lambda course: Course(course.root), "use Course.open"),
         (lambda course: Chat(AGENT, modle="x"), "did you mean 'model'"),
         (lambda course: Chat(AGENT, tools="x"), "tools must be Sequence"),
         (lambda course: Chat(AGENT).run(max_turns="3"), "Chat.run.*max_turns must be int"),
