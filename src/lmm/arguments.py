@@ -39,7 +39,7 @@ def check_options(verb: str, given: Mapping[str, object], kinds: Mapping[str, An
     """Check arguments against the annotations that declare them.
 
     Raises:
-        TypeError: a name is unknown, or a value is a text or a function where a number or a list is asked for, or no text.
+        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or no text.
     """
     for name, value in given.items():
         if name not in kinds:
