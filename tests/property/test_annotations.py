@@ -15,8 +15,7 @@ from lmm import Document
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import without_metadata
-from lmm.notebook.batch import Batch
-from lmm.notebook.generated_fields import Field
+from lmm.notebook.generated_fields import Batch, Field
 from lmm_education.exchange_log.exchanges import LoggedExchange, LoggedSource
 from lmm_education.exchange_log.figures import QuestionGroup
 from lmm_education.exchange_log.open_questions import NotedQuestions

@@ -27,11 +27,11 @@ from lmm.errors import ConfigError, EmptyReply
 from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.models.structured import object_of
-from lmm.notebook.batch import Batch, BatchFunction
+from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import (
+    Batch,
     Field,
     FieldMaterial,
-    FieldPass,
     Make,
     MakeTogether,
     Values,
@@ -87,7 +87,7 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry
         make = None if packaged else _by_own_prompt(batch, name, prompt, entries)
         recipe = _RECIPES.fill(name, **slots) if packaged else prompt
         fields.append(Field(name, make, partial(_material_of, name, entries), name == "summary", recipe))
-    await FieldPass(batch, fields, _together(batch, wanted, entries)).run()
+    await batch.make_fields(*fields, together=_together(batch, wanted, entries))
 
 
 def rag_annotations(

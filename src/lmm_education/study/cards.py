@@ -46,8 +46,7 @@ from lmm.messages import Attachment, Usage
 from lmm.models.given import ModelLike
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
-from lmm.notebook.batch import Batch
-from lmm.notebook.generated_fields import is_on
+from lmm.notebook.generated_fields import Batch, is_on
 from lmm.prompts.templates import Prompts
 from lmm_education.config import StudySettings
 from lmm_education.ingestion.named_headings import named_type

@@ -16,8 +16,8 @@ from lmm.markdown.tree import HeadingNode
 from lmm.messages import Attachment, Event, Progress
 from lmm.models.structured import make_schema
 from lmm.notebook import batch as batches
-from lmm.notebook.batch import Batch, find_batch_model
-from lmm.notebook.generated_fields import Field, FieldMaterial, is_on
+from lmm.notebook.batch import find_batch_model
+from lmm.notebook.generated_fields import Batch, Field, FieldMaterial, is_on
 from lmm.notebook.staleness import State
 from lmm.scan import BatchFailed
 from lmm.testing import ScriptedModel

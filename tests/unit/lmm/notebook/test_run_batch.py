@@ -11,7 +11,7 @@ from fakes.section_model import SectionModel
 
 from lmm.document import Document
 from lmm.errors import ConfigError, FileReadError, FileWriteError
-from lmm.notebook.batch import Batch
+from lmm.notebook.generated_fields import Batch
 from lmm.scan import scan_batch, scan_rag
 
 WORDS = "word " * 60

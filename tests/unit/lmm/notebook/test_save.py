@@ -13,7 +13,7 @@ from lmm.disk.shared import Saved
 from lmm.errors import Changed, DocumentError, EditError, FileReadError, Place
 from lmm.markdown.blocks import TextBlock
 from lmm.messages import Event, Failed, Listener, ignore
-from lmm.notebook.batch import Batch
+from lmm.notebook.generated_fields import Batch
 from lmm.testing import ScriptedModel
 
 LOG = "~chat_:\n  - query: why?\n    ~reply: So.\n    ~~model: Scripted/replies\n    ~~text: cCd7/ECbUC\n"
