@@ -33,7 +33,7 @@ from .errors import (
 from .extraction import Record as Record
 from .loop import Stopped as Stopped
 from .messages import Attachment as Attachment
-from .notebook.batch import Batch as Batch, batch_model as batch_model
-from .notebook.generated_fields import FieldStatus as FieldStatus
+from .notebook.batch import batch_model as batch_model
+from .notebook.generated_fields import Batch as Batch, FieldStatus as FieldStatus
 from .pipeline import Report as Report
 from .scan import aask as aask, aedit as aedit, ask as ask, edit as edit

@@ -502,11 +502,10 @@ class Document:
 
     def fix(self) -> int:
         """Correct misspelt prompts, and values in which knitr would run code; return how many."""
-        _, count = without_running_code(self.blocks)
-        self._do(lambda blocks: without_running_code(blocks)[0])
-        _, mended = with_fixes(self.text, find_problems(self.blocks))
+        blocks, count = without_running_code(self.blocks)
+        text, mended = with_fixes(serialize(blocks), find_problems(blocks))
         self._fixed |= mended > 0
-        self._do(lambda blocks: parse_markdown_text(with_fixes(serialize(blocks), find_problems(blocks))[0]))
+        self._replace(parse_markdown_text(text))
         return count + mended
 
     def accept(
@@ -545,22 +544,17 @@ class Document:
         check_conflicts(self.text, self._parsed.file)
         sign = self._signature if verdict == "accept" else None
         if hunk is not None:
-            chosen = pending_edits.hunk_at(self.blocks, hunk, line)
-            return int(self._do(lambda blocks: pending_edits.resolve_hunk(blocks, verdict, chosen, force, sign)))
-        _, edits, refused = pending_edits.resolve(self.blocks, verdict, line=line, force=force, sign=sign)
+            return int(self._replace(pending_edits.resolve_hunk(self.blocks, verdict, hunk, line, force, sign)))
+        blocks, edits, refused = pending_edits.resolve(
+            self.blocks, verdict, line=line, force=force, with_metadata=metadata, sign=sign
+        )
         for edit in edits if verdict == "accept" else ():
             text = serialize(edit.new)
             known = self._known_references() if "@" in text else None
             cites = citation_warning(unknown_references(text, known, beside=serialize(edit.old)))
             for note in (*edit.notices, *filter(None, [cites])):
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
-        ids = [edit.id for edit in edits]
-        if edits:
-            self._do(
-                lambda blocks: pending_edits.resolve(
-                    blocks, verdict, ids=ids, force=force, with_metadata=metadata, sign=sign
-                )[0]
-            )
+        self._replace(blocks)
         if refused:
             raise pending_edits.edit_error(refused, len(edits))
         return len(edits)
@@ -599,12 +593,16 @@ class Document:
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
-        return self._become(lambda version: ChangedDocument(change(version.blocks)))
+        """Make a change, and again in what the author has saved meanwhile; return whether the text differs."""
+        made = self._take(serialize(change(self.blocks)))
+        self._changes += [lambda version: ChangedDocument(change(version.blocks))] if made else []
+        return made
 
-    def _become(self, change: Change) -> bool:
-        """Make a change and remember it; return whether the text differs."""
-        made = self._take(serialize(change(self._version).blocks))
-        self._changes += [change] if made else []
+    def _replace(self, blocks: Sequence[Block]) -> bool:
+        """Replace the document's blocks; what is to be replaced must still be there when it is saved."""
+        before = self.blocks
+        made = self._take(serialize(blocks))
+        self._changes += changes_between(before, self._parsed.blocks) if made else []
         return made
 
     def _take(self, text: str) -> bool:

@@ -52,10 +52,10 @@ from lmm.markdown.blocks import (
     serialize,
 )
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
-from lmm.markdown.parse_markdown import parse_markdown_text, unclosed_construct
+from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.spans import spans
-from lmm.markdown.units import ITEM, is_opening, kind_of, texts_of
+from lmm.markdown.units import ITEM, kind_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
 from lmm.notebook.edit_reply import DOUBTS, EditReply
@@ -421,7 +421,6 @@ def resolve(
     verdict: Verdict,
     *,
     line: int | None = None,
-    ids: Collection[str] | None = None,
     force: bool = False,
     with_metadata: bool = False,
     sign: Signature | None = None,
@@ -429,7 +428,7 @@ def resolve(
     """Accept or reject the pending edits of a document, or ask for them again.
 
     Return its blocks, the edits that were resolved, and why the others were not. With `line`, only the edit that covers
-    it; with `ids`, those edits. Rejecting restores the old text byte for byte; ``again`` does so, too, and restores the
+    it. Rejecting restores the old text byte for byte; ``again`` does so, too, and restores the
     prompt. Accepting keeps the new text with the author's changes to it; metadata in the old text stays before the
     heading or the paragraph before which it was. With `with_metadata`, the model's metadata becomes effective; `sign`
     records the model and the accepted paragraphs in a block. An edit that would lose text is accepted only by `force`,
@@ -440,7 +439,6 @@ def resolve(
     """
     edits = find_edits(blocks)
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
-    chosen = [edit for edit in chosen if ids is None or edit.id in ids]
     refused = _refusals(chosen, force) if verdict == "accept" else []
     lines = {at for at, _ in refused}
     chosen = [edit for edit in chosen if edit.line not in lines]
@@ -533,56 +531,38 @@ def _constructs(pieces: Sequence[str]) -> list[tuple[int, int]]:
     return [(first, last) for first, last in found if first != last]
 
 
-@dataclass(frozen=True, slots=True)
-class ChosenHunk:
-    """One change of a pending edit: the edit's `id`, the change's `number`, from 1, and what it changes."""
+def resolve_hunk(
+    blocks: Sequence[Block],
+    verdict: Verdict,
+    number: int,
+    line: int | None = None,
+    force: bool = False,
+    sign: Signature | None = None,
+) -> list[Block]:
+    """Accept or reject one change, numbered from 1, of the edit that covers `line`, or of the only one.
 
-    id: str
-    number: int
-    old: str
-    new: str
-
-
-def hunk_at(blocks: Sequence[Block], number: int, line: int | None = None) -> ChosenHunk:
-    """Return a change, numbered from 1, of the edit that covers `line`, or of the only one.
+    Accepting applies it to the old text, too; rejecting removes it from the new text. The others stay pending; the last
+    one ends the edit. `sign` records the paragraphs with an accepted change (see `resolve`).
 
     Raises:
+        EditError: accepting it would lose something that the whole edit loses, and `force` is not set; or the author
+            changed the old text.
         LmmError: there is no such change, or several edits are pending without `line`.
     """
     pending = find_edits(blocks)
     edits = [edit for edit in pending if line is None or _covers(blocks, edit, line)]
     if not edits or (len(edits) > 1 and line is None):
         raise LmmError("choose an edit by its line", hint=_where_pending(pending))
-    found = hunks_of(edits[-1])
+    edit = edits[-1]
+    old, new = _pieces(edit.old), _pieces(edit.new)
+    found = _changes(old, new)
     if not 0 < number <= len(found):
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
-    return ChosenHunk(edits[-1].id, number, found[number - 1].old, found[number - 1].new)
-
-
-def resolve_hunk(
-    blocks: Sequence[Block], verdict: Verdict, chosen: ChosenHunk, force: bool = False, sign: Signature | None = None
-) -> list[Block]:
-    """Accept or reject one change of a pending edit; the others stay pending.
-
-    Accepting applies it to the old text, too; rejecting removes it from the new text. The last one ends the edit.
-    `sign` records the paragraphs with an accepted change (see `resolve`).
-
-    Raises:
-        EditError: accepting it would lose something that the whole edit loses, and `force` is not set; or the author
-            changed the old text.
-        LmmError: the change is no longer there.
-    """
-    edit = next((edit for edit in find_edits(blocks) if edit.id == chosen.id), None)
-    hunk = dict(enumerate(hunks_of(edit) if edit else (), 1)).get(chosen.number)
-    if edit is None or hunk is None or (hunk.old, hunk.new) != (chosen.old, chosen.new):
-        raise LmmError("this change of an edit is no longer there", hint="lmm messages --diff shows those that are")
-    old, new = _pieces(edit.old), _pieces(edit.new)
-    found, number = _changes(old, new), chosen.number
     if edit.old_changed:
         raise edit_error([(edit.line, OLD_CHANGED)])
     sign = sign and partial(sign, before=[one.content for one in _visible(edit.old)])
     if len(found) == 1:
-        result, _, refused = resolve(blocks, verdict, ids=[edit.id], force=force, sign=sign)
+        result, _, refused = resolve(blocks, verdict, line=edit.line, force=force, sign=sign)
         if refused:
             raise edit_error(refused)
         return result
@@ -656,28 +636,12 @@ def _set_apart(blocks: list[Block], last: Sequence[Block], *, new: bool) -> list
 
     The author may have written there since. A `new` list or quotation would continue in the fence of a div.
     """
-    ends = {id(block) for block in last}
+    ends, wrong = {id(block) for block in last}, {id(block) for block in misread(blocks)}
     for i, (block, below) in enumerate(pairwise(blocks)):
-        if id(block) in ends:
-            apart, is_fence = ended(block, block.newline), below.content.startswith(":::")
-            above = "::: x\n" if is_fence and _is_in_div(blocks[:i]) else "x\n\n"
-            runs_on = new and is_fence and (ITEM.match(block.content) or block.content.startswith((" ", "\t", ">")))
-            same = _read_as(above, block, below) == _read_as(above, apart, below)
-            blocks[i] = block if same and not runs_on else apart
+        inner = new and (ITEM.match(block.content) or block.content.startswith((" ", "\t", ">")))
+        runs_on = (inner and below.content.startswith(":::")) or not wrong.isdisjoint((id(block), id(below)))
+        blocks[i] = ended(block, block.newline) if id(block) in ends and runs_on else block
     return blocks
-
-
-def _read_as(*pieces: str | Block) -> list[tuple[str, str]]:
-    text = "".join(piece if isinstance(piece, str) else piece.source for piece in pieces)
-    return [(block.kind, block.content) for block in parse_markdown_text(text)]
-
-
-def _is_in_div(blocks: Sequence[Block]) -> bool:
-    depth = 0
-    for text in texts_of(blocks):
-        if text is not None and text.lstrip().startswith(":::"):
-            depth = depth + 1 if is_opening(text) else max(depth - 1, 0)
-    return depth > 0
 
 
 def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
