@@ -47,7 +47,7 @@ from lmm.notebook.generated_fields import FieldStatus
 from lmm.notebook.header import check_conflicts, check_readable, complete_header
 from lmm.notebook.mentions import load_mentions
 from lmm.notebook.patches import changes_between
-from lmm.notebook.pending_prompts import PendingPrompt, plan
+from lmm.notebook.pending_prompts import PendingPrompt, plan as pending_threads
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
 from lmm.notebook.references import (
     citation_warning,
@@ -56,7 +56,7 @@ from lmm.notebook.references import (
 )
 from lmm.notebook.results import result_problems
 from lmm.notebook.staleness import State, without_generated
-from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report, work
+from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report
 from lmm.prompts.templates import load_prompts
 from lmm.terminal import word_diff
 
@@ -269,7 +269,7 @@ class Document:
     @property
     def pending(self) -> tuple[PendingPrompt, ...]:
         """The pending prompts."""
-        return tuple(ask for thread in plan(self.blocks, title=self._parsed.name) for ask in thread.asks)
+        return tuple(ask for thread in pending_threads(self.blocks, title=self._parsed.name) for ask in thread.asks)
 
     @property
     def chats(self) -> tuple[ChatExchange, ...]:
@@ -445,28 +445,44 @@ class Document:
     extract = blocking(aextract)
 
     def _planner(self, settings: Settings, at: int | None, *, again: bool, stale: bool) -> AnswerPlanner:
-        prompts, mentions = load_prompts(settings.prompts.folder), partial(load_mentions, self.path)
-        known = self._known_references
         return AnswerPlanner(
-            prompts,
+            load_prompts(settings.prompts.folder),
             at,
             again=again,
             stale=stale,
-            load_mentions=mentions,
-            known_references=known,
+            load_mentions=partial(load_mentions, self.path),
+            known_references=self._known_references,
             in_flight=self._in_flight,
         )
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
+        """Plan, ask and apply; the change is applied again to what was changed meanwhile, here or in the file."""
         version = self._version
-        text, report, change = await work(version, planner, client)
+        plan = planner.plan(version, client.settings)
+        result = await planner.ask(plan, client)
+
+        def change(now: ParsedDocument) -> ChangedDocument:
+            return planner.apply(now, plan, result)
+
+        applied = change(version)
+        for failure in applied.report.failures:
+            client.tell(Failed(failure.error, failure.what), failure.place)
+        text = serialize(applied.blocks)
+        changed = text != version.text
         if self._version.text != version.text:  # another call, meanwhile
             text = serialize(change(self._version).blocks)
         if self._take(text):
             self._changes.append(change)
-        if report.usage.requests and not client.estimate:
+        if client.usage.requests and not client.estimate:
             journal.forget_old()
-        return report
+        return replace(
+            applied.report,
+            usage=client.usage,
+            changed=changed,
+            hints=tuple(dict.fromkeys((*client.settings.hints, *applied.report.hints))),
+            model=client.name,
+            interrupted=client.interrupted,
+        )
 
     def _client(self, tier: str, *, model: ModelLike | None = None, **how: Any) -> Client:
         name, given = given_model(model)

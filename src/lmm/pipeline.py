@@ -8,16 +8,16 @@ are planners.
 from __future__ import annotations
 
 from collections.abc import Callable, Sequence
-from dataclasses import asdict, dataclass, field, replace
+from dataclasses import asdict, dataclass, field
 from functools import cached_property
 from typing import Any, Generic, Protocol, TypeVar
 
 from lmm.config import Settings
 from lmm.errors import Failure, LmmError, PartlyFailed
-from lmm.markdown.blocks import Block, HeaderBlock, serialize
+from lmm.markdown.blocks import Block, HeaderBlock
 from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree
-from lmm.messages import Failed, Usage
+from lmm.messages import Usage
 from lmm.models.client import Client
 
 R = TypeVar("R")
@@ -132,26 +132,3 @@ class Planner(Protocol[P, R]):
 
 Change = Callable[[ParsedDocument], ChangedDocument]
 """A pure function that applies a change to a document, also to a version that its author has changed since."""
-
-
-async def work(document: ParsedDocument, planner: Planner[P, R], client: Client) -> tuple[str, Report[Any], Change]:
-    """Plan, ask, and apply in memory; return the new text, the report, and the change, to be applied again."""
-    plan = planner.plan(document, client.settings)
-    result = await planner.ask(plan, client)
-
-    def change(version: ParsedDocument) -> ChangedDocument:
-        return planner.apply(version, plan, result)
-
-    applied = change(document)
-    for failure in applied.report.failures:
-        client.tell(Failed(failure.error, failure.what), failure.place)
-    text = serialize(applied.blocks)
-    report = replace(
-        applied.report,
-        usage=client.usage,
-        changed=text != document.text,
-        hints=tuple(dict.fromkeys((*client.settings.hints, *applied.report.hints))),
-        model=client.name,
-        interrupted=client.interrupted,
-    )
-    return text, report, change

@@ -7,7 +7,7 @@ from __future__ import annotations
 import asyncio
 import os
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Coroutine, Iterable, Iterator
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -22,9 +22,8 @@ from lmm.document import Document
 from lmm.errors import LmmError, Place
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
 from lmm.markdown.tree import preorder
-from lmm.messages import Asked, Event, Retrying, TextDelta, Usage, dialogue_text
+from lmm.messages import Asked, Event, Notice, Retrying, TextDelta, Usage, dialogue_text
 from lmm.models.tokens import count_tokens, price
-from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import LOG_KEYS, read_log
 from lmm.notebook.staleness import State
 from lmm.pipeline import Report
@@ -317,37 +316,9 @@ async def ask(opened: OpenDocument, line: int | None, model: str | None = None) 
     Raises:
         LmmError: nothing is pending there; the configuration names something unknown; the model cannot be opened.
     """
-    loop, document, arrived = asyncio.get_running_loop(), opened.document(), list[str]()
-
-    def listen(event: Event, place: Place) -> None:
-        match event:
-            case TextDelta(text=text):
-                loop.call_soon_threadsafe(arrived.append, text)
-            case Asked() | Retrying():
-                loop.call_soon_threadsafe(arrived.clear)
-
-    document.listener = listen
-    name = model or str(document.settings.major.model)
-    answering = asyncio.create_task(document.aanswer(at=line, model=model))
-    opened.cancels[line or 0] = answering.cancel
-    report: Report[AnsweredPrompt] = Report(interrupted=True)
-    async with WorkProgress(opened, f"Asking {name}", answering) as progress:
-        try:
-            began = loop.time()
-            while not answering.done():
-                await asyncio.wait((answering,), timeout=_TICK)
-                tail = " ".join("".join(arrived)[-_TAIL:].split()) or "waiting for the model"
-                progress.report(f"{loop.time() - began:.0f} s · {tail}")
-            if not answering.cancelled():  # else earlier answers are in the document
-                report = answering.result()
-            lost = await opened.put(document.rebased, "lmm: reply")
-        finally:
-            answering.cancel()
-        progress.end = "cancelled" if report.interrupted else terminal.usage_text(report.usage)
-    for failure in (*report.failures, *lost):
-        opened.server.tell(str(failure))
-    for hint in report.hints:
-        opened.server.tell(hint, lsp.MessageType.Info)
+    document = opened.document()
+    title = f"Asking {model or document.settings.major.model}"
+    await _put(opened, document, document.aanswer(at=line, model=model), title, "lmm: reply", line or 0)
 
 
 async def annotate(opened: OpenDocument, field: str) -> None:
@@ -356,16 +327,51 @@ async def annotate(opened: OpenDocument, field: str) -> None:
     Raises:
         LmmError: as `ask`.
     """
-    document = opened.document(listener=opened.server.listen)
-    working = asyncio.create_task(document.aannotate(field))
-    opened.cancels[0] = working.cancel
-    async with WorkProgress(opened, f"Making {field}", working) as progress:
-        await asyncio.wait((working,))
-        failures = () if working.cancelled() else working.result().failures
-        lost = await opened.put(document.rebased, "lmm: annotate")
-        progress.end = "cancelled" if working.cancelled() else terminal.usage_text(working.result().usage)
-    for failure in (*failures, *lost):
+    document = opened.document()
+    await _put(opened, document, document.aannotate(field), f"Making {field}", "lmm: annotate", 0)
+
+
+async def _put(
+    opened: OpenDocument,
+    document: Document,
+    work: Coroutine[Any, Any, Report[Any]],
+    title: str,
+    label: str,
+    line: int,
+) -> None:
+    """Do work on a document, showing its progress, and put the result into the buffer."""
+    loop, arrived = asyncio.get_running_loop(), list[str]()
+
+    def listen(event: Event, place: Place) -> None:
+        match event:
+            case TextDelta(text=text):
+                loop.call_soon_threadsafe(arrived.append, text)
+            case Asked() | Retrying():
+                loop.call_soon_threadsafe(arrived.clear)
+            case Notice():
+                opened.server.listen(event, place)
+
+    document.listener = listen
+    working = asyncio.create_task(work)
+    opened.cancels[line] = working.cancel
+    report: Report[Any] = Report(interrupted=True)
+    async with WorkProgress(opened, title, working) as progress:
+        try:
+            began = loop.time()
+            while not working.done():
+                await asyncio.wait((working,), timeout=_TICK)
+                tail = " ".join("".join(arrived)[-_TAIL:].split()) or "waiting for the model"
+                progress.report(f"{loop.time() - began:.0f} s · {tail}")
+            if not working.cancelled():  # else earlier answers are in the document
+                report = working.result()
+            lost = await opened.put(document.rebased, label)
+        finally:
+            working.cancel()
+        progress.end = "cancelled" if report.interrupted else terminal.usage_text(report.usage)
+    for failure in (*report.failures, *lost):
         opened.server.tell(str(failure))
+    for hint in report.hints:
+        opened.server.tell(hint, lsp.MessageType.Info)
 
 
 class WorkProgress:

@@ -34,7 +34,6 @@ CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTI
 _PLAIN_LINE = re.compile(
     r"^([ ]*(?:- )?)(?!query:|message:|edit:)(~{0,2}[A-Za-z][\w.-]*=?:[ ])?\w[\w ,.;/()-]*$", re.MULTILINE
 )
-_SMALL = 20_000  # characters of a body that is remembered
 _STARTS_LIKE_METADATA = re.compile(
     r"(?:[ \t\r]*(?:#[^\n]*)?\n)*+(?:-[ \t]+)?(?:[\"']?[\w.~\-]+=?[\"']?[ \t]*:(?=\s|\Z))"
 )
@@ -109,12 +108,8 @@ def as_yaml(body: str) -> str:
     return _BOOLEAN_ASSIGNMENT.sub(r"\1:  ", mask_prompts(body, find_prompts(body)))
 
 
-def _composed(body: str) -> yaml.Node | None:
-    return remembered(body) if len(body) < _SMALL else yaml_core.compose(as_yaml(body))
-
-
 @lru_cache(maxsize=64)  # the same few blocks are read a dozen times while a document is prepared
-def remembered(body: str) -> yaml.Node | None:
+def _composed(body: str) -> yaml.Node | None:
     """Return the YAML of a body; nobody changes its nodes."""
     return yaml_core.compose(as_yaml(body))
 

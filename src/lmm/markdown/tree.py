@@ -398,28 +398,30 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
     rest = list(blocks)
     header = rest.pop(0) if isinstance(rest[0], HeaderBlock) else None
     root = HeaderNode(header if isinstance(header, HeaderBlock) else None, title=title)
-    place = _Place(root)
+    above: list[tuple[int, HeadingNode]] = [(0, root)]  # the present section and those around it; 0: a div begins
     pending: MetadataBlock | None = None
     divs = div_ends([block.source if isinstance(block, TextBlock) else None for block in rest])
     closers = set(divs.values())
-    for at, block in enumerate(rest):
-        if isinstance(block, MetadataBlock):
-            if pending is not None:
-                place.section.adopt(TextNode(None, pending))
-            pending = block
-            continue
+    inside = 0  # divs
+    for at, block in enumerate([*rest, None]):
+        if pending is not None and (block is None or isinstance(block, MetadataBlock)):
+            above[-1][1].adopt(TextNode(None, pending))
         if isinstance(block, HeadingBlock):
-            place.begin(HeadingNode(block, pending), block.level)
+            section, level = HeadingNode(block, pending), block.level
+            while above[-1][0] >= level:
+                above.pop()
+            section.in_div = inside > 0
+            above[-1][1].adopt(section)
+            above.append((level, section))
         elif isinstance(block, (TextBlock, ErrorBlock)):
-            if at in closers:
-                place.leave_div()
-            place.section.adopt(TextNode(block, pending))
+            while at in closers and above.pop()[0]:
+                pass
+            above[-1][1].adopt(TextNode(block, pending))
             root.metadata_is_open |= _opens_metadata(block)
             if at in divs:
-                place.enter_div()
-        pending = None
-    if pending is not None:
-        place.section.adopt(TextNode(None, pending))
+                above.append((0, above[-1][1]))
+            inside += (at in divs) - (at in closers)
+        pending = block if isinstance(block, MetadataBlock) else None
     return root
 
 
@@ -427,35 +429,6 @@ def _opens_metadata(block: Block) -> bool:
     """Return whether metadata begin with a block and never close: the next block goes on where "+" stands."""
     opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
     return opening is not None and metadata.CLOSE.search(block.source, opening.end()) is None
-
-
-class _Place:
-    """Where the next node of a tree goes: sections inside a div end with it."""
-
-    def __init__(self, root: HeadingNode) -> None:
-        self.section, self.outside = root, root
-        self.above: list[tuple[int, HeadingNode]] = []  # sections around it, it included, with levels read once each
-        self.around: list[
-            tuple[HeadingNode, HeadingNode, list[tuple[int, HeadingNode]]]
-        ] = []  # the same outside of divs
-
-    def begin(self, section: HeadingNode, level: int) -> None:
-        """Add a section, below the last one with a higher heading."""
-        while self.above and self.above[-1][0] >= level:
-            self.above.pop()
-        section.in_div = bool(self.around)
-        (self.above[-1][1] if self.above else self.outside).adopt(section)
-        self.section = section
-        self.above.append((level, section))
-
-    def enter_div(self) -> None:
-        """Begin a div in the current section."""
-        self.around.append((self.section, self.outside, self.above))
-        self.outside, self.above = self.section, []
-
-    def leave_div(self) -> None:
-        """End the innermost div."""
-        self.section, self.outside, self.above = self.around.pop()
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:

@@ -21,7 +21,6 @@ from typing import TypeVar
 
 from lmm.config import Settings
 from lmm.errors import ConfigError, Failure, LmmError, MetadataError, Place, Untrusted
-from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks
 from lmm.markdown.parse_markdown import misread
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, preorder, tree_to_blocks
@@ -157,9 +156,11 @@ class FieldPlanner:
             *(_unplaced(document, n, _GONE) for n in gone),
         ]
         blocks, refused = with_changes(document.blocks, [node for node in found if node.changed])
-        hints = tuple(_assignments(document.blocks, document.file or "text"))
-        if _texts(tree_to_blocks(plan.tree)) != _texts(old_view(plan.document.blocks)):
-            hints += ("the batch model changed more than metadata; these changes are not saved",)
+        texts = [
+            [block.content for block in some if not isinstance(block, MetadataBlock | ErrorBlock)]
+            for some in (tree_to_blocks(plan.tree), old_view(plan.document.blocks))
+        ]
+        hints = ("the batch model changed more than metadata; these changes are not saved",) * (texts[0] != texts[1])
         failures += [_unplaced(document, node, _OPEN) for node in refused]
         return ChangedDocument(blocks, replace(result, failures=tuple(failures), hints=hints))
 
@@ -167,11 +168,6 @@ class FieldPlanner:
 def old_tree(document: ParsedDocument) -> HeaderNode:
     """Return a tree of the document without pending edits."""
     return blocks_to_tree(old_view(document.blocks), title=document.name) or HeaderNode(title=document.name)
-
-
-def _texts(blocks: Sequence[Block]) -> list[str]:
-    """Return the contents of blocks other than metadata, without the blank lines between blocks."""
-    return [block.content for block in blocks if not isinstance(block, MetadataBlock | ErrorBlock)]
 
 
 _OPEN = "metadata before this heading is never closed", "close it with ---: lmm scan shows where"
@@ -182,16 +178,6 @@ def _unplaced(document: ParsedDocument, node: Node, why: tuple[str, str]) -> Fai
     """Return a failure for metadata that cannot be placed in the document; the journal keeps the replies."""
     what = f"metadata of '{node.title}'" if isinstance(node, HeadingNode) else "metadata"
     return Failure(Place(document.file, node.line, path=node.heading_path), LmmError(why[0], hint=why[1]), what)
-
-
-def _assignments(blocks: Sequence[Block], name: str) -> list[str]:
-    """Return hints about assignments that are read although they are not quite YAML."""
-    return [
-        f"{name}:{block.body_line + line - 1}: '{key} = …' is read here, but not by other programs; write '{key}: true'"
-        for block in blocks
-        if isinstance(block, MetadataBlock) and " = " in block.source
-        for key, line in metadata.boolean_assignments(block.body)
-    ]
 
 
 # -- applying changes of a tree to the document, and to a later version of it -----------------------

@@ -36,6 +36,7 @@ _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
 # As `messages.render` writes them.
 _PROMPT_TAG = re.compile(r"""^</?(?:text|context|source number="\d+")(?: from=[^<>\n]*)?>""", re.MULTILINE)
 _INLINE = "inline code"
+_REFERENCES = {*_NAMES.values(), "chunk label"}
 _COUNTED = ("comment",)  # a translation changes them
 _PLURALS: dict[str, str] = {"raw LaTeX": "commands of raw LaTeX"}
 _SHOWN = 5
@@ -98,22 +99,14 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     (('it drops a table',), ())
     """
     old, new = (text.replace("\r\n", "\n") for text in (old, new))
-    old_prose, new_prose = _prose(old), _prose(new)
-    found = [*_placeholders(old, new), *_torn(old_prose, new_prose, prompt)]
-    then, after = _names(old_prose), _names(new_prose)
-    for kind in dict.fromkeys(_NAMES.values()):
-        found += _dropped(kind, then.get(kind, ()), after.get(kind, ()))
-    found += _dropped("chunk label", chunk_labels(old), chunk_labels(new))
-    before, now = list(_elements(old)), list(_elements(new))
-    for kind in dict.fromkeys(kind for kind, _ in before if not asks_for(prompt, kind)):
-        was, are = ([name for other, name in there if other == kind] for there in (before, now))
-        if kind not in _COUNTED or len(are) < len(was):
-            found += _dropped(kind, was, are)
-    counted, counted_now = _counts(old), _counts(new)
-    for kind, number in counted.items():
-        gone = number - counted_now[kind]
-        if gone > 0 and not asks_for(prompt, kind):
-            found.append(f"it drops {_some(gone, number, kind)}")
+    found = [*_placeholders(old, new), *_torn(_prose(old), _prose(new), prompt)]
+    then, now = _contents(old), _contents(new)
+    for kind, names in then.items():
+        here, asked = now.get(kind, []), asks_for(prompt, kind)
+        if (gone := names.count("") - here.count("")) > 0 and not asked:
+            found.append(f"it drops {_some(gone, names.count(''), kind)}")
+        if (not asked or kind in _REFERENCES) and (kind not in _COUNTED or len(here) < len(names)):
+            found += _dropped(kind, filter(None, names), here)
     return tuple(found)
 
 
@@ -283,8 +276,19 @@ def _count_fences(text: str) -> tuple[int, int]:
     return opened, len(lines) - opened
 
 
+def _contents(text: str) -> dict[str, list[str]]:
+    """Return what a text consists of besides words, by kind: its names, empty where only their number counts."""
+    found: dict[str, list[str]] = {kind: [] for kind in _NAMES.values()}
+    for match in _NAME.finditer(_prose(text)):
+        found[_NAMES[match.lastgroup or ""]].append(match[match.lastgroup or 0])
+    named = [*(("chunk label", label) for label in chunk_labels(text)), *_elements(text)]
+    for kind, name in (*named, *((kind, "") for kind in _counts(text).elements())):
+        found.setdefault(kind, []).append(name)
+    return found
+
+
 def _counts(text: str) -> Counter[str]:
-    """Count what a text consists of besides words, by kind."""
+    """Count what a text consists of and that has no name, by kind."""
     blocks = parse_markdown_text(text)
     found = Counter[str]()
     for at, block in enumerate(blocks):
@@ -310,15 +314,6 @@ def _counts(text: str) -> Counter[str]:
             found["HTML tag"] += 1
     found["task"] = len(re.findall(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]", _prose(text), re.MULTILINE))
     return +found
-
-
-def _names(text: str) -> dict[str, list[str]]:
-    """Return the names by which a text is referred to, and those that it refers to, by kind."""
-    found = dict[str, list[str]]()
-    for match in _NAME.finditer(text):
-        group = match.lastgroup or ""
-        found.setdefault(_NAMES[group], []).append(match[group])
-    return found
 
 
 def _elements(text: str) -> Iterator[tuple[str, str]]:

@@ -140,7 +140,9 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
     ):
         log, subject, shares = read_log(block.values()), subject_of(node, body), False
         if (heading := _empty_above(blocks, at)) is not None and isinstance(node, HeadingNode):
-            node, body, extent = _empty_place(node, heading), (), (at + 1, at + 1)
+            place, body, extent = TextNode(), (), (at + 1, at + 1)
+            place.parent = next(n for n in preorder(node.root) if isinstance(n, HeadingNode) and n.heading is heading)
+            node = place
             shares = any(key not in _OF_PROMPTS for key in block.values()) and _can_be_split(block)
             subject = subject_of(node, body)
         asks = [
@@ -280,13 +282,6 @@ def _empty_above(blocks: Sequence[Block], at: int) -> HeadingBlock | None:
     above, below = blocks[at - 1] if at else None, blocks[at + 1] if at + 1 < len(blocks) else None
     empty = isinstance(above, HeadingBlock) and isinstance(below, HeadingBlock) and below.level <= above.level
     return above if empty and isinstance(above, HeadingBlock) else None
-
-
-def _empty_place(below: HeadingNode, heading: HeadingBlock) -> TextNode:
-    """Return a node for the place under `heading`, of which the prompt stands in the block of the node `below`."""
-    place = TextNode()
-    place.parent = next(n for n in preorder(below.root) if isinstance(n, HeadingNode) and n.heading is heading)
-    return place
 
 
 def _can_be_split(block: MetadataBlock) -> bool:

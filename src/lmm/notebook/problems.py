@@ -59,23 +59,6 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
-def _not_read(blocks: Sequence[Block]) -> list[Finding]:
-    """Return what is not read, in order of lines: near misses, what only looks like metadata, conflicts of git."""
-    lookalikes = find_lookalikes(blocks, unsure=True)
-    found = find_near_misses(blocks, lookalikes)
-    known = {miss.line for miss in found}
-    for one in lookalikes:
-        if one.controls and not (one.asks and one.line in known):
-            what = f"this sets '{min(one.controls)}', but cannot be read: {one.reason}"
-            found.append(Finding(one.line, one.column, what, one.hint))
-        elif one.is_sure and one.line not in known:
-            what = f"this looks like metadata, but is text: {one.reason}"
-            found.append(Finding(one.line, one.column, what, one.hint, "error" if one.header else "warning"))
-    known |= {miss.line for miss in found if CONFLICT in miss.message}
-    found += [Finding(line, 1, CONFLICT, RESOLVE) for line in conflicts(serialize(blocks)) if line not in known]
-    return sorted(found, key=lambda p: (p.line, p.column))
-
-
 def stale_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
     """Iterate over warnings about replies whose text has changed since."""
     for at, exchange in stale_replies(blocks):
@@ -95,13 +78,24 @@ def unasked_prompts(blocks: Sequence[Block]) -> list[Finding]:
 
 def unread(blocks: Sequence[Block]) -> list[Finding]:
     """Find metadata that are not read, and are text therefore, and rules that Pandoc takes for metadata."""
-    found = _not_read(blocks)
-    lines = [miss.line for miss in found]
+    lookalikes = find_lookalikes(blocks, unsure=True)
+    found = find_near_misses(blocks, lookalikes)
+    known = {miss.line for miss in found}
+    for one in lookalikes:
+        if one.controls and not (one.asks and one.line in known):
+            what = f"this sets '{min(one.controls)}', but cannot be read: {one.reason}"
+            found.append(Finding(one.line, one.column, what, one.hint))
+        elif one.is_sure and one.line not in known:
+            what = f"this looks like metadata, but is text: {one.reason}"
+            found.append(Finding(one.line, one.column, what, one.hint, "error" if one.header else "warning"))
+    known |= {miss.line for miss in found if CONFLICT in miss.message}
+    found += [Finding(line, 1, CONFLICT, RESOLVE) for line in conflicts(serialize(blocks)) if line not in known]
+    lines = sorted(miss.line for miss in found)
     errors = (block for block in blocks if isinstance(block, ErrorBlock) and not _is_within(lines, block))
     asking = "there is a question in a block that cannot be read: "
-    for one in errors:
-        what = asking * bool(metadata.find_prompts(one.source)) + one.reason
-        found.append(Finding(one.error_line or one.line, one.error_column, what, one.hint))
+    for error in errors:
+        what = asking * bool(metadata.find_prompts(error.source)) + error.reason
+        found.append(Finding(error.error_line or error.line, error.error_column, what, error.hint))
     found += [*_rules_taken_for_metadata(blocks), *_slides_taken_for_metadata(blocks), *_underlined(blocks)]
     return sorted(found, key=lambda p: (p.line, p.column))
 
