@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import asyncio
-import base64
 import json
 import operator
 from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
+
+import msgspec
 
 from chatmd.call_texts import call_in_words
 from chatmd.content.expand import expansions, shown_part
@@ -138,47 +139,21 @@ def _beginning(message: Message) -> str:
 
 def as_data(rendered: Rendered) -> dict[str, Any]:
     """Return all of it as values for JSON, with images in base64."""
-    return {
-        "model": rendered.model,
-        "tokens": rendered.tokens,
-        "window": rendered.window,
-        "messages": [_message(one.message, one.tokens) for one in rendered.messages],
-        "tools": [
-            {
-                "name": one.definition.name,
-                "tokens": one.tokens,
-                "description": one.definition.description,
-                "parameters": dict(one.definition.parameters),
-            }
-            for one in rendered.tools
-        ],
-        "notes": list(rendered.notes),
-    }
-
-
-def _message(message: Message, tokens: int) -> dict[str, Any]:
-    lists: dict[str, list[dict[str, Any]]] = {
-        "content": [_part(part) for part in message_parts(message)],
-        "reasoning": [{"text": one.text, "provider": one.provider, "id": one.id} for one in message.reasoning],
-        "calls": [{"id": call.id, "name": call.name, "arguments": call.arguments} for call in message.calls],
-        "results": [
-            {"call": one.call, "name": one.name, "failed": one.failed,
-             "content": [*([_part(one.text)] if one.text else []), *map(_part, one.images)]}
-            for one in message.results
-        ],
-    }  # fmt: skip
-    always = "" if message.role == "tool" else "content"
-    shown = {name: values for name, values in lists.items() if name == always or (values and name != "content")}
-    return {"role": message.role, "tokens": tokens, **shown}
-
-
-def _part(part: str | Image) -> dict[str, Any]:
-    if isinstance(part, str):
-        return {"type": "text", "text": part}
-    if part.url:
-        return {"type": "image", "url": part.url}
-    data = base64.b64encode(part.data).decode("ascii")
-    return {"type": "image", "media_type": part.media_type, "data": data}
+    messages, tools = list[dict[str, Any]](), list[dict[str, Any]]()
+    for message, tokens in ((one.message, one.tokens) for one in rendered.messages):
+        more = {"reasoning": message.reasoning, "calls": message.calls, "results": message.results}
+        said = {} if message.role == "tool" else {"content": list(message_parts(message))}
+        given = {name: values for name, values in more.items() if values}
+        messages.append({"role": message.role, "tokens": tokens, **said, **given})
+    for tool in rendered.tools:
+        parameters = dict(tool.definition.parameters)
+        about = {"name": tool.definition.name, "description": tool.definition.description, "parameters": parameters}
+        tools.append({"tokens": tool.tokens, **about})
+    whole = {"model": rendered.model, "tokens": rendered.tokens, "window": rendered.window}
+    values: dict[str, Any] = msgspec.to_builtins(
+        whole | {"messages": messages, "tools": tools, "notes": rendered.notes}
+    )
+    return values
 
 
 # -- from a text ------------------------------------------------------------------------------------------------
