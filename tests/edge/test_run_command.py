@@ -379,19 +379,17 @@ def test_a_branch(server: ScriptedServer, folder: Path) -> None:
 
 
 def test_a_transcript_is_a_test(server: ScriptedServer, folder: Path) -> None:
-    """With a finished conversation, `--replay` asks nobody, and says what a run today would do otherwise."""
+    """`lmm check --replay` asks nobody, and says what a run today would do otherwise."""
     write(folder, '<tool name="read_file"/>\n' + HI)
     (folder / "n.txt").write_text("one")
     server.queue(Action("", calls=(("c1", "read_file", '{"path": "n.txt"}'),)), "One.")
     assert lmm("run", "a.chatmd").code == 0
-    same = lmm("run", "--replay", "a.chatmd")
-    assert (same.code, same.out) == (0, "a.chatmd: a run today would be the same\n")
+    assert lmm("check", "--replay", "a.chatmd").code == 0
     (folder / "n.txt").write_text("two")
-    for command in ("run", "check"):
-        changed = lmm(command, "--replay", "a.chatmd")
-        assert changed.code == 1
-        assert "read_file returns something else today: " in changed.out
-        assert "two', not '" in changed.out
+    changed = lmm("check", "--replay", "a.chatmd")
+    assert changed.code == 1
+    assert "read_file returns something else today: " in changed.out
+    assert "two', not '" in changed.out
     assert len(server.requests) == 2
 
 

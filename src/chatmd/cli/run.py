@@ -83,10 +83,7 @@ _NOT_TOGETHER = {
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Cancel a turn after this time.")
 @options.yes("Agree to what the file's tools can do, without being asked.")
 @options.flag("--ask", help="Show each call and ask before making it.")
-@options.flag(
-    "--replay",
-    help="Use recorded documents and agents; if it is your turn, report what a run today would change.",
-)
+@options.flag("--replay", help="Use recorded documents and agents; lmm check --replay reports what has changed.")
 @input_values
 @options.flag("--skip-missing-tools", help="Continue without programs and MCP servers that cannot be started.")
 @options.model_option("Ask this model, such as Ollama/llama3.2, instead of the file's.", default="")
@@ -130,9 +127,6 @@ def run(
         from chatmd.acp_server import serve
 
         return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
-    compares = replay and not (interactive or given["--say"] or output or from_input)
-    if compares and (code := _replayed(file, how["config"], how["roots"])) is not None:
-        return code
     if fork_at is not None and output is None:
         raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
     printer = RunPrinter(only_answer=from_input)
@@ -177,20 +171,6 @@ def _chosen(interactive: bool) -> Path:
     if not (chosen.isdecimal() and 1 <= int(chosen) <= len(found)):
         raise ConfigError(f"there is not a number {chosen}", where="-i", hint=f"choose one from 1 to {len(found)}")
     return found[int(chosen) - 1]
-
-
-def _replayed(file: Path, config: Path | None, roots: tuple[Path, ...]) -> int | None:
-    """Compare a finished transcript with a run today, and return the exit code; None if it is the model's turn."""
-    from chatmd.chat import Chat
-    from chatmd.cli.check import tell_problems
-
-    chat = Chat.open(file, config=config, roots=roots)
-    if chat.turn_of == "model":
-        return None
-    problems = chat.problems(replay=True)
-    if not problems:
-        terminal.say(f"{terminal.path_text(file)}: a run today would be the same")
-    return tell_problems(problems)
 
 
 def _message(say: str | None) -> str:
