@@ -15,6 +15,7 @@ import talking
 import yaml
 from edge.knit_tools import need
 
+from lmm.cli.main import main
 from lmm.testing import ScriptedModel
 
 pytestmark = pytest.mark.knit
@@ -207,3 +208,39 @@ def test_the_addins_work_on_the_line_of_the_selection(library: Path, monkeypatch
     expressions = ["b <- lmmarkdown:::block_at", 'l <- c("a", "", "---", "?: why", "---", "b", "", "---", "", "c")',
                    "cat(b(l, 1), b(l, 3), b(l, 4), b(l, 5), b(l, 6), b(l, 9))"]  # fmt: skip
     assert r(library, expressions).stdout == "0 3 3 3 0 0"
+
+
+_SCRIPT = r"""
+library(lmmarkdown)
+recorded <- "Recorded/replies.json"
+wrong <- tryCatch(lmm_search("x", where = "a"), error = identity)
+stopifnot(inherits(wrong, "lmm_error"))
+answer <- lmm_ask("Why are leaves green?")
+stopifnot(answer$found, grepl("“chlorophyll”", answer$answer), answer$sources$first == 1)
+print(answer)
+found <- lmm_search("green leaves", limit = 1)
+stopifnot(is.data.frame(found), nrow(found) == 1, found$file == "leaves.md", grepl("green", found$text))
+stopifnot(nrow(lmm_search("", type = c("text", "text"), where = "colour=none")) == 0)
+cat(lmm_edit("Leaves are green.\n\nReally: green.", "make it\ndarker", model = recorded))
+rows <- lmm_extract("leaf.json", "leaves.md", model = recorded)
+stopifnot(rows$colour == "green")
+usage <- tryCatch(lmm_ask("x", model = "no"), lmm_usage_error = identity)
+cat("\n", conditionMessage(usage))
+"""
+
+
+def test_functions_for_scripts(library: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Answers, passages, edits and records come back as lists and data frames, errors as conditions."""
+    (library / "leaves.md").write_text("# Leaves\n\nLeaves are green; “chlorophyll” absorbs red light.\n")
+    schema = {"title": "Leaf", "type": "object", "properties": {"colour": {"type": "string"}}}
+    (library / "leaf.json").write_text(json.dumps(schema))
+    edit = {"prompt": "darker", "reply": "<new>Leaves are\n\n*dark* — green.</new>"}
+    (library / "replies.json").write_text(json.dumps([edit, {"prompt": "", "reply": '{"colour": "green"}'}]))
+    (library / "script.R").write_text(_SCRIPT)
+    monkeypatch.chdir(library)
+    assert main(["ingest", "leaves.md"]) == 0
+    done = r(library, ["source('script.R', encoding = 'UTF-8')"])
+    assert done.returncode == 0, done.stdout + done.stderr
+    assert "[1] leaves.md:1-3 Leaves" in done.stdout
+    assert "Leaves are\n\n*dark* — green." in done.stdout
+    assert "'no' is not a model name" in done.stdout

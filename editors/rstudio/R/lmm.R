@@ -7,9 +7,13 @@ lmm <- function(...) {
     Sys.unsetenv("LD_LIBRARY_PATH")
     on.exit(Sys.setenv(LD_LIBRARY_PATH = kept))
   }
-  said <- suppressWarnings(system2(getOption("lmm", "lmm"), shQuote(c(...)), stdout = TRUE, stderr = TRUE))
-  status <- attr(said, "status")
-  list(ok = is.null(status) || status == 0, said = paste(said, collapse = "\n"))
+  notes <- tempfile()
+  out <- suppressWarnings(system2(getOption("lmm", "lmm"), shQuote(c(...)), stdout = TRUE, stderr = notes))
+  status <- if (is.null(attr(out, "status"))) 0 else attr(out, "status")
+  said <- c(out, if (file.exists(notes)) readLines(notes, encoding = "UTF-8", warn = FALSE))
+  unlink(notes)
+  attributes(out) <- NULL
+  list(ok = status == 0, status = status, out = out, said = paste(said, collapse = "\n"))
 }
 
 # The first line of the metadata block around (or right before) a line, which lmm expects; 0 if there is none.
