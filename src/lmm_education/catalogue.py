@@ -56,6 +56,9 @@ class Entry:
     section: str = ""
     last: int = 0
 
+    def __repr__(self) -> str:
+        return f"Entry({'  ' * self.level}{self.name}, {self.file}:{self.line})"
+
     @property
     def name(self) -> str:
         """The title with its number."""

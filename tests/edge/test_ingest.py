@@ -148,7 +148,9 @@ def test_a_folder_in_a_course_is_the_courses(
         (course / "config.toml").write_text("")
     run_here(capsys, "ingest", "leaves.md")
     monkeypatch.chdir(course / "notes")
-    assert "tax.Rmd: new" in run_here(capsys, "ingest", ".").out
+    ingested = run_here(capsys, "ingest", ".")
+    assert "tax.Rmd: new" in ingested.out
+    assert f"with the course in {course}" in ingested.err
     assert "leaves.md" in run_here(capsys, "search", "chlorophyll").out
     assert "notes/tax.Rmd" in run_here(capsys, "store", "status").out
     assert not (course / "notes" / ".lmm").exists()

@@ -342,13 +342,14 @@ def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
 
 
 def _of_group(cells: Sequence[CodeCell], shown: str) -> Iterator[tuple[str, str]]:
-    """Iterate over the outputs of cells without a text between them: each begins with its code. The output of a cell
-    whose code is not shown belongs to the one before it."""
+    """Iterate over the outputs of cells without a text between them: each begins with its code, or, where that is not
+    shown, with its picture. Another output of a cell whose code is not shown belongs to the one before it."""
     begins = [0]
     for cell in cells[1:]:
         first = cell.code.strip().partition("\n")[0].strip()
-        fence = re.compile(rf"^(?:```|~~~)[^\n]*\n[ \t]*{re.escape(first)}[ \t]*$", re.MULTILINE)
-        found = fence.search(shown, begins[-1]) if first else None
+        code = rf"(?:```|~~~)[^\n]*\n[ \t]*{re.escape(first)}[ \t]*$" if first else r"(?!)"
+        picture = rf"[^\n]*(?:!\[|<img )[^\n]*/{re.escape(cell.label)}-\d+\.\w+" if cell.label else r"(?!)"
+        found = re.compile(rf"^(?:{code}|{picture})", re.MULTILINE).search(shown, begins[-1])
         begins.append(found.start() if found else begins[-1])
     for number, cell in enumerate(cells):
         end = next((begin for begin in begins if begin > begins[number]), len(shown))

@@ -229,6 +229,8 @@ def _notices(course: Course, report: IngestReport, printed: set[str] | None = No
         terminal.tell_error(error)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
     new = report.count("new")
+    if report.location and not report.dry_run and course.root in Path.cwd().parents:
+        notices.append(f"stored in {report.location}, with the course in {course.root}")
     if report.location and new and not report.dry_run and new == len(course.documents()) and course.embedding_note:
         notices.append(course.embedding_note)  # only for a new store
     for notice in dict.fromkeys(notices):

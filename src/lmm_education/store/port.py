@@ -14,6 +14,7 @@ from contextlib import AbstractContextManager, contextmanager
 from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, Protocol
 
+from lmm.terminal import count
 from lmm_education.errors import StoreMismatch
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Dense, SparseVector
@@ -215,6 +216,11 @@ class StoreStatus:
     chunks: int
     size: int | None = None
     details: Mapping[str, Any] = field(default_factory=dict)
+
+    def __repr__(self) -> str:
+        of = {"document": self.documents, "section": self.sections, "chunk": self.chunks}
+        numbers = ", ".join(count(number, what) for what, number in of.items())
+        return f"StoreStatus({numbers if self.manifest else 'nothing was ingested'}; {self.location})"
 
 
 class Reader(Protocol):

@@ -190,6 +190,8 @@ def test_results_are_short_in_a_notebook(course: Course, tmp_path: Path) -> None
     assert repr(course.ask("Why are leaves green?")) == "Answer('Chlorophyll [1].', cites leaves.md:5-15)"
     questions = tmp_path / "questions.jsonl"
     questions.write_text('{"question": "green?", "document": "leaves.md"}\n')
+    assert repr(course.status()).startswith("StoreStatus(2 documents, 2 sections, 3 chunks; ")
+    assert repr(course.toc()[0]).startswith("Entry(")
     assert repr(course.evaluate(questions)) == "Evaluation(1 question, recall@5 100% by document)"
     measured = "answered 100%, grounded 100%, precision 100%, recall 100%"
     assert repr(course.evaluate_answers(questions)[0]) == f"AnswerEvaluation(1 question, {measured})"

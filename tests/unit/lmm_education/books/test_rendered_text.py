@@ -387,6 +387,20 @@ def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
     assert rendered_text(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
 
 
+def test_a_figure_of_code_that_is_not_shown_is_there_once(tmp_path: Path) -> None:
+    """Also where its chunk touches the one before."""
+    text = "Before.\n\n```{r a}\nplot(1)\n```\n\n```{r b, echo=FALSE}\nplot(2)\n```\n\nAfter.\n"
+    (tmp_path / "one.Rmd").write_text(text)
+    figures = tmp_path / "one_files/figure-html"
+    figures.mkdir(parents=True)
+    for name in "ab":
+        (figures / f"{name}-1.png").write_bytes(b"\\x89PNG")
+    picture = "![](one_files/figure-html/{}-1.png)"
+    knitted = f"Before.\n\n``` r\nplot(1)\n```\n\n{picture.format('a')}\n\n{picture.format('b')}\n\nAfter.\n"
+    (tmp_path / "one.md").write_text(knitted)
+    assert rendered_text(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
+
+
 def test_values_in_sentences_are_read_off_what_knitr_wrote(tmp_path: Path) -> None:
     """Where the words around them are there still; of code that showed two things, nothing is known."""
     text = "There are `r nrow(d)` rows, `r 100 * p` % of them new.\n\nOne more line: `r i`.\n\nAnother line: `r i`.\n"
