@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field
 from html import escape
 
@@ -77,3 +77,15 @@ def to_html(node: Node) -> str:
     attributes = "".join(f' {name}="{escape(text)}"' for name, text in node.attributes.items())
     inside = "".join(map(to_html, node.children))
     return f"<{node.tag}{attributes}>{inside}" + ("" if node.tag in ("img", "br", "hr") else f"</{node.tag}>")
+
+
+def table_html(rows: Iterable[Iterable[str]]) -> str:
+    """Return cells in HTML as a table, the first row as its header; empty without rows.
+
+    >>> table_html([["a"], ["1"]])
+    '<table><thead><tr><th>a</th></tr></thead><tbody><tr><td>1</td></tr></tbody></table>'
+    """
+    lines = [list(row) for row in rows]
+    head = "".join(f"<th>{cell}</th>" for row in lines[:1] for cell in row)
+    body = "".join(f"<tr>{''.join(f'<td>{cell}</td>' for cell in row)}</tr>" for row in lines[1:])
+    return f"<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>" if lines else ""

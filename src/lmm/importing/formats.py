@@ -34,7 +34,7 @@ _OFFICE = "application/vnd.openxmlformats-officedocument."
 _PACKAGE = "lmm.importing.read_"
 _ROWS = {
     ".pdf": Format("PDF", "with text in it, not only pictures of it", "html", "a PDF file", ("application/pdf",),
-                   module=f"{_PACKAGE}pdf", needs=("pypdfium2",), most=1_000_000_000),
+                   module=f"{_PACKAGE}pdf", needs=("pypdfium2", "PIL"), most=1_000_000_000),
     ".docx": Format("Word", "Word since 2007", "docx", "a Word file", (f"{_OFFICE}wordprocessingml.document",),
                     needs=("lxml",)),
     ".pptx": Format("PowerPoint", "slides as sections, with their notes", "html", "a PowerPoint file",

@@ -12,6 +12,7 @@ from xml.etree.ElementTree import Element
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
+from lmm.importing.elements import table_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
@@ -188,13 +189,13 @@ class _Content:
         return ""
 
     def _table(self, table: Element) -> str:
-        rows = list[str]()
-        for line in (node for node in table.iter() if local(node.tag) == "table-row"):
-            cells = [cell for cell in line if local(cell.tag) == "table-cell"]
-            tag = "td" if rows else "th"
-            written = ("<br>".join(self._inline(part) for part in cell if local(part.tag) == "p") for cell in cells)
-            rows.append(f"<tr>{''.join(f'<{tag}>{text}</{tag}>' for text in written)}</tr>")
-        return f"<table>{''.join(rows)}</table>"
+        def inside(node: Element, name: str) -> list[Element]:
+            return [part for part in node if local(part.tag) == name]
+
+        lines = (node for node in table.iter() if local(node.tag) == "table-row")
+        return table_html(
+            ["<br>".join(map(self._inline, inside(cell, "p"))) for cell in inside(line, "table-cell")] for line in lines
+        )
 
     def _blocks(self, box: Element) -> Iterator[str]:
         """Iterate over the paragraphs and lists in a text box."""

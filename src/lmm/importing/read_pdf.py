@@ -5,9 +5,8 @@ Formulas become their characters, and drawings are left out: a PDF does not say 
 
 from __future__ import annotations
 
+import io
 import re
-import struct
-import zlib
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import replace
 from itertools import groupby, islice
@@ -268,30 +267,10 @@ def _image(item: Any) -> ImportedImage | None:
         return None
     if bitmap.mode not in ("L", "RGB", "RGBA", "BGR", "BGRA", "BGRX"):
         return None
-    return ImportedImage(png(bytes(bitmap.buffer), bitmap.width, bitmap.height, bitmap.stride, bitmap.mode))
-
-
-def png(pixels: bytes, width: int, height: int, stride: int, mode: str) -> bytes:
-    """Encode a bitmap as PNG; its lines are `stride` bytes long, and `mode` names its channels in order.
-
-    >>> png(b"\\x00", 1, 1, 1, "L")[:8]
-    b'\\x89PNG\\r\\n\\x1a\\n'
-    """
-    channels = len(mode)
-    kind = {1: 0, 3: 2, 4: 6}[channels]
-    lines = []
-    for row in range(height):
-        line = bytearray(pixels[row * stride : row * stride + width * channels])
-        if mode.startswith("BGR"):
-            line[0::channels], line[2::channels] = line[2::channels], line[0::channels]
-        if mode.endswith("X"):
-            line[3::4] = b"\xff" * width
-        lines.append(b"\0" + bytes(line))
-    header = struct.pack(">IIBBBBB", width, height, 8, kind, 0, 0, 0)
-    chunks = ((b"IHDR", header), (b"IDAT", zlib.compress(b"".join(lines), 6)), (b"IEND", b""))
-    return b"\x89PNG\r\n\x1a\n" + b"".join(
-        struct.pack(">I", len(body)) + name + body + struct.pack(">I", zlib.crc32(name + body)) for name, body in chunks
-    )
+    written = io.BytesIO()
+    picture = bitmap.to_pil()
+    (picture.convert("RGB") if picture.mode == "RGBX" else picture).save(written, "PNG")
+    return ImportedImage(written.getvalue())
 
 
 # -- tagged PDF ------------------------------------------------------------------------------------

@@ -13,6 +13,7 @@ from typing import Any, NamedTuple
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive
+from lmm.importing.elements import table_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import convert, convert_html
@@ -158,7 +159,6 @@ class _Slides:
 
     def _table(self, table: Any) -> str:
         """Write a table; the text of merged cells stands in each of them."""
-        rows = list[str]()
         texts: dict[tuple[int, int], str] = {}
         for i, row in enumerate(table.rows):
             for j, cell in enumerate(row.cells):
@@ -166,10 +166,8 @@ class _Slides:
                     text = " ".join(self._inline([each]) for each in cell.text_frame.paragraphs).strip()
                     covered = (cell.span_height, cell.span_width) if cell.is_merge_origin else (1, 1)
                     texts |= {(i + down, j + right): text for down in range(covered[0]) for right in range(covered[1])}
-            tag = "td" if i else "th"
-            cells = (f"<{tag}>{texts.get((i, j), '')}</{tag}>" for j in range(len(table.columns)))
-            rows.append(f"<tr>{''.join(cells)}</tr>")
-        return f"<table><thead>{rows[0]}</thead><tbody>{''.join(rows[1:])}</tbody></table>" if rows else ""
+        columns = range(len(table.columns))
+        return table_html([texts.get((i, j), "") for j in columns] for i in range(len(table.rows)))
 
 
 # -- the order of reading ------------------------------------------------------------------------------------
@@ -309,13 +307,11 @@ def _chart(chart: Any) -> str:
     categories += [""] * (length - len(categories))
     if not length:
         return ""
-    head = "".join(f"<th>{escape(plain(text))}</th>" for text in ("", *(name for name, _ in series)))
-    rows = ["".join(f"<td>{escape(plain(text))}</td>" for text in (
-        category, *(_plain_number(values[i]) if i < len(values) else "" for _, values in series)))
-        for i, category in enumerate(categories)]  # fmt: skip
+    rows = [["", *(name for name, _ in series)]]
+    rows += [[category, *(_plain_number(values[i]) if i < len(values) else "" for _, values in series)]
+             for i, category in enumerate(categories)]  # fmt: skip
     title = f"<p>{escape(plain(name))}</p>" if name else ""
-    body = "".join(f"<tr>{row}</tr>" for row in rows)
-    return f"{title}<table><thead><tr>{head}</tr></thead><tbody>{body}</tbody></table>"
+    return title + table_html([escape(plain(text)) for text in row] for row in rows)
 
 
 def _plain_number(value: float | None) -> str:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import re
-import zlib
 from pathlib import Path
 
 import pytest
@@ -13,7 +12,7 @@ from lmm.errors import FileReadError
 from lmm.importing.imported import Context
 from lmm.importing.pdf_direction import in_reading_order
 from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style
-from lmm.importing.read_pdf import png, read
+from lmm.importing.read_pdf import read
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
 HERE = Context("a.pdf")
@@ -332,13 +331,6 @@ def test_what_cannot_be_read_is_told(data: bytes, told: str) -> None:
     """Encrypted, something else, cut off, a text without end in a few bytes."""
     with pytest.raises(FileReadError, match=told):
         read(data, HERE)
-
-
-def test_png_has_the_pixels() -> None:
-    """BGR becomes RGB, padding goes."""
-    data = png(b"\x01\x02\x03\x09\x04\x05\x06\x09", 1, 2, 4, "BGR")
-    at = data.index(b"IDAT") + 4
-    assert zlib.decompress(data[at:-16]) == b"\0\x03\x02\x01\0\x06\x05\x04"
 
 
 # -- right to left ---------------------------------------------------------------------------------
