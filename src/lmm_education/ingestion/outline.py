@@ -419,7 +419,7 @@ def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, lis
 
 def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) -> dict[str, Any]:
     """Return a node's metadata, with its type added if neither they nor the heading above contain it."""
-    values, stretch = node.metadata, typed.get(id(node))
+    values, stretch = _as_typed(node), typed.get(id(node))
     inherited = types_in(above.all) if above is not None else ()
     if node.own("type") or (stretch is None and not inherited):
         return values
@@ -427,6 +427,37 @@ def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) 
         return {**values, "type": "text"}
     is_same = inherited == stretch.types if isinstance(node, HeadingNode) else typed.get(id(node.parent)) == stretch
     return values if is_same else {**values, "type": stretch.value}
+
+
+def _as_typed(node: Node) -> dict[str, Any]:
+    """Return a node's metadata with choices and solution as they were typed: ``3.930`` is not 3.93, ``true`` not True.
+
+    A choice may be a mapping, ``{text: red, correct: true}``. What is right becomes part of the solution, which
+    students do not see; a mapping without a text becomes an empty choice.
+    """
+    values, block = node.metadata, node.metadata_block
+    if block is None or not values.keys() & {"choices", "solution"}:
+        return values
+    scalars = [(each.path, each.text) for each in metadata.scalars(block.body)]
+    for key in values.keys() & {"choices", "solution"}:
+        value, texts = values[key], [text for path, text in scalars if path == (key,)]
+        if not isinstance(value, list) and texts:
+            values[key] = texts[0]
+        elif isinstance(value, list) and len(texts) == len(value):
+            values[key] = texts
+    if isinstance(choices := values.get("choices"), list) and any(isinstance(each, dict) for each in choices):
+        bare, inner = (
+            iter([text for path, text in scalars if path == at]) for at in (("choices",), ("choices", "text"))
+        )
+        shown, right = list[str](), list[str]()
+        for each in choices:
+            is_mapping = isinstance(each, dict)
+            shown.append(next(inner if is_mapping else bare, "") if not is_mapping or "text" in each else "")
+            right += shown[-1:] if is_mapping and is_on(each.get("correct")) else []
+        solution = values.get("solution")
+        said = solution if isinstance(solution, list) else [solution] if solution is not None else []
+        values |= {"choices": shown, "solution": [*right, *said]}
+    return values
 
 
 def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:

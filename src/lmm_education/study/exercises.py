@@ -180,7 +180,7 @@ def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, firs
         line=line,
         headings=headings,
         title=title,
-        choices=tuple(texts_of(value("choices"))),
+        choices=tuple(map(str, value("choices") if isinstance(value("choices"), list) else texts_of(value("choices")))),
         tolerance="".join(texts_of(value("tolerance"))),
         id="".join(texts_of(value("id"))),
     )

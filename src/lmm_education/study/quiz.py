@@ -21,6 +21,7 @@ from xml.sax.saxutils import quoteattr
 
 from lmm.disk import files
 from lmm.errors import ConfigError, LmmError
+from lmm_education.material import distinct_titles
 from lmm_education.study.cards import Pictures, to_html
 from lmm_education.study.exercises import Exercise
 
@@ -54,7 +55,7 @@ def question_of(exercise: Exercise, *, solutions: bool) -> Question:
     """Return an exercise as a question; without `solutions`, it is answered by a free text, and nothing is graded.
 
     Raises:
-        LmmError: its tolerance is not a number.
+        LmmError: its tolerance is not a number, or a choice has no text.
     """
     pictures = Pictures()
 
@@ -65,18 +66,18 @@ def question_of(exercise: Exercise, *, solutions: bool) -> Question:
     keys = [part for part in parts if _folded(part) in map(_folded, exercise.choices)]
     number = None if exercise.choices else _NUMBER.fullmatch(parts[0].strip()) if parts else None
     keys += parts[:1] if number else []
+    where = f"{exercise.file}:{exercise.line}"
+    if not all(map(str.strip, exercise.choices)):
+        raise LmmError("a choice has no text", where=where, hint="write a text, or {text: red, correct: true}")
     if exercise.tolerance and not _NUMBER.fullmatch(exercise.tolerance):
-        where = f"{exercise.file}:{exercise.line}"
         raise LmmError(f"tolerance: '{exercise.tolerance}' is not a number", where=where, hint="such as 0.05")
     text, shown = show(exercise.text), [_inline(show(choice)) for choice in exercise.choices]
     if not keys:
         text += "".join(["\n<ul>", *(f"\n<li>{choice}</li>" for choice in shown), "\n</ul>"] if shown else [])
-    right = set(map(_folded, keys))
+    right, own = set(map(_folded, keys)), filter(None, (str(exercise.number), exercise.title))
     return Question(
         id=exercise.id,
-        name=" › ".join(
-            filter(None, (exercise.document, *exercise.headings[-1:], str(exercise.number), exercise.title))
-        ),
+        name=" › ".join([*distinct_titles(filter(None, (exercise.document, *exercise.headings[-1:]))), *own]),
         kind="number" if number else "choice" if keys else "text",
         text=text,
         choices=tuple((choice, _folded(c) in right) for choice, c in zip(shown, exercise.choices, strict=True))

@@ -18,7 +18,7 @@ import pytest
 from lmm.errors import LmmError
 from lmm_education import Course
 from lmm_education.study.exercises import Exercise
-from lmm_education.study.quiz import save_quiz
+from lmm_education.study.quiz import question_of, save_quiz
 
 TEXT = r"""---
 title: "Leaves & <roots>"
@@ -191,3 +191,41 @@ def test_a_tolerance_is_a_number(found: list[Exercise]) -> None:
     Path("leaves.md").write_text(TEXT.replace("tolerance: 0.05", "tolerance: some"))
     with Course.open() as course, pytest.raises(LmmError, match=r"leaves\.md:\d+: tolerance: 'some' is not a number"):
         save_quiz(Path("q.xml"), course.exercises("leaves.md"), solutions=True)
+
+
+def test_choices_are_shown_as_typed(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Numbers, dates and `true` keep their form; a mapping may say which is right, and students do not see that."""
+    monkeypatch.chdir(tmp_path)
+    text = """# Regression
+
+---
+type: exercise
+choices:
+  - text: 3.930
+    correct: true
+  - {correct: false, text: 2020-01-05}
+  - text: true
+  - other
+---
+What is it?
+
+---
+type: exercise
+choices: [3.930, 1_000, true, 2020-01-05, null]
+solution: 3.930
+---
+Which?
+"""
+    Path("regression.md").write_text(text)
+    with Course.open() as course:
+        one, other = (question_of(each, solutions=True) for each in course.exercises("regression.md"))
+        assert one.choices == (("3.930", True), ("2020-01-05", False), ("true", False), ("other", False))
+        assert other.choices[:2] == (("3.930", True), ("1_000", False))
+        assert [choice for choice, _ in other.choices[2:]] == ["true", "2020-01-05", "null"]
+        assert one.name == "Regression › 1"
+        course.ingest("regression.md")
+        shown, _ = course.for_students().exercises()
+        assert (shown.choices, shown.solution) == (("3.930", "2020-01-05", "true", "other"), "")
+        Path("regression.md").write_text(text.replace("text: true", "right: true"))
+        with pytest.raises(LmmError, match=r"regression\.md:\d+: a choice has no text"):
+            question_of(course.exercises("regression.md")[0], solutions=True)
