@@ -202,18 +202,11 @@ def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
 
 def _windows(settings: Settings) -> dict[str, ContextWindow]:
     """Return the context windows of the chat models; built-in models have none."""
-    import asyncio
-
     from lmm import loop
     from lmm.models.tokens import window_of
 
-    tiers = {name: getattr(settings, name) for name in ("major", "minor", "aux")}
-    asked = {name: tier for name, tier in tiers.items() if tier.model.provider != "Builtin"}
-
-    async def ask_all() -> list[ContextWindow]:
-        return await asyncio.gather(*map(window_of, asked.values()))
-
-    return dict(zip(asked, loop.run(ask_all()), strict=True))
+    tiers = ((name, getattr(settings, name)) for name in ("major", "minor", "aux"))
+    return {name: loop.run(window_of(tier)) for name, tier in tiers if tier.model.provider != "Builtin"}
 
 
 def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:

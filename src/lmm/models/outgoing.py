@@ -11,6 +11,8 @@ import json
 import re
 from collections.abc import Iterable, Iterator, Mapping
 from dataclasses import dataclass, field, replace
+from itertools import groupby
+from operator import attrgetter
 from typing import Any
 
 from lmm.messages import ChatRequest, Message, ToolCall, ToolDefinition, ToolResult, encodable, message_parts
@@ -79,29 +81,24 @@ def _short(text: str) -> str:
 
 def _joined(messages: Iterable[Message]) -> Iterator[Message]:
     """Join messages that follow one another on the same side, and leave out empty instructions."""
-    last: Message | None = None
-    for message in messages:
-        role = "system" if message.role == "developer" else message.role
-        if role == "system" and not _text(message).strip():
-            continue
-        if last is None or last.role != role:
-            if last is not None:
-                yield last
-            last = replace(message, role=role)
-            continue
-        texts = [part for part in (_text(last), _text(message)) if part]
-        pictures = any(not isinstance(part, str) for one in (last, message) for part in one.content)
-        last = Message(
-            last.role,
-            "" if pictures else "\n\n".join(texts),
-            content=(*message_parts(last), *message_parts(message)) if pictures else (),
-            calls=last.calls + message.calls,
-            results=last.results + message.results,
-            reasoning=last.reasoning + message.reasoning,
-            item=last.item or message.item,
+    sides = (replace(one, role="system") if one.role == "developer" else one for one in messages)
+    kept = (one for one in sides if one.role != "system" or _text(one).strip())
+    for role, side in groupby(kept, key=attrgetter("role")):
+        first, *others = several = list(side)
+        pictures = any(not isinstance(part, str) for one in several for part in one.content)
+        yield (
+            first
+            if not others
+            else Message(
+                role,
+                "" if pictures else "\n\n".join(filter(None, map(_text, several))),
+                content=tuple(part for one in several for part in message_parts(one)) if pictures else (),
+                calls=tuple(call for one in several for call in one.calls),
+                results=tuple(result for one in several for result in one.results),
+                reasoning=tuple(thought for one in several for thought in one.reasoning),
+                item=next((one.item for one in several if one.item), ""),
+            )
         )
-    if last is not None:
-        yield last
 
 
 def _text(message: Message) -> str:
