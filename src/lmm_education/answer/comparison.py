@@ -315,7 +315,10 @@ def _line(text: str) -> str:
 
 
 def _found_elsewhere(said: Statement, others: Sequence[Source], holds: Callable[[Source], bool]) -> Discrepancy | None:
-    found = [(share, each.number) for each in others if holds(each) and (share := each.covers(said, [each])) >= _NEAR]
+    numbers = len(_values(said.numbers))
+    fewest = _NEAR * (len(said.words) + numbers) - numbers  # with fewer words, a source cannot cover the sentence
+    near = (each for each in others if len(said.words & each.words) >= fewest and holds(each))
+    found = [(share, each.number) for each in near if (share := each.covers(said, [each])) >= _NEAR]
     return Discrepancy("elsewhere", (), max(found)[1]) if found else None
 
 
