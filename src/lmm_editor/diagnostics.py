@@ -18,12 +18,10 @@ _SEVERITIES = {"error": lsp.DiagnosticSeverity.Error, "warning": lsp.DiagnosticS
 
 def problems_of(opened: OpenDocument) -> list[lsp.Diagnostic]:
     """Return the problems of the document in the editor."""
-    return _of_chat(opened) if opened.is_chat else _of_markdown(opened)
-
-
-def _of_markdown(opened: OpenDocument) -> list[lsp.Diagnostic]:
-    found = opened.document().problems(results=True)
-    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in found]
+    if opened.is_chat:
+        return _of_chat(opened)
+    problems = opened.document().problems(results=True)
+    return [_diagnostic(opened, problem, problem.line, problem.column) for problem in problems]
 
 
 def _of_chat(opened: OpenDocument) -> list[lsp.Diagnostic]:

@@ -24,7 +24,7 @@ from lmm import Document
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.chat_log import LOG, ChatExchange, place_reply, read_log
+from lmm.notebook.chat_log import LOG, ChatExchange, log_exchange, read_log
 from lmm.testing import ScriptedModel
 
 pytestmark = pytest.mark.knit
@@ -590,7 +590,7 @@ def test_no_line_of_a_log_is_code_to_knitr(body: str, prompt: str, reply: str, n
     if not _asks_once(block):
         return
     exchange = ChatExchange("query", block.prompts[0].text, reply, "Scripted/replies")
-    placed = place_reply(block, block.prompts[0], exchange)
+    placed = log_exchange(block, exchange, block.prompts[0])
     assert read_log(placed.values())[-1].reply == reply
     assert_no_code(placed.source)
 

@@ -90,16 +90,15 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
 def _tell_losses(path: Path, error: EditError) -> None:
     """Print what would be lost, and both texts if the author changed the old one."""
     from lmm import Document
-    from lmm.notebook.edits import find_edits, visible_text
+    from lmm.notebook.edits import OLD_CHANGED
 
     for line, loss in error.losses:
         terminal.tell_error(LmmError(f"accepting would lose text: {loss}", where=f"{path}:{line}"))
-    lines = {line for line, _ in error.losses}
-    for edit in find_edits(Document.open(path).blocks):
-        if edit.line in lines and edit.old_changed:
-            shown = terminal.word_diff(visible_text(edit.old).strip(), visible_text(edit.new).strip(), err=True)
-            terminal.say(textwrap.indent(shown, "  "), err=True)
-    refused = terminal.count(len(lines), "edit")
+    changed = {line for line, loss in error.losses if loss == OLD_CHANGED}
+    for edit in Document.open(path).edits:
+        if edit.line in changed:
+            terminal.say(textwrap.indent(edit.difference(err=True), "  "), err=True)
+    refused = terminal.count(len({line for line, _ in error.losses}), "edit")
     terminal.say(f"{terminal.path_text(path)}: {refused} not accepted ({error.hint})", err=True)
 
 

@@ -71,7 +71,19 @@ def messages(
         options.tell_hints(report, hints)
         if path == STDIN:
             terminal.say_document(document.text)
-        return _tell_outcome(document, path, report, diff=diff, as_json=as_json)
+        name, err = terminal.path_text(path), path == STDIN
+        if not as_json:
+            _tell_edits(name, document, diff, err=err)
+        code = _tell_unasked(name, document)
+        if as_json:
+            waiting = [
+                {"line": edit.line, "prompt": edit.prompt, "remark": edit.remark, "warnings": edit.warnings}
+                for edit in document.edits
+            ]
+            terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
+        else:
+            _summary(name, report, err=err)
+        return exit_code(report) or code
 
     return each(files, act)
 
@@ -86,23 +98,6 @@ def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
         text = decode_document(sys.stdin.buffer.read(), "-")
         return Document(ParsedDocument(text, "standard input", "-"), config=config, listener=listener)
     return Document.open(path, config=config, listener=listener)
-
-
-def _tell_outcome(document: Document, path: Path, report: Report[AnsweredPrompt], *, diff: bool, as_json: bool) -> int:
-    """Print the outcome; return the exit code."""
-    err = path == STDIN
-    if not as_json:
-        _tell_edits(terminal.path_text(path), document, diff, err=err)
-    code = _tell_unasked(terminal.path_text(path), document)
-    if as_json:
-        waiting = [
-            {"line": edit.line, "prompt": edit.prompt, "remark": edit.remark, "warnings": edit.warnings}
-            for edit in document.edits
-        ]
-        terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting}, line=True)
-    else:
-        _summary(terminal.path_text(path), report, err=err)
-    return exit_code(report) or code
 
 
 def _tell_unasked(name: str, document: Document) -> int:

@@ -61,12 +61,6 @@ class Span(NamedTuple):
         return self.kind == "code_block" and self.attributes.startswith("{") and self.attributes[1:2].isalpha()
 
     @property
-    def options(self) -> str:
-        """The options in the braces of a code block that runs, as written."""
-        written = self.attributes.strip("{} \t") if self.runs else ""
-        return written.removeprefix(self.language).lstrip(", \t")
-
-    @property
     def group(self) -> Attributes:
         """The parsed attribute group; a word after the fence of a div is a class."""
         classes = (self.attributes.strip("{} "),) if self.kind == "div" else ()

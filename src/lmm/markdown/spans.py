@@ -30,8 +30,8 @@ def spans(text: str, *, in_list: bool = False, addresses: Mapping[str, str] = NO
     23 code leaves -
     37 link below #l
     53 math x^2 inline
-    >>> [(block.language, block.runs, block.options) for block in spans("```{r oak, echo=FALSE}\\n1\\n```\\n")]
-    [('r', True, 'oak, echo=FALSE')]
+    >>> [(block.language, block.runs) for block in spans("```{r oak, echo=FALSE}\\n1\\n```\\n")]
+    [('r', True)]
     """
     scanner = _Scanner(text)
     if in_list:

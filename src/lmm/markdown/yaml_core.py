@@ -12,6 +12,7 @@ backticks of those lines written as ``\\x60``.
 
 from __future__ import annotations
 
+import contextlib
 import re
 from collections.abc import Mapping
 from typing import Any
@@ -307,22 +308,15 @@ def _after(value: Any, indent: int, *, dash: bool) -> str:
         return " " + pad.join(entries) if dash else "\n" + pad + pad.join(entries)
     if isinstance(value, (list, tuple)) and value:
         return "\n" + "".join(item(v, indent=indent + 2) for v in value)
-    return _scalar_or_empty(value, indent + 2)
-
-
-def _scalar_or_empty(value: Any, indent: int) -> str:
-    if isinstance(value, Mapping):
-        return " {}\n"
-    if isinstance(value, (list, tuple)):
-        return " []\n"
+    if isinstance(value, (Mapping, list, tuple)):
+        return " {}\n" if isinstance(value, Mapping) else " []\n"
+    line, block = scalar(value), None
     if isinstance(value, str):
-        line = scalar(value)
-        wants_block = "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH)
-        block = literal(value, indent=indent) if wants_block else None
+        if "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH):
+            block = literal(value, indent=indent + 2)
         if block is None and "\n" in value and (runs_in_knitr(value) or len(line) > LINE_WIDTH):
-            block = quoted_lines(value, indent=indent)
-        return " " + (block if block is not None else line + "\n")
-    return " " + scalar(value) + "\n"
+            block = quoted_lines(value, indent=indent + 2)
+    return " " + (block or line + "\n")
 
 
 def literal(text: str, *, indent: int) -> str | None:
@@ -335,11 +329,6 @@ def literal(text: str, *, indent: int) -> str | None:
     pad = " " * indent
     lines = "".join(f"{pad}{line}\n" if line else "\n" for line in body.split("\n"))
     block = ("|\n" if text.endswith("\n") else "|-\n") + lines
-    return block if _reads_back("k: " + block, text) else None
-
-
-def _reads_back(source: str, text: str) -> bool:
-    try:
-        return bool(to_value(compose(source)) == {"k": text})
-    except MetadataError:
-        return False
+    with contextlib.suppress(MetadataError):
+        return block if to_value(compose(f"k: {block}")) == {"k": text} else None
+    return None

@@ -6,7 +6,7 @@ Everything but the asking is pure: blocks of a document go in, and blocks come o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Collection, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -31,10 +31,9 @@ from lmm.models.tokens import (
 from lmm.notebook.batch import bisect_failures
 from lmm.notebook.chat_log import (
     ChatExchange,
-    append_exchange,
     current_chat,
+    log_exchange,
     logged,
-    place_reply,
     read_log,
 )
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
@@ -99,29 +98,18 @@ def _apart(
 
 
 def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
+    """Log the replies, unless the marks of equations or code in them would close a construct that is open above."""
     result = list(blocks)
     for ask, reply in answered:
         block = result[ask.block]
         assert isinstance(block, MetadataBlock)
-        result[ask.block] = _logged(block, ask, reply)
-    _check_not_swallowed(result, {ask.block for ask, _ in answered})
-    return result
-
-
-def _logged(block: MetadataBlock, ask: PendingPrompt, reply: Reply) -> MetadataBlock:
-    warning, about = "; ".join(filter(None, (CUT * reply.cut, ask.doubt))), ask.subject.hash
-    exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=about)
-    if not ask.again:
-        return place_reply(block, ask.prompt, exchange)
-    return append_exchange(block, exchange)
-
-
-def _check_not_swallowed(blocks: Sequence[Block], placed: Collection[int]) -> None:
-    """Check that the marks of equations or code in replies do not close a construct that is open above them."""
-    swallowed = misread(blocks) if placed else []
-    index = next((i for i in sorted(placed) if blocks[i] in swallowed), None)
+        warning = "; ".join(filter(None, (CUT * reply.cut, ask.doubt)))
+        exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=ask.subject.hash)
+        result[ask.block] = log_exchange(block, exchange, None if ask.again else ask.prompt)
+    swallowed = misread(result) if answered else []
+    index = next((i for i in sorted(ask.block for ask, _ in answered) if result[i] in swallowed), None)
     if index is None:
-        return
+        return result
     opened = [
         (b, found) for b in blocks[:index] if isinstance(b, TextBlock) and (found := unclosed_construct(b.content))
     ]

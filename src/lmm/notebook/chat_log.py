@@ -91,14 +91,15 @@ def current_chat(log: tuple[ChatExchange, ...]) -> tuple[ChatExchange, ...]:
     return log[max((i for i, exchange in enumerate(log) if exchange.word == "query"), default=0) :]
 
 
-def place_reply(block: MetadataBlock, prompt: Prompt, exchange: ChatExchange) -> MetadataBlock:
-    """Move a pending prompt into the log of `block`, as an exchange; all other lines stay.
+def log_exchange(block: MetadataBlock, exchange: ChatExchange, prompt: Prompt | None = None) -> MetadataBlock:
+    """Append an exchange to the log of `block`, in place of the pending `prompt`, if any; all other lines stay.
 
     Raises:
         MetadataError: nothing can be added to the block in its form.
     """
-    prompt = waiting_prompt(block, prompt)
-    return without_prompt(append_exchange(block, exchange, before=prompt.start), prompt)
+    before = waiting_prompt(block, prompt).start if prompt else None
+    body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline, before=before)
+    return without_prompt(block.with_body(body), prompt) if prompt else block.with_body(body)
 
 
 def quote_chunks(text: str) -> str:
@@ -124,12 +125,6 @@ def unquote_chunks(text: str) -> str:
         return f"{fence}{opening[1:]}{header}{closing[1:]}" if quoted else match[0]
 
     return _CHUNK.sub(without_a_pair, text)
-
-
-def append_exchange(block: MetadataBlock, exchange: ChatExchange, *, before: int | None = None) -> MetadataBlock:
-    """Append an exchange to the log of `block`; a new log is inserted at the offset `before` of the body."""
-    body = metadata.append_item(block.body, LOG, exchange.as_metadata(), newline=block.newline, before=before)
-    return block.with_body(body)
 
 
 def unrepeated(log: Sequence[ChatExchange]) -> list[ChatExchange]:

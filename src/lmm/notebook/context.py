@@ -19,11 +19,11 @@ from lmm.markdown.spans import replace_spans
 from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, preorder
 from lmm.notebook.edits import old_view
 from lmm.notebook.generated_fields import is_on
+from lmm.notebook.outputs import read_cell
 
 PLACE, GAP = "[THE TEXT]", "[…]"
 _AROUND = 12_000  # of what is sent of a longer one, what the question names not counted
 _UNSEEN = (MetadataBlock, ErrorBlock, ForeignHeader)
-_OFF = re.compile(r"\b(include|echo)\s*[=:]\s*(?:FALSE|F|false)\b")
 _NAME = re.compile(r"(?<![\w.])@(?!course:)(\w[\w:-]*+)(?![./][\w/])|[\"“„«‘'](.+?)[\"”“»’']")
 _LABELS = ("fig", "tbl", "sec", "eq", "lst", "thm", "lem", "cor", "prp", "cnj", "def", "exm", "exr")
 OUTLINE = (
@@ -69,12 +69,13 @@ def _shown(span: Span) -> str | None:
         return ""
     if span.kind != "code_block" or not span.runs:
         return None
-    lines = span.text.splitlines()
-    options = [line for line in lines if line.lstrip().startswith("#|")]
-    off = {match[1] for match in _OFF.finditer("\n".join([span.options, *options]))}
-    if "include" in off:
+    cell = read_cell(span)
+    if cell is not None and cell.options.get("include") is False:
         return ""
-    return "\n".join([f"```{span.attributes}", *options, "```"]) if "echo" in off else None
+    if cell is None or cell.options.get("echo") is not False:
+        return None
+    options = [line for line in span.text.splitlines() if line.lstrip().startswith("#|")]
+    return "\n".join([f"```{span.attributes}", *options, "```"])
 
 
 def header_text(node: Node) -> str:

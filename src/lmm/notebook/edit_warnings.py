@@ -12,11 +12,10 @@ from lmm.markdown.inline import Span
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm.markdown.spans import replace_spans, spans
 from lmm.markdown.units import is_item, kind_of
+from lmm.notebook.outputs import read_cell
 
 CUT = "the reply was cut off at the model's output limit"
 
-_CHUNK_LABEL = re.compile(r"(?:label\s*=\s*)?[\"']?([^=,\"'\s]+)[\"']?\s*(?:,|\Z)")
-_CHUNK_OPTION = re.compile(r"^[ \t>]*#\|[ \t]*label:[ \t]*([^\s]+)", re.MULTILINE)
 # Names that other places of a document may refer to, and references to other places: group of `_NAME`, and kind.
 _NAMES = {
     "id": "id", "label": "id", "cited": "citation or reference", "footnote": "footnote",
@@ -199,12 +198,8 @@ def chunk_labels(text: str) -> list[str]:
     >>> chunk_labels("```{r fit, echo=FALSE}\\nlm(y ~ x)\\n```\\n")
     ['fit']
     """
-    found = []
-    for chunk in _chunks(text):
-        label = _CHUNK_LABEL.match(chunk.options)
-        found += [label[1]] if label else []
-        found += _CHUNK_OPTION.findall(chunk.text)
-    return found
+    chunks = (chunk for chunk in _chunks(text) if chunk.attributes.endswith("}"))  # no title follows, as in MyST
+    return [cell.label for chunk in chunks if (cell := read_cell(chunk)) is not None and cell.label]
 
 
 def code_notices(old: str, new: str) -> tuple[str, ...]:

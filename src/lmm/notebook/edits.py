@@ -714,7 +714,7 @@ def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
     False
     """
     one, two = parse_markdown_text(before), parse_markdown_text(after)
-    if _broken_edits(two) > _broken_edits(one):
+    if len(damaged_edits(two) + orphaned_marks(two)) > len(damaged_edits(one) + orphaned_marks(one)):
         return False
     # A line that occurs less often in blocks of one kind, and more often in those of another, is read differently.
     lines, lines_now = _lines_by_kind(one), _lines_by_kind(two)
@@ -723,10 +723,6 @@ def is_sound(before: str, after: str, *, fixed: bool = False) -> bool:
     kinds = {kind for kind, _ in more}
     fewer = lines - lines_now
     return not any((new, line) in more and (old, new) not in by_fix for old, line in fewer for new in kinds)
-
-
-def _broken_edits(blocks: list[Block]) -> int:
-    return len(damaged_edits(blocks)) + len(orphaned_marks(blocks))
 
 
 def _lines_by_kind(blocks: list[Block]) -> Counter[tuple[str, str]]:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterator, Sequence
-from itertools import takewhile
 
 from lmm.errors import Finding
 from lmm.markdown import metadata
@@ -107,7 +106,9 @@ def _right_form(lines: Sequence[str], k: int) -> str:
     if match is None:
         return ""
     mark = match["mark"] or match["first"]
-    word, text = _word_of(mark), lines[k][match.end() :].strip()
+    text, mark = lines[k][match.end() :].strip(), mark.lower()
+    slips = () if mark in _OTHER_WORDS else (one for one in ("query", "message", "edit") if is_slip(mark, one))
+    word = mark if mark in WORDS else next(iter(slips), "")
     if not word or (word.isalpha() and (_NO_TEXT.match(text) or (indented and lines[0][0] not in " \t"))):
         return ""
     if name == "no colon" and k + 1 < len(lines) and lines[k + 1].startswith(":"):
@@ -121,25 +122,14 @@ def _right_form(lines: Sequence[str], k: int) -> str:
     return f"{word}: {text}".rstrip()
 
 
-def _word_of(mark: str) -> str:
-    """Return the word or the sign of a prompt that is meant by `mark`; empty if none is."""
-    mark, words = mark.lower(), ("query", "message", "edit")
-    if mark in WORDS:
-        return mark
-    return next((word for word in words if mark not in _OTHER_WORDS and is_slip(mark, word)), "")
-
-
 def is_slip(written: str, word: str) -> bool:
     """Return whether two words differ by one letter inserted, deleted or replaced, or by two swapped letters."""
-    start = _same(written, word)
-    end = _same(written[start:][::-1], word[start:][::-1])
-    one, two = written[start : len(written) - end], word[start : len(word) - end]
-    return max(len(one), len(two)) <= 1 or (len(one) == 2 and one == two[::-1])
-
-
-def _same(one: str, two: str) -> int:
-    """Return the length of the common prefix of two texts."""
-    return sum(1 for _ in takewhile(lambda pair: pair[0] == pair[1], zip(one, two, strict=False)))
+    for i, (a, b) in enumerate(zip(f"{written}\0", f"{word}\0", strict=False)):
+        if a != b:
+            one, two = written[i:], word[i:]
+            swapped = one[:2] == two[1::-1] and one[2:] == two[2:]
+            return swapped or one[1:] == two or one == two[1:] or one[1:] == two[1:]
+    return True
 
 
 def _shown(line: str) -> str:
