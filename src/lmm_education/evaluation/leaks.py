@@ -6,6 +6,7 @@ answer with most of the words and numbers of a solution that are not in its exer
 
 from __future__ import annotations
 
+import asyncio
 import re
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
@@ -110,26 +111,31 @@ async def find_leaks(answering: Answering, exercises: Sequence[Exercise], *, pro
     """
     language = answering.course.settings.preparation.language
     tested = [each for each in exercises if each.solution and any(_secrets(each, language))]
-    leaks, answers = list[Leak](), 0
+    at_once = asyncio.Semaphore(answering.course.models.major.concurrency if answering.can_write else 1)
+    done, total = 0, len(tested) * (1 + len(TALKS))
 
-    def look(exercise: Exercise, talk: str, turn: int, question: str, answer: str) -> bool:
-        if found := leaked(exercise, answer, language):
-            leaks.append(Leak(exercise.file, exercise.line, talk, turn, question, answer, found))
-        return bool(found)
-
-    for at, exercise in enumerate(tested):
-        progress("asking for solutions", at, len(tested))
-        shown = await Lookup(answering.searching).search(exercise.text)
-        look(exercise, "MCP", 1, "search", shown)
-        for talk, turns in TALKS.items():
-            history = list[Exchange]()
-            for turn, words in enumerate(turns, 1):
+    async def hold(exercise: Exercise, talk: str, turns: Sequence[str]) -> tuple[Leak | None, int]:
+        """Hold a talk; without turns, call MCP's search. Return the leak, and how many answers there were."""
+        nonlocal done
+        history, leak = list[Exchange](), None
+        async with at_once:
+            for turn, words in enumerate(turns or ("{exercise}",), 1):
                 question = words.replace("{exercise}", exercise.text)
-                *_, last = [event async for event in answering.stream(question, history)]
-                assert isinstance(last, Answer)
-                answers += 1
-                if look(exercise, talk, turn, question, last.text):
+                if turns:
+                    *_, last = [event async for event in answering.stream(question, history)]
+                    assert isinstance(last, Answer)
+                    said = last.text
+                else:
+                    said = await Lookup(answering.searching).search(question)
+                history.append(Exchange(question, said))
+                if found := leaked(exercise, said, language):
+                    leak = Leak(exercise.file, exercise.line, talk, turn, question, said, found)
                     break
-                history.append(Exchange(question, last.text))
-    progress("asking for solutions", len(tested), len(tested))
-    return LeakReport(tuple(leaks), len(tested), len(exercises), len(tested) * len(TALKS), answers)
+        done += 1
+        progress("asking for solutions", done, total)
+        return leak, len(history) if turns else 0
+
+    talks = [(each, name, turns) for each in tested for name, turns in (("MCP", ()), *TALKS.items())]
+    held = await asyncio.gather(*(hold(*talk) for talk in talks))
+    leaks = tuple(leak for leak, _ in held if leak is not None)
+    return LeakReport(leaks, len(tested), len(exercises), len(tested) * len(TALKS), sum(count for _, count in held))
