@@ -29,7 +29,7 @@ from lmm.terminal import clipped, megabytes
 
 _SCHEMES = ("http", "https")
 _NAME = frozenset("abcdefghijklmnopqrstuvwxyz0123456789._-")
-_HEXADECIMAL = frozenset("0123456789abcdef")
+_NUMBER = re.compile(r"(?:^|\.)(?:\d+|0x[0-9a-f]*)\.?\Z")
 _LINES = re.compile(r"L(\d+)(?:C\d+)?(?:-L?(\d+)(?:C\d+)?)?")
 LONGEST = 8_000
 
@@ -113,19 +113,12 @@ def _named(host: str) -> str:
     """Check a host in ASCII; if its last part is a number, it must be an IPv4 address (as in the URL standard)."""
     if not host or not _NAME.issuperset(host):
         raise ValueError(host)
-    parts = host.removesuffix(".").split(".")
-    if not parts[-1].isdecimal() and not (parts[-1].startswith("0x") and _HEXADECIMAL.issuperset(parts[-1][2:])):
+    if not _NUMBER.search(host):
         return host
-    *first, last = map(_number, parts)
-    if len(parts) > 4 or any(number > 255 for number in first) or last >= 256 ** (5 - len(parts)):
-        raise ValueError(host)
-    return str(IPv4Address(last + sum(number << (24 - 8 * place) for place, number in enumerate(first))))
-
-
-def _number(digits: str) -> int:
-    if digits.startswith("0x"):
-        return int(digits[2:] or "0", 16)
-    return int(digits, 8 if digits.startswith("0") else 10)
+    try:
+        return str(IPv4Address(socket.inet_aton(host.removesuffix("."))))
+    except OSError:
+        raise ValueError(host) from None
 
 
 def redirected(url: str, location: str) -> str:
