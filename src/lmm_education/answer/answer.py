@@ -182,6 +182,8 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
     documents = (*background_of(asked), *map(as_document, sources.as_sent))
     wanted = f"Material of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
     said = tagged(Attachment(asked.question, "question")) + f"\n\n{wanted}" * bool(types)
+    if sources.is_part:
+        said += f"\n\nThe sources are only the beginnings of the sections of “{sources.chapter}”: say so in the answer."
     return ChatRequest((Message("system", system), Message("user", said, documents)))
 
 

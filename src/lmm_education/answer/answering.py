@@ -35,6 +35,7 @@ from lmm_education.answer.answer import (
     system_text,
 )
 from lmm_education.answer.blocks import BlockStream
+from lmm_education.answer.chapters import chapter_sources
 from lmm_education.answer.citations import cited_numbers
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
@@ -99,7 +100,7 @@ class Answering:
         asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search, this=meant != question)
         tutoring = await self._tutoring(result, [*(each.question for each in history[-TURNS:]), question, asked.search])
-        if not (self.is_agent or tutoring.hinted or self._is_relevant(result) or self._general):
+        if not (self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
@@ -226,7 +227,7 @@ class Answering:
             result.question, text, searched=result.text, offered=tuple(sources),
             cited=sources.cited(cited_numbers(text, sources.numbers)), types=result.types,
             model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
-            notices=result.notices + repeated(prompt_tag(text)),
+            notices=result.notices + beginnings(sources) + repeated(prompt_tag(text)),
         )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
@@ -282,6 +283,11 @@ class Answering:
 
         def choose(result: SearchResult, view: SearchView) -> Sources:
             narrowed = result.types or options.types or options.where or options.here
+            if not (result.types or options.types or options.where):
+                study = self.course.settings.study
+                without = (*study.exercises, *study.solutions)
+                if chapter := chapter_sources(result, view, tokens, count_tokens, without=without):
+                    return chapter
             whole = [] if narrowed else whole_documents(result, view, tokens)
             return choose_sources(result.sections, tokens, count_tokens, whole)
 
@@ -380,6 +386,12 @@ async def verified(
         if blocks.rest:
             yield checked(blocks.rest)
         raise
+
+
+def beginnings(sources: Sources) -> tuple[SearchNotice, ...]:
+    """Return the notice that only a part of a chapter was shown to the model, if that is so."""
+    text = "the model was shown only the beginnings of the sections of “{part}”"
+    return (SearchNotice("beginnings", text, part=sources.chapter),) if sources.is_part else ()
 
 
 def repeated(tag: str) -> tuple[SearchNotice, ...]:

@@ -35,6 +35,10 @@ def as_document(source: Passage) -> Attachment:
 class Sources:
     """The sources offered so far; one that is offered again keeps its number."""
 
+    chapter: str = ""
+    """The title of the chapter whose sections these are."""
+    is_part: bool = False
+    """Whether only the beginnings of its long sections are shown."""
     _by_id: dict[str, Passage] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Passage]:
@@ -122,12 +126,12 @@ def choose_sources(
                     sources.add(passage)
                     left -= cost
     best = next((_passage(found, hit, 1) for found in sections for hit in found.hits if hit.text), None)
-    if not sources and best is not None and (cut := _shortened(best, budget, count)) is not None:
+    if not sources and best is not None and (cut := shortened(best, budget, count)) is not None:
         sources.add(cut)
     return sources
 
 
-def _shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Passage | None:
+def shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Passage | None:
     """Return the beginning of a source that exceeds the budget by itself; None if not even that fits."""
     words = source.text.split(" ")
     while words:

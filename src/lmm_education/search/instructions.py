@@ -27,6 +27,7 @@ class _Table(NamedTuple):
     numbered: re.Pattern[str]
     instructions: frozenset[int | None]
     idle: frozenset[int | None]
+    whole: frozenset[int | None]
 
 
 def compared(question: str, languages: Collection[str]) -> tuple[str, ...]:
@@ -86,6 +87,15 @@ def topic_words(question: str, languages: Collection[str]) -> frozenset[str]:
     return words
 
 
+def asks_for_all(question: str, languages: Collection[str]) -> bool:
+    """Return whether a question wants a summary, or names a chapter as one.
+
+    >>> asks_for_all("Summarize the chapter on stems.", ["en"]), asks_for_all("What is a stem?", ["en"])
+    (True, False)
+    """
+    return any(not _table(code).whole.isdisjoint(word_ids(question, code)) for code in languages if code in LANGUAGES)
+
+
 def _tables(languages: Collection[str]) -> Iterator[_Table]:
     return (_table(language) for language in LANGUAGES if language in languages)
 
@@ -107,7 +117,7 @@ def _table(language: str) -> _Table:
         (_compiled(rf"(?<!\w)(?:{here})(?!\w)"), _compiled(rf"(?<!\w)(?:{at_first})(?!\w)")),
         _compiled(compare),
         _compiled(rf"\b(?:{numbered}) (?P<number>\d+(?:\.\d+)*)\b"),
-        *(frozenset(word_ids(forms[name], language)) for name in ("instructions", "idle")),
+        *(frozenset(word_ids(forms[name], language)) for name in ("instructions", "idle", "whole")),
     )
 
 

@@ -1,0 +1,85 @@
+"""A chapter that a question asks for as a whole: all of its sections, in the order of the book."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Collection, Iterable, Sequence
+from dataclasses import replace
+
+from lmm_education.answer.sources import Sources, cost_of, shortened
+from lmm_education.catalogue import Catalogue, Entry
+from lmm_education.encode.bm25 import word_ids
+from lmm_education.ingestion.named_headings import named_type
+from lmm_education.material import Passage
+from lmm_education.search.instructions import asks_for_all, topic_words
+from lmm_education.search.query import SearchResult
+from lmm_education.search.search import SearchView
+
+_ALIKE = 0.5  # least share of common words among those of a heading and of a question's topic
+
+
+def chapter_sources(
+    result: SearchResult, view: SearchView, budget: int, count: Callable[[str], int], *, without: Collection[str]
+) -> Sources | None:
+    """Return the sections of the chapter that a question wants summarized, in their order, without those called as one
+    of some types; None if it names none, or one with a single section. If not all fit into a budget of tokens, the
+    long ones are cut to equal shares of it.
+    """
+    catalogue = view.catalogue
+    chapter = _asked_for(result, catalogue) if asks_for_all(result.question, catalogue.languages) else None
+    if chapter is None:
+        return None
+    inner = f"{chapter.number}." if chapter.number and not chapter.level else "\0"
+    files = {each.file for each in catalogue.contents if not each.level and each.number.startswith(inner)}
+    places = [(section.id, section.place) for section, _ in catalogue.sections]
+    below = (chapter.file, chapter.headings)
+    ids = [id for id, at in places if at.file in files or (at.file, at.headings[: chapter.level]) == below]
+    sections = [each for each in view.fetch(ids).hits if each.text and not _is_called(each, without)]
+    if len(sections) < 2:
+        return None
+    share, sources = _share([cost_of(each, count) for each in sections], budget), Sources(chapter=chapter.title)
+    for section in sections:
+        shown = replace(section, number=sources.next_number)
+        cut = shown if cost_of(shown, count) <= share else shortened(shown, share, count)
+        if cut is not shown:
+            sources.is_part = True
+        if cut is not None:
+            sources.add(cut)
+    return sources if len(sources) else None
+
+
+def _is_called(section: Passage, types: Collection[str]) -> bool:
+    """Return whether a section stands below a heading called as one of the types, such as Exercises."""
+    return any(named_type(heading, types) for heading in section.place.headings)
+
+
+def _share(costs: Sequence[int], budget: int) -> int:
+    """Return the most that each text may cost, if short ones leave their rest to the others.
+
+    >>> _share([10, 500, 20, 700], 630), _share([1, 2], 10)
+    (300, 10)
+    """
+    left = budget
+    for waiting, cost in zip(range(len(costs), 0, -1), sorted(costs), strict=True):
+        if cost * waiting > left:
+            return left // waiting
+        left -= cost
+    return budget
+
+
+def _asked_for(result: SearchResult, catalogue: Catalogue) -> Entry | None:
+    """Return the heading, or the document, that has the words of the question's topic, and few others."""
+    files = {each.file for each in catalogue.documents if not result.documents or each.id in result.documents}
+    best, found = 0.0, None
+    for language in catalogue.languages:
+        topic = _stems(topic_words(result.text, [language]), language)
+        for entry in catalogue.contents if topic else ():
+            words = topic_words(entry.title, [language])
+            title = _stems(words or entry.title.split(), language)
+            alike = len(topic & title) / len(topic | title) if topic <= title or title <= topic else 0.0
+            if entry.file in files and alike >= _ALIKE and (value := alike - entry.level / 100) > best:
+                best, found = value, entry
+    return found
+
+
+def _stems(words: Iterable[str], language: str) -> set[int | None]:
+    return set(word_ids(" ".join(words), language)) - {None}

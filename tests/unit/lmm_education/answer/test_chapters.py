@@ -1,0 +1,84 @@
+"""A question for a summary of a chapter gets the whole chapter, in the order of the book."""
+
+from __future__ import annotations
+
+import pytest
+
+from lmm.testing import ScriptedModel
+from lmm_education.course import Course
+
+
+def words(subject: str, number: int = 250) -> str:
+    return f"{subject} are explained. " + f"What is said of {subject} goes on. " * (number // 7)
+
+
+JOINS = f"""---
+title: SQL
+---
+
+# Tables
+
+{words("tables")}
+
+# Joins
+
+{words("joins")}
+
+## Outer joins
+
+{words("outer rows")}
+
+## Inner joins
+
+{words("inner rows")}
+
+## Exercises
+
+---
+type: exercise
+---
+
+{words("join exercises")}
+
+# Indexes
+
+{words("indexes and joins")}
+"""
+
+
+@pytest.fixture(scope="module")
+def course(tmp_path_factory: pytest.TempPathFactory) -> Course:
+    folder = tmp_path_factory.mktemp("sql")
+    (folder / "sql.md").write_text(JOINS)
+    course = Course.open(folder)
+    course.ingest()
+    return course
+
+
+@pytest.mark.parametrize(
+    "question",
+    ["Summarize the chapter on joins.", "Give me an overview of joins", "What are the takeaways of “Joins”?"],
+)
+def test_a_chapter_is_sent_whole_and_in_order(course: Course, question: str) -> None:
+    answer = course.ask(question, model=ScriptedModel(["So [1]."] * 3), context_tokens=4000)
+    assert [source.place.headings for source in answer.offered] == [
+        ("Joins",),
+        ("Joins", "Outer joins"),
+        ("Joins", "Inner joins"),
+    ]
+    assert not [notice for notice in answer.notices if "beginnings" in notice]
+
+
+def test_what_does_not_fit_is_said_to_be_a_part(course: Course) -> None:
+    """The beginning of each section is sent, and both the model and the reader are told."""
+    model = ScriptedModel(["So [1]."] * 3)
+    answer = course.ask("Summarize the chapter on joins.", model=model, context_tokens=400)
+    assert [source.heading for source in answer.offered] == ["Joins", "Outer joins", "Inner joins"]
+    assert all(source.text.endswith(" …") for source in answer.offered)
+    assert "only the beginnings of the sections of “Joins”" in model.seen[-1].messages[-1].text
+    assert "the model was shown only the beginnings of the sections of “Joins”" in answer.notices
+
+
+def test_other_questions_are_searched(course: Course) -> None:
+    answer = course.ask("What are indexes for joins?", model=ScriptedModel(["So [1]."] * 3), context_tokens=700)
+    assert answer.offered[0].heading == "Indexes"
