@@ -29,6 +29,7 @@ _KEY = re.compile(r"([A-Za-z][\w .²-]{0,40}?)\s*[=:]\s*<?\s*(-?\d[\d.,]*(?:[eE]
 _DIGIT, _APA_P = re.compile(r"\d"), re.compile(r"p[*_$\s]*[=<>][*_$\s]*\d?\.\d")
 _WORD = re.compile(r"[^\W\d_]+")
 _MEANINGS = (
+    (re.compile("_"), " "),
     (re.compile(r"\bp[-_. ]?val(?:ue)?s?\b|\bPr\(>.*?\)|\bp(?=\s*[=<>])", re.IGNORECASE), " pvalue "),
     (re.compile(r"\b(?:multiple )?R[-_. ]?(?:squared?|2|²|\^\{?2\}?)", re.IGNORECASE), " rsquared "),
     (re.compile(r"\b(?:SD|st(?:an)?d(?:ard)?[-_. ]+dev(?:iation)?)\b|σ", re.IGNORECASE), " deviation "),
@@ -128,7 +129,7 @@ def quantities_in(output: str) -> Iterator[Quantity]:
     """
     header = ""
     lines = _NOT_PRINTED.sub("", output).splitlines()
-    has_intercept = any(re.match(r"\W*intercept", line, re.IGNORECASE) for line in lines)
+    has_intercept = any(re.match(r"[\W\d]*intercept", line, re.IGNORECASE) for line in lines)
     for line in lines:
         keyed = [(match[1], match[2]) for match in _KEY.finditer(line)]
         numbers = [*_PRINTED.finditer(line)]
@@ -143,18 +144,26 @@ def quantities_in(output: str) -> Iterator[Quantity]:
 
 def _of_row(line: str, numbers: Sequence[re.Match[str]], header: str, has_intercept: bool) -> Iterator[Quantity]:
     before = line[: numbers[0].start()].rstrip(" |")
-    label, at = before.strip(" |"), len(before)
+    if not before and len(numbers) > 1 and re.search(r"[^\W\d]", line[numbers[0].end() : numbers[1].start()]):
+        before, numbers = line[: numbers[1].start()].rstrip(), numbers[1:]  # a numbered row of a tibble
+    label = re.sub(r"^\d+ ", "", before.strip(" |"))
+    at = _end_of_word(header, len(before)) if label else 0
     for match in numbers:
-        column = header[at : match.end()].strip(" |")
-        at, value = match.end(), _value(match[0])
+        start, at = at, _end_of_word(header, match.end())
+        column, value = header[start:at].strip(" |"), _value(match[0])
         if value is None or (not label and header and not column):  # the number of a row
             continue
         is_estimate = column.casefold() in ("estimate", "value", "coef", "coefficient")
         names = _names(label) | (frozenset() if is_estimate else _names(column))
         text = " ".join(filter(None, (label, column)))
         yield Quantity(value, names, text)
-        if has_intercept and "intercept" not in names and (is_estimate or not label):
-            yield Quantity(value, frozenset({"slope"}), text)
+        if has_intercept and "intercept" not in names:  # the row of a predictor
+            yield Quantity(value, names - _names(label if label else column) | {"slope"}, text)
+
+
+def _end_of_word(text: str, at: int) -> int:
+    """Return where a word that an offset is inside of ends: columns of decimals end before their names."""
+    return at if text[at - 1 : at].isspace() or at == 0 else at + len(re.split(r"[ |]", text[at:], maxsplit=1)[0])
 
 
 def _value(text: str) -> Decimal | None:

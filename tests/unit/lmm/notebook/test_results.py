@@ -62,6 +62,47 @@ def test_statistics_are_recomputed(statistic: str, p: str) -> None:
         assert len(Document.from_text(text, path=Path("a.Rmd")).problems(results=True)) == count, text
 
 
+TIBBLE = """# Beauty
+
+```{r}
+get_regression_table(score_model)
+```
+
+The intercept is 3.88, and the slope for beauty is 0.067. The intercept is 3.98. The standard error of the slope is
+0.061. The 95 % confidence interval of the slope is [0.035, 0.099].
+
+```{python}
+df.mean()
+```
+
+The mean height is 172.4, and the weight is 65.2.
+"""
+SHOWN = """
+```
+## # A tibble: 2 × 6
+##   term      estimate std_error statistic p_value lower_ci
+##   <chr>        <dbl>     <dbl>     <dbl>   <dbl>    <dbl>
+## 1 intercept    3.88      0.076     51.0        0    3.73
+## 2 bty_avg      0.067     0.016      4.09       0    0.035
+## # upper_ci: 4.03, 0.099
+```
+"""
+
+
+def test_tibbles_and_series(tmp_path: Path) -> None:
+    """Columns of decimals that end before their names, numbered rows, and what pandas prints."""
+    (tmp_path / "a.Rmd").write_text(TIBBLE)
+    knitted = TIBBLE.replace("```{r}", "```r").replace("```{python}", "```python")
+    knitted = knitted.replace("model)\n```\n", "model)\n```\n" + SHOWN)
+    pandas = "\n```\n## height    174.2\n## weight     65.2\n## dtype: float64\n```\n"
+    (tmp_path / "a.md").write_text(knitted.replace("df.mean()\n```\n", "df.mean()\n```\n" + pandas))
+    assert reported(tmp_path / "a.Rmd") == [
+        "7 3.98 is not what the code printed: intercept estimate is 3.88",
+        "8 0.061 is not what the code printed: bty_avg std_error is 0.016",
+        "14 172.4 is not what the code printed: height is 174.2",
+    ]
+
+
 def test_a_document_that_was_never_knitted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Nothing is compared, and the command says so."""
     from lmm.cli.main import main
