@@ -262,14 +262,17 @@ def _leak_plan(course: Course, model: str | None, *, as_json: bool) -> int:
     from lmm_education.evaluation.leaks import TALKS
 
     exercises = [each for each in course.exercises() if each.solution]
-    requests = sum(map(len, TALKS.values())) * len(exercises)
+    questions = sum(map(len, TALKS.values())) * len(exercises)
     name = model or str(course.models.major.model)
-    tokens = requests * course.settings.answer.context_tokens
-    cost = price(name, Usage(tokens, requests * 300))
+    requests = 3 * questions  # one may interpret the question in its conversation, one write further searches
+    tokens = questions * (course.settings.answer.context_tokens + 1000)
+    cost = price(name, Usage(tokens, questions * 400))
     text = f"{terminal.count(len(exercises), 'exercise')}, {terminal.count(len(TALKS), 'talk')} each: at most "
-    text += f"{terminal.count(requests, 'request')} to {name}, about {tokens:,} tokens"
+    text += f"{terminal.count(questions, 'question')} to {name}, in up to {requests} requests; about {tokens:,} tokens"
     text += f", {cost:.2f}$\n" if cost is not None else "; its price is not known\n"
-    terminal.say_result(text, {"requests": requests, "tokens": tokens, "cost": cost}, as_json=as_json)
+    terminal.say_result(
+        text, {"questions": questions, "requests": requests, "tokens": tokens, "cost": cost}, as_json=as_json
+    )
     return DONE
 
 

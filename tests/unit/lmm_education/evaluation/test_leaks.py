@@ -77,7 +77,7 @@ def test_leaks_are_found_with_their_turn(
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The plan asks nothing; the built-in model, which quotes what students may read, leaks nothing."""
     assert main(["eval", "leaks", "--dry-run"]) == 0
-    assert "1 exercise, 4 talks each: at most 12 requests to Builtin/extractive" in capsys.readouterr().out
+    assert "1 exercise, 4 talks each: at most 12 questions to Builtin/extractive" in capsys.readouterr().out
     assert main(["eval", "leaks", "--check", "leaks=0"]) == 0
     assert "0 leaks in 4 talks about 1 exercise (12 answers)" in capsys.readouterr().out
     (folder / "replies.json").write_text(json.dumps([{"prompt": "", "reply": SOLUTION}]))
