@@ -487,7 +487,6 @@ class Course(CourseParts):
         self,
         questions: Questions,
         *axes: str,
-        judge: str = "",
         documents: Sequence[str | Path] = (),
         budget: str = "",
         progress: Progress = lambda what, done, total: None,
@@ -496,23 +495,21 @@ class Course(CourseParts):
 
         Args:
             axes: settings to compare, such as ``model=OpenAI/gpt-5-mini,Ollama/llama3.2``; else the course's own.
-            judge: a model that judges the answers, in addition to the comparison with facts.
             budget: limit for the models for each setting, as in `aask`.
 
         Raises:
             LmmError: a row of a question file cannot be used, or no question was answered.
-            SearchError: the judge is not a language model.
         """
-        from lmm_education.evaluation.answers import evaluate_answers, open_judge
+        from lmm_education.evaluation.answers import evaluate_answers
         from lmm_education.evaluation.experiments import Variant, course_of, make_variants, scratch_courses
         from lmm_education.search.search import CourseSearch
 
-        asked, judging = _questions(questions), open_judge(self, judge, budget) if judge else None
+        asked = _questions(questions)
 
         def measure(course: CourseParts, variant: Variant) -> AnswerEvaluation:
             options: _AskArguments = {"model": variant.model or None, "budget": budget}
             answering = self._answering(AskOptions(), options, CourseSearch(course))
-            return loop.run(evaluate_answers(answering, asked, label=variant.label, judge=judging, progress=progress))
+            return loop.run(evaluate_answers(answering, asked, label=variant.label, progress=progress))
 
         if not axes:
             with course_of(self, documents, progress=progress) as chosen:

@@ -136,12 +136,10 @@ Wer war der erste König von Dänemark?,,,,
 
 @pytest.fixture
 def teacher(folder: Path) -> Iterator[ScriptedServer]:
-    """A model that knows the median alone and cites the first source, and judges so; questions in ``answers.csv``."""
+    """A model that knows the median alone and cites the first source; questions in ``answers.csv``."""
     (folder / "answers.csv").write_text(ANSWERS, encoding="utf-8")
 
     def answer(request: Recorded) -> str:
-        if "<expected>" in request.last:
-            return json.dumps({"right": "in der MITTE" in request.last})
         return (
             "Er liegt in der MITTE. [1] Das sind 77 %. [1]"
             if "Median" in request.last.rpartition("<question>")[2]
@@ -155,18 +153,16 @@ def teacher(folder: Path) -> Iterator[ScriptedServer]:
 
 
 def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str], teacher: ScriptedServer) -> None:
-    ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--judge", "OpenAICompatible/m", "--json")
+    ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--json")
     found = json.loads(ran.out)
     means = {name: (value["value"], value["questions"]) for name, value in found.items() if "questions" in str(value)}
     assert means == {
         "answered": (0.5, 2),
         "right": (0.5, 2),
-        "judged_right": (0.5, 2),
         "grounded": (0.5, 1),
         "precision": (1.0, 1),
         "recall": (0.5, 2),
         "refused": (1.0, 1),
-        "agreement": (1.0, 2),
     }
     assert found["tokens"]["input"] >= 3 * 11
     ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--failures")

@@ -3,7 +3,8 @@
 Candidates are the sentences of the best passages. Each is scored by what it shares with the question, in words,
 weighted by their rarity in the course and in these passages, and in meaning; its neighbours add a tenth, and later
 passages count less. The best ones are quoted in the order of the text, each part under its heading, with the code, the
-list, the table or the formula that they refer to. A sentence that depends on something that is not shown is not quoted.
+list, the table or the formula that they refer to. A sentence that depends on something that is not shown is not quoted,
+nor one with a value that was not computed.
 
 86 % of these answers contain the right one for SQuAD's questions in the words of the documents, 16 % if they are
 reworded, in 680 to 790 characters; with MiniLM 89 and 42 % (``benchmarks/own_words.py``).
@@ -68,6 +69,8 @@ _ASIDE = re.compile(
     r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
     re.DOTALL,
 )
+# A value that was not computed: students see an ellipsis in its place, which is none after a comma or a full stop.
+_NO_VALUE = re.compile(r"(?<![,.;:]\s)(?<=\s)…(?=[\s.,;)%])|\{\{[^{}\n]+\}\}|`(?:r |\{(?:r|python)\} )[^`\n]+`")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*(?:\{[^}\n]*\})?\s*\Z")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
@@ -246,7 +249,7 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
     for sentence in found:
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
         sentence.whole &= bool(sentence.shown) or is_item or not _POINTS.search(sentence.text)
-    return found
+    return [sentence for sentence in found if not any(_NO_VALUE.search(each.text) for each in sentence.all)]
 
 
 def _without(blocks: Iterable[str], heading: str, types: Collection[str]) -> Iterator[str]:

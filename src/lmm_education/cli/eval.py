@@ -27,7 +27,7 @@ _SHOWN = 5
 _questions = options.argument(
     "questions",
     "QUESTIONS",
-    "JSONL, CSV or YAML files with questions, and document, section, passage, answers or facts.",
+    "JSONL or CSV files with questions, and document, section, passage, answers or facts.",
     many=True,
     type=options.PATH,
 )
@@ -109,7 +109,6 @@ def search(
 
 @evaluate.command()
 @_settings
-@click.option("--judge", metavar="MODEL", help="Also judge the answers with this model.")
 @options.budget()
 @_documents
 @_check
@@ -118,7 +117,6 @@ def search(
 def answers(
     *,
     words: tuple[str, ...],
-    judge: str | None,
     budget: str,
     documents: tuple[Path, ...],
     check: tuple[str, ...],
@@ -139,9 +137,7 @@ def answers(
         raise ConfigError("--check and --failures are for one setting", hint="measure it alone, without KEY=A,B")
     least, rows = _least(check), _read(files)
     with _opened(config, documents, course) as opened:
-        found = opened.evaluate_answers(
-            rows, *axes, judge=judge or "", documents=documents, budget=budget, progress=_bar
-        )
+        found = opened.evaluate_answers(rows, *axes, documents=documents, budget=budget, progress=_bar)
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
         terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
     if len(found) > 1:

@@ -1,10 +1,10 @@
 """Evaluate answers: ask every question as students do, and judge the answers.
 
 An answer is *right* if it contains what the author requires: all of a question's `facts`, and one of its `answers`,
-ignoring case, punctuation and markup. A model judges only if one is named; its agreement with this comparison is
-reported. *Answered* means that the answer cites a source; otherwise it is *refused*. *Grounded* is the share of an
-answer's quotations and cited sentences in which its `Verification` finds nothing wrong. *Precision* is the share of the
-cited sources that contain what answers the question, and *recall* whether one of them does.
+ignoring case, punctuation and markup. *Answered* means that the answer cites a source; otherwise it is *refused*.
+*Grounded* is the share of an answer's quotations and cited sentences in which its `Verification` finds nothing wrong.
+*Precision* is the share of the cited sources that contain what answers the question, and *recall* whether one of them
+does.
 """
 
 from __future__ import annotations
@@ -13,38 +13,29 @@ import asyncio
 import functools
 import time
 from collections.abc import Callable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from statistics import fmean
 from typing import Any, Literal
 
-from lmm.config_files import settings_for
 from lmm.errors import LmmError
 from lmm.messages import Usage
-from lmm.models.client import Client
-from lmm.models.port import Ask
-from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
-from lmm_education.errors import SearchError
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import MeanEstimate, MeasuredSettings, estimate
-from lmm_education.parts import CourseParts
-from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.expand import can_write
+from lmm_education.evaluation.results import MeasuredSettings
 
-Measure = Literal["answered", "right", "judged right", "grounded", "precision", "recall", "refused"]
+Measure = Literal["answered", "right", "grounded", "precision", "recall", "refused"]
 
 
 @dataclass(frozen=True)
 class AnswerOutcome:
-    """A question, its answer or the error, the seconds that it took, and the verdict of a judging model."""
+    """A question, its answer or the error, and the seconds that it took."""
 
     target: Expected
     answer: Answer | None
     seconds: float = 0.0
-    judged: bool | None = None
     error: LmmError | None = None
 
     @property
@@ -100,7 +91,6 @@ def _precision(outcome: AnswerOutcome) -> float | None:
 _MEASURES: Mapping[Measure, Callable[[AnswerOutcome], float | None]] = {
     "answered": lambda outcome: outcome.is_answered,
     "right": lambda outcome: outcome.is_right,
-    "judged right": lambda outcome: outcome.judged,
     "grounded": _grounded,
     "precision": _precision,
     "recall": lambda outcome: any(outcome.right_sources) if outcome.target.levels else None,
@@ -113,7 +103,6 @@ class AnswerEvaluation(MeasuredSettings):
     """The answers to all questions, with one model and one set of settings."""
 
     model: str = ""
-    judge: str = ""
 
     @property
     def measures(self) -> tuple[Measure, ...]:
@@ -130,17 +119,10 @@ class AnswerEvaluation(MeasuredSettings):
         return {n: outcome.values[measure] for n, outcome in enumerate(self.outcomes) if measure in outcome.values}
 
     @property
-    def agreement(self) -> MeanEstimate:
-        """How often the judging model agrees with the comparison with the facts, where both apply."""
-        both = [n for n, o in enumerate(self.outcomes) if o.judged is not None and o.is_right is not None]
-        agree = [float(self.outcomes[n].judged == self.outcomes[n].is_right) for n in both]
-        return estimate(agree, self.groups(both))
-
-    @property
     def failures(self) -> list[AnswerOutcome]:
         """Answers that are wrong, cite no right source, or should have been refused, and missing ones."""
-        judged: tuple[Measure, ...] = ("refused", "judged right", "right", "recall")
-        return [outcome for outcome in self.outcomes if any(outcome.values.get(measure) == 0 for measure in judged)]
+        needed: tuple[Measure, ...] = ("refused", "right", "recall")
+        return [outcome for outcome in self.outcomes if any(outcome.values.get(measure) == 0 for measure in needed)]
 
     @property
     def usage(self) -> Usage:
@@ -155,8 +137,7 @@ class AnswerEvaluation(MeasuredSettings):
         """Return the results as plain values."""
         return MeasuredSettings.as_json(self) | {
             "model": self.model,
-            **{measure.replace(" ", "_"): self.estimate(measure).as_json() for measure in self.measures},
-            **({"judge": self.judge, "agreement": self.agreement.as_json()} if self.judge else {}),
+            **{measure: self.estimate(measure).as_json() for measure in self.measures},
             "tokens": {"input": self.usage.input_tokens, "output": self.usage.output_tokens},
             "cost": self.usage.cost,
             "failed": [{"question": o.question.text, "error": str(o.error)} for o in self.outcomes if o.error],
@@ -171,7 +152,6 @@ async def evaluate_answers(
     questions: Sequence[Question],
     *,
     label: str = "",
-    judge: Client | None = None,
     progress: Progress,
 ) -> AnswerEvaluation:
     """Ask every question, concurrently if the model runs on another server, and judge the answers.
@@ -194,8 +174,6 @@ async def evaluate_answers(
         nonlocal done
         async with at_once:
             outcome = await _asked(answering, target)
-            if judge and outcome.answer and not target.question.unanswerable:
-                outcome = await _judged(outcome, judge, course)
         done += 1
         progress(label or "answering", done, len(targets))
         return outcome
@@ -204,21 +182,8 @@ async def evaluate_answers(
     errors = [outcome.error for outcome in outcomes if outcome.error]
     if len(errors) == len(outcomes):
         raise errors[0]
-    model, judging = next(o.answer.model for o in outcomes if o.answer), judge.name if judge else ""
-    return AnswerEvaluation(label, tuple(outcomes), tuple(missing), course.encoder.notices, model, judging)
-
-
-def open_judge(course: CourseParts, name: str, budget: str) -> Client:
-    """Open a model that judges answers.
-
-    Raises:
-        SearchError: it is not a language model.
-    """
-    models = settings_for(config=course.config, overrides={"aux": name}, env=course.env)
-    judge = Client(models, tier="aux", budget=budget)
-    if not can_write(judge):
-        raise SearchError(f"{judge.name} cannot judge answers", hint="choose a language model: --judge PROVIDER/MODEL")
-    return judge
+    model = next(o.answer.model for o in outcomes if o.answer)
+    return AnswerEvaluation(label, tuple(outcomes), tuple(missing), course.encoder.notices, model)
 
 
 async def _asked(answering: Answering, target: Expected) -> AnswerOutcome:
@@ -229,23 +194,3 @@ async def _asked(answering: Answering, target: Expected) -> AnswerOutcome:
         return AnswerOutcome(target, None, time.perf_counter() - start, error=error)
     assert isinstance(answer, Answer)
     return AnswerOutcome(target, answer, time.perf_counter() - start)
-
-
-async def _judged(outcome: AnswerOutcome, judge: Client, course: CourseParts) -> AnswerOutcome:
-    """Return the outcome with the model's verdict; unchanged if the question has nothing to judge by."""
-    question = outcome.question
-    expected = [*question.facts, *question.answers] or list(question.passages)
-    if not expected or outcome.answer is None:
-        return outcome
-    wanted, prompts = "\n".join(f"- {each}" for each in expected), course_prompts(course.models.prompts.folder)
-    prompt = prompts.fill("judge", question=question.text, expected=wanted, answer=outcome.answer.text)
-    try:
-        said = await judge.value(Ask.of(prompt), _verdict())
-    except LmmError as error:
-        return replace(outcome, error=error)
-    return replace(outcome, judged=bool(said["right"]))
-
-
-@functools.cache
-def _verdict() -> Schema:
-    return object_of(right={"type": "boolean"})

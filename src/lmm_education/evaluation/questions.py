@@ -1,4 +1,4 @@
-"""Question files: JSON lines, CSV or YAML; each row is a question with what is known about the place of its answer.
+"""Question files: JSON lines or CSV; each row is a question with what is known about the place of its answer.
 
 A row has ``question`` and any of ``document``, ``section``, ``passage``, ``answers``, ``facts``. A row whose document
 is empty, ``null`` or ``none``, without other fields, is a question that the course does not answer.
@@ -13,11 +13,8 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any, NamedTuple
 
-import yaml
-
 from lmm.disk.files import read_document
-from lmm.errors import ConfigError, LmmError, MetadataError
-from lmm.markdown.yaml_core import compose, to_value
+from lmm.errors import ConfigError, LmmError
 from lmm.terminal import count
 
 
@@ -196,40 +193,7 @@ def _cell(name: str, cell: str) -> str | list[str]:
     return cell.split(_CSV_LIST) if many else cell
 
 
-def _yaml(text: str) -> Iterator[Row]:
-    """Iterate over rows of YAML: a list of mappings, or a mapping with one such list (``questions:``)."""
-    try:
-        root = compose(text)
-    except MetadataError as error:
-        yield error.line, f"not YAML: {error.message}"
-        return
-    if isinstance(root, yaml.MappingNode):
-        lists = [value for _, value in root.value if isinstance(value, yaml.SequenceNode)]
-        root = lists[0] if len(lists) == 1 else root
-    if root is None:
-        return
-    if not isinstance(root, yaml.SequenceNode):
-        yield 1, "a YAML question file is a list, one item for each question"
-        return
-    yield from map(_yaml_row, root.value)
-
-
-def _yaml_row(node: yaml.Node) -> Row:
-    line = node.start_mark.line + 1
-    try:
-        value = to_value(node)
-    except MetadataError as error:
-        return line, f"not YAML: {error.message}"
-    return line, value if isinstance(value, dict) else "an item must be a mapping with 'question'"
-
-
-READERS: dict[str, Callable[[str], Iterable[Row]]] = {
-    ".jsonl": _jsonl,
-    ".csv": _csv,
-    ".tsv": _csv,
-    ".yaml": _yaml,
-    ".yml": _yaml,
-}
+READERS: dict[str, Callable[[str], Iterable[Row]]] = {".jsonl": _jsonl, ".csv": _csv, ".tsv": _csv}
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import TYPE_CHECKING
 
-from lmm.terminal import table, usage_text
+from lmm.terminal import count, table, usage_text
 from lmm_education.evaluation.experiments import Calibration
 from lmm_education.evaluation.judge import Level
 from lmm_education.evaluation.questions import Question
@@ -53,10 +53,15 @@ def evaluation_text(evaluation: Evaluation) -> str:
         found = [evaluation.estimate(level, measure) for measure in MEASURES]
         rows.append((level, str(found[0].n), *(percent(each.mean) for each in found)))
         rows.append(("", "95 %", *(f"{short_percent(each.low)}–{short_percent(each.high)}" for each in found)))
-    speed = evaluation.latency
-    return (table(rows) if evaluation.levels else "") + (
-        f"{evaluation.chunks:,} chunks of {evaluation.size:,.0f} characters on average; "
-        f"a question takes {speed['p50_ms']:.1f} ms (p95 {speed['p95_ms']:.1f} ms)\n"
+    speed, without = evaluation.latency, evaluation.unanswerable
+    apart = f"{count(without, 'question')} without an answer not counted: lmm eval answers asks them\n"
+    return (
+        (table(rows) if evaluation.levels else "")
+        + (apart if without else "")
+        + (
+            f"{evaluation.chunks:,} chunks of {evaluation.size:,.0f} characters on average; "
+            f"a question takes {speed['p50_ms']:.1f} ms (p95 {speed['p95_ms']:.1f} ms)\n"
+        )
     )
 
 
@@ -148,12 +153,10 @@ def answers_text(found: AnswerEvaluation) -> str:
     for measure in found.measures:
         mean = found.estimate(measure)
         rows.append((measure, str(mean.n), percent(mean.mean), f"{short_percent(mean.low)}–{short_percent(mean.high)}"))
-    speed, agreement = found.latency, found.agreement
+    speed = found.latency
     lines = [f"{found.model}: {usage_text(found.usage)}"] if found.usage.requests else [found.model]
     lines += [f"an answer takes {speed['p50_ms'] / 1000:.2f} s (p95 {speed['p95_ms'] / 1000:.2f} s)"]
-    if agreement.n:
-        lines += [f"{found.judge} agrees with the facts in {with_interval(agreement)} % of {agreement.n} answers"]
-    return table(rows) + "; ".join(lines[:2]) + "\n" + "".join(f"{line}\n" for line in lines[2:])
+    return table(rows) + "; ".join(lines) + "\n"
 
 
 def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:

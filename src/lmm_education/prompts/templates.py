@@ -18,7 +18,6 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "history_extraction": ("question",),
     "history_rewrite": ("question",),
     "history_summary": ("words",),
-    "judge": ("answer", "expected", "question"),
     "rerank": ("question",),
     "topic_answer": ("allowed",),
     "topic_question": ("allowed",),

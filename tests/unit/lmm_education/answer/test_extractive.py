@@ -124,3 +124,10 @@ def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
     assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)
+
+
+@pytest.mark.parametrize("value", ["…", "`r mean(leaf)`", "`{python} leaf.mean()`", "{{mean_leaf}}"])
+def test_a_sentence_without_its_value_is_not_quoted(value: str) -> None:
+    """Nor one that depends on it; an ellipsis of the author's is no missing value."""
+    text = f"The mean leaf has {value} cells. This is a leaf of few.\n\nA leaf of 1, 2, … cells is green."
+    assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf of 1, 2, … cells is green. [1]"
