@@ -61,7 +61,7 @@ _NEEDS_BEFORE = re.compile(
 # Sentences that refer to the next block: with a colon, without a mark at the end, or with the name of a listing.
 _POINTS = re.compile(
     r":[*_)\"'”]*$|\b(?:Listing|Figure|Fig\.|Table|Equation|Abbildung|Abb\.|Tabelle|Gleichung)\s+\(?\d"
-    r"|\bfollowing (?:code|example|listing|program|list|table)|[^.!?…*_)\"'”’»\]`]$"
+    r"|\b(?:as follows|wie folgt)\b|\bfollowing (?:code|example|listing|program|list|table)|[^.!?…*_)\"'”’»\]`]$"
 )
 _ASIDE = re.compile(
     r".*\?[*_)\"'”]*$|(?:[Ii]n (?:this|the next|the previous) (?:chapter|section)|[Ww]e[’']ll\b|[Ll]et[’']s\b"
@@ -73,6 +73,7 @@ _ASIDE = re.compile(
 _NO_VALUE = re.compile(r"(?<![,.;:]\s)(?<=\s)…(?=[\s.,;)%])|\{\{[^{}\n]+\}\}|`(?:r |\{(?:r|python)\} )[^`\n]+`")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*(?:\{[^}\n]*\})?\s*\Z")
+_RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+[-:| \t]*")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
@@ -158,7 +159,9 @@ def quote(
     chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
     parts = [each for each in chosen if each.names]
     if len(parts) > 1:  # the name of an entry is said of all its sentences
-        own = dict(zip(map(id, parts), fits([f"{each.part}\n{each.text}" for each in parts]), strict=True))
+        own = dict(
+            zip(map(id, parts), fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts]), strict=True)
+        )
         best = max(own.values())
         chosen = [each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best]
     return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
@@ -231,11 +234,9 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
             continue
         if kind in ("code", "equation", "table"):
-            pointing = next((each for each in reversed(last) if _POINTS.search(each.text)), None)
-            shown = _code_alone(block) if kind == "code" else block
-            if pointing and len(pointing.shown) + len(shown) <= LONGEST:
-                pointing.shown = f"{pointing.shown}\n\n{shown}".strip()
-                found += [pointing] if pointing not in found else []
+            pointing = _pointing(last, _code_alone(block) if kind == "code" else block)
+            found += [pointing] if pointing and pointing not in found else []
+            found += _rows(passage, number, block, open_[-1][1] if len(open_) > 1 else given.heading, pointing)
         elif kind == "list":
             lead, last = last[-1:], _items(passage, number, block, last)
             found += [each for each in lead if each.shown and each not in found]
@@ -288,6 +289,29 @@ def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> li
         lead.shown = "\n".join(items)
         return [_Sentence(passage, block, item, lead.shown, instead=lead) for item in items]
     return [_Sentence(passage, block, item, item[:0], before=lead) for item in items if len(item) <= CHARACTERS]
+
+
+def _pointing(sentences: Sequence[_Sentence], block: str) -> _Sentence | None:
+    """Let the last sentence that refers to a block show it, and return it; None if there is none."""
+    found = next((each for each in reversed(sentences) if _POINTS.search(each.text)), None)
+    if found is None or len(found.shown) + len(block) > LONGEST:
+        return None
+    found.shown = f"{found.shown}\n\n{block}".strip()
+    return found
+
+
+def _rows(passage: int, block: int, table: str, heading: str, lead: _Sentence | None) -> Iterator[_Sentence]:
+    """Iterate over the rows of a pipe table, as the words of the heading, of the columns and of the row, each after
+    what is quoted for it: `lead` if it shows the table, otherwise the heading, with the columns and the row."""
+    columns, rule, *rows = [*table.splitlines(), "", ""]
+    if "|" not in columns or not _RULE.fullmatch(rule):
+        return
+    for row in filter(None, rows):
+        if "|" not in row:  # the caption
+            return
+        shown = lead or _Sentence(passage, block, f"**{_clean(heading)}**:", f"{columns}\n{rule}\n{row}")
+        words = " ".join(f"{heading} {columns} {row}".replace("|", " ").split())
+        yield from [_Sentence(passage, block, words, instead=shown), *([] if lead else [shown])]
 
 
 def _item(text: str) -> str:

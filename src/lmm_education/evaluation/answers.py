@@ -135,9 +135,10 @@ class AnswerEvaluation(MeasuredSettings):
 
     def as_json(self) -> dict[str, Any]:
         """Return the results as plain values."""
+        figures: dict[str, Any] = {measure: self.estimate(measure).as_json() for measure in self.measures}
         return MeasuredSettings.as_json(self) | {
             "model": self.model,
-            **{measure: self.estimate(measure).as_json() for measure in self.measures},
+            **figures,
             "tokens": {"input": self.usage.input_tokens, "output": self.usage.output_tokens},
             "cost": self.usage.cost,
             "failed": [{"question": o.question.text, "error": str(o.error)} for o in self.outcomes if o.error],

@@ -131,3 +131,19 @@ def test_a_sentence_without_its_value_is_not_quoted(value: str) -> None:
     """Nor one that depends on it; an ellipsis of the author's is no missing value."""
     text = f"The mean leaf has {value} cells. This is a leaf of few.\n\nA leaf of 1, 2, … cells is green."
     assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf of 1, 2, … cells is green. [1]"
+
+
+TABLE = "| Week | Room |\n|------|------|\n| 1 | A12 |\n| 2 | B7 |"
+
+
+def test_the_row_that_fits_is_quoted_with_its_columns() -> None:
+    """Of a table that no sentence introduces; the words of its columns count."""
+    text = f"Rooms have doors.\n\n## Lectures\n\n{TABLE}\n\n: Where they are\n\n## Rules\n\nNo food.\n"
+    said = quoted(text, "Room 2 B7", "Week Room 2 B7").splitlines()
+    assert said[2:] == ["> **Lectures**: [1]", ">", "> | Week | Room |", "> |------|------|", "> | 2 | B7 |"]
+
+
+def test_a_table_that_a_sentence_introduces_is_quoted_whole() -> None:
+    text = f"Snow is white.\n\nThe lectures take place as follows.\n\n{TABLE}\n"
+    lines = [f"> {line}" for line in TABLE.splitlines()]
+    assert quoted(text, "B7").splitlines()[2:] == ["> The lectures take place as follows. [1]", ">", *lines]
