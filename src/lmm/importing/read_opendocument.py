@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator
+from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
 from types import SimpleNamespace
@@ -107,22 +107,12 @@ class _Content:
 
     def _cell(self, cell: Element) -> str:
         """Return a cell's text as the sheet shows it; a formula without a result as the formula."""
-        texts = (self._paragraph(node) for node in cell if local(node.tag) == "p")
+        texts = (_markdown(node) for node in cell if local(node.tag) == "p")
         text = " ".join(" ".join(part.split()) for part in texts if part.strip())
         values = ("string-value", "date-value", "time-value", "boolean-value", "value")
         stored = next((value for name in values if (value := _get(cell, name))), "")
         formula = _get(cell, "formula").removeprefix("of:")
         return text or escaped(stored) or (f"`{formula}`".replace("|", r"\|") if formula else "")
-
-    def _paragraph(self, node: Element) -> str:
-        """Return the text of a paragraph in markdown, with its links."""
-        parts = [escaped(plain(node.text or ""))]
-        for child in node:
-            inner, target = self._paragraph(child), _get(child, "href")
-            is_link = local(child.tag) == "a" and inner and target
-            parts.append(f"[{inner}]({link_target(target)})" if is_link else _blank(child) or inner)
-            parts.append(escaped(plain(child.tail or "")))
-        return "".join(parts)
 
     # -- slides ------------------------------------------------------------------------------------------
 
@@ -194,7 +184,7 @@ class _Content:
 
         lines = (node for node in table.iter() if local(node.tag) == "table-row")
         return table_html(
-            ["<br>".join(map(self._inline, inside(cell, "p"))) for cell in inside(line, "table-cell")] for line in lines
+            ["<br>".join(map(_html, inside(cell, "p"))) for cell in inside(line, "table-cell")] for line in lines
         )
 
     def _blocks(self, box: Element) -> Iterator[str]:
@@ -202,7 +192,7 @@ class _Content:
         for node in box:
             kind = local(node.tag)
             if kind in ("p", "h") and _all_text(node).strip():
-                yield f"<p>{self._inline(node)}</p>"
+                yield f"<p>{_html(node)}</p>"
             elif kind == "list":
                 items = (
                     "".join(self._blocks(item)) for item in node if local(item.tag) in ("list-item", "list-header")
@@ -212,14 +202,24 @@ class _Content:
             elif kind in ("text-box", "section"):
                 yield from self._blocks(node)
 
-    def _inline(self, node: Element) -> str:
-        parts = [escape(plain(node.text or ""))]
-        for child in node:
-            inner, target = self._inline(child), _get(child, "href")
-            is_link = local(child.tag) == "a" and target
-            parts.append(f'<a href="{escape(target)}">{inner}</a>' if is_link else _blank(child) or inner)
-            parts.append(escape(plain(child.tail or "")))
-        return "".join(parts)
+
+def _inline(node: Element, escape: Callable[[str], str], link: Callable[[str, str], str]) -> str:
+    """Return the text of a paragraph, with links as `link` writes them, given their text and their address."""
+    parts = [escape(plain(node.text or ""))]
+    for child in node:
+        inner, target = _inline(child, escape, link), _get(child, "href")
+        is_link = local(child.tag) == "a" and inner and target
+        parts.append(link(inner, target) if is_link else _blank(child) or inner)
+        parts.append(escape(plain(child.tail or "")))
+    return "".join(parts)
+
+
+def _html(node: Element) -> str:
+    return _inline(node, escape, lambda inner, target: f'<a href="{escape(target)}">{inner}</a>')
+
+
+def _markdown(node: Element) -> str:
+    return _inline(node, escaped, lambda inner, target: f"[{inner}]({link_target(target)})")
 
 
 def _get(node: Element, name: str) -> str:

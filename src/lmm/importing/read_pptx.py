@@ -308,14 +308,10 @@ def _chart(chart: Any) -> str:
     if not length:
         return ""
     rows = [["", *(name for name, _ in series)]]
-    rows += [[category, *(_plain_number(values[i]) if i < len(values) else "" for _, values in series)]
+    rows += [[category, *("" if i >= len(values) or values[i] is None else f"{values[i]:.15g}" for _, values in series)]
              for i, category in enumerate(categories)]  # fmt: skip
     title = f"<p>{escape(plain(name))}</p>" if name else ""
     return title + table_html([escape(plain(text)) for text in row] for row in rows)
-
-
-def _plain_number(value: float | None) -> str:
-    return "" if value is None else f"{value:.15g}"
 
 
 def _diagram_texts(shape: Any) -> list[str]:

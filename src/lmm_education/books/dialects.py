@@ -226,11 +226,6 @@ def _snippets(match: Match) -> str:
     return "\n".join(["", *(f'--8<-- "{file}"' if file and file[0] not in "!;" else "" for file in files)])
 
 
-def _component(match: Match) -> str:
-    """Return the label of a custom component such as a tab, on a line of its own."""
-    return f"**{match['label']}**"
-
-
 def _rule(pattern: str, show: Callable[[Match], str] | str = "", flags: int = 0) -> _Rule:
     return re.compile(pattern, re.MULTILINE | flags), show if callable(show) else lambda match: match.expand(show)
 
@@ -265,7 +260,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule(r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
     _rule(r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
     _rule(r":(?:material|fontawesome|octicons|simple)-[\w-]+:[ ]?"),
-    _rule(rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", _component),
+    _rule(rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", r"**\g<label>**"),
     _rule(r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
     _rule(r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),
     _rule(r"<(?P<tag>del|s|strike)>\s*(?P<inner>.{0,2000}?)\s*</(?P=tag)\s*>", r"~~\g<inner>~~", _I | _S),

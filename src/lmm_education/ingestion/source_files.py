@@ -150,11 +150,12 @@ def _is_ours(source: SourceFile) -> bool:
 
 
 def step_of(text: str) -> str | None:
-    """Return the step that a prepared file shows, edited or not; None for other texts."""
+    """Return the step that a prepared file shows, edited or not; None for other texts, and nothing for files of older
+    versions."""
     first = next(iter_blocks(text), None)
     if first is None or not first.content.startswith("---") or f"\n{MARK}:" not in first.content:
         return None
-    found = re.search(r"^  step: (\w+)", first.content, re.MULTILINE)
+    found = re.search(r"^  step: (documents|chunks|pooled(?=\r?\n  text:))", first.content, re.MULTILINE)
     return found[1] if found else ""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterator
 
 import pytest
@@ -152,6 +153,19 @@ def test_an_edited_document_stands_for_its_source(course: Course) -> None:
     (document,) = (each for each in course.ingest().documents if each.state != "skipped")
     assert (document.state, document.moved_from) == ("changed", "leaves.pooled.md")
     assert "Leaves are yellow." in course.texts()
+
+
+def test_files_of_older_versions_and_without_a_source(course: Course) -> None:
+    """The former are passed over, and refused if they are named; the latter are documents as they are."""
+    course.ingest(save_files=True, ingest=False)
+    path = course.folder / "leaves.pooled.md"
+    path.write_text(re.sub(r"(?m)^(source:|  text:).*\n", "", path.read_text()))
+    assert (course.ingest().failed, course.files()) == ([], ["leaves.md"])
+    (error,) = course.ingest("leaves.pooled.md").failed
+    assert "--save-files" in str(error)
+    course.ingest("leaves.md", save_files=True, ingest=False)
+    (course.folder / "leaves.md").unlink()
+    assert (course.ingest().failed, course.files()) == ([], ["leaves.pooled.md"])
 
 
 def test_a_prepared_document_elsewhere_replaces_its_source_too(course: Course) -> None:
