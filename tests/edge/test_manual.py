@@ -65,3 +65,12 @@ def test_commands_keep_their_help(capsys: pytest.CaptureFixture[str], words: lis
     """`lmm help COMMAND` is about the command, also if it is misspelt, and not about the manual."""
     ran = run_here(capsys, "help", *words)
     assert ran.out.startswith(f"Usage: lmm {' '.join(words)}") or "did you mean 'messages'?" in ran.err
+
+
+def test_a_cache_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
+    """The error says what to do."""
+    (tmp_path / "file").write_text("")
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setenv("LMM_CACHE_DIR", str(tmp_path / "file"))
+        ran = run_here(capsys, "help", "how do I undo")
+    assert (ran.code, "let LMM_CACHE_DIR name a folder" in ran.err) == (1, True)

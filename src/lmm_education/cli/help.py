@@ -13,6 +13,7 @@ from lmm.cli import options
 from lmm.config import WORDLLAMA
 from lmm.terminal import DONE, FAILED
 from lmm_education.cli.search import shown
+from lmm_education.errors import StoreError
 
 if TYPE_CHECKING:
     from lmm_education.material import Passage
@@ -65,8 +66,12 @@ def search_manual(question: str) -> SearchResult:
             from lmm_education.ingestion.ingest import ingest_into
 
             terminal.note("indexing the manual, once…")
-            ingest_into(manual, [pages], IngestOptions(again=True, prune=True))
-            indexed.write_text(state)
+            try:
+                ingest_into(manual, [pages], IngestOptions(again=True, prune=True))
+                indexed.write_text(state)
+            except (StoreError, OSError) as error:
+                hint = "let LMM_CACHE_DIR name a folder that can be written to"
+                raise StoreError("the manual cannot be indexed", where=str(index), hint=hint) from error
         found = CourseSearch(manual).search(question, SearchOptions(limit=10))
     passages: dict[str, list[Passage]] = {}
     for hit in found.hits:

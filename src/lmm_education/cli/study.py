@@ -159,7 +159,9 @@ def exercises(
 
     reading = course.read(*paths)
     found = course.exercises(reading, types=types)
-    if output is not None and found:
+    if output is not None and not found:
+        terminal.say(f"{output} was not written: there are no exercises", err=True)
+    elif output is not None:
         save_quiz(output, found, solutions=solutions)
         terminal.say(f"{output}: {terminal.count(len(found), 'exercise')}", err=as_json)
     text = exercises_as_markdown(found, solutions=solutions) if output is None else ""
@@ -171,7 +173,7 @@ def exercises(
     without = sum(not exercise.solution for exercise in found)
     if solutions and without and not as_json:
         terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)
-    return _ended(reading)
+    return max(_ended(reading), FAILED if output is not None and not found else DONE)
 
 
 def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:

@@ -15,6 +15,7 @@ from pathlib import Path
 
 import pytest
 
+from lmm.cli.main import main
 from lmm.errors import LmmError
 from lmm_education import Course
 from lmm_education.study.exercises import Exercise
@@ -229,3 +230,11 @@ Which?
         Path("regression.md").write_text(text.replace("text: true", "right: true"))
         with pytest.raises(LmmError, match=r"regression\.md:\d+: a choice has no text"):
             question_of(course.exercises("regression.md")[0], solutions=True)
+
+
+def test_no_exercises_no_file(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """The exit code says that nothing was written."""
+    monkeypatch.chdir(tmp_path)
+    Path("none.md").write_text("# Leaves\n\nThey are green.\n")
+    assert main(["exercises", "none.md", "-o", "q.xml"]) == 1
+    assert not Path("q.xml").exists()
