@@ -177,7 +177,9 @@ def test_a_check_fails_where_a_measure_is_lower(capsys: pytest.CaptureFixture[st
     ran = run_here(capsys, *words, "--check", "right=51")
     assert (ran.code, ran.err.splitlines()[-1]) == (1, "lmm: right is 50.0 %, less than 51 %")
     search = ("eval", "answers.csv", *DOCUMENTS)
-    assert run_here(capsys, *search, "--check", "recall@5=50").code == 0
+    ran = run_here(capsys, *search, "--check", "recall@5=50")
+    assert ran.code == 0
+    assert "1 question without an answer not counted: lmm eval answers asks them" in ran.out
     ran = run_here(capsys, *search, "--check", "right=51")
     assert (ran.code, "'right' was not measured" in ran.err) == (2, True)
 
