@@ -8,7 +8,7 @@ from collections.abc import AsyncGenerator
 from hypothesis import example, given, strategies as st
 
 from lmm.messages import TextDelta
-from lmm_education.answer.answer import Answer, AnswerEvent, Block
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent
 from lmm_education.answer.answering import verified
 from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
@@ -36,11 +36,11 @@ def test_streaming_is_verifying(pieces: list[str]) -> None:
         return [event async for event in verified(answered(), [LEAF], "")]
 
     events, arrived = asyncio.run(collect()), 0
-    blocks = [event for event in events if isinstance(event, Block)]
+    blocks = [event for event in events if isinstance(event, AnswerBlock)]
     assert "".join(block.text for block in blocks) == text
     for event in events:
         arrived += len(event.text) if isinstance(event, TextDelta) else 0
-        arrived -= len(event.text) if isinstance(event, Block) else 0
+        arrived -= len(event.text) if isinstance(event, AnswerBlock) else 0
         assert arrived >= 0
     for block in blocks:
         assert list(block.failures) == [each for each in verify(block.text, [LEAF]).quotations if each.found != "exact"]

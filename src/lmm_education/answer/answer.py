@@ -149,14 +149,14 @@ class Prompted:
 
 
 @dataclass(frozen=True, slots=True)
-class Block:
+class AnswerBlock:
     """Event: the pieces of text up to here complete these blocks; their quotations that were not found verbatim."""
 
     text: str
     failures: tuple[Quotation, ...] = ()
 
 
-AnswerEvent = Found | Prompted | Called | TextDelta | Block | Retrying | Answer
+AnswerEvent = Found | Prompted | Called | TextDelta | AnswerBlock | Retrying | Answer
 """The events of an answer: pieces of its text, and the same text in blocks, each as soon as it is complete. After
 `Retrying` and `Called`, the text starts again."""
 AnswerListener = Callable[[AnswerEvent], None]

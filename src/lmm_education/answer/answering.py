@@ -22,10 +22,10 @@ from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import (
     Answer,
+    AnswerBlock,
     AnswerEvent,
     AskOptions,
     Attempted,
-    Block,
     Called,
     Found,
     History,
@@ -362,9 +362,9 @@ async def verified(
     """Iterate over the same events and the blocks of the text, with the quotations that are neither in the sources nor
     in what was `said` before, and add the verification to the answer."""
 
-    def checked(text: str) -> Block:
+    def checked(text: str) -> AnswerBlock:
         failures = (each for each in checked_quotations(text, sources, said) if each.found != "exact")
-        return Block(text, tuple(failures))
+        return AnswerBlock(text, tuple(failures))
 
     blocks = BlockStream()
     try:

@@ -93,7 +93,7 @@ class AnswerPrinter:
     def __call__(self, event: AnswerEvent) -> None:
         """Print an event."""
         from lmm.messages import dialogue_text
-        from lmm_education.answer.answer import Block, Called, Found, Prompted
+        from lmm_education.answer.answer import AnswerBlock, Called, Found, Prompted
         from lmm_education.answer.sources import shown
         from lmm_education.answer.verification import mark_of, marked
 
@@ -109,7 +109,7 @@ class AnswerPrinter:
             case Retrying():
                 self._break()
                 self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
-            case Block(text, failures) if not self.silent:
+            case AnswerBlock(text, failures) if not self.silent:
                 self._text.write(marked(text, failures, lambda failure: f"[{mark_of(failure)}]"))
                 self.started = True
 

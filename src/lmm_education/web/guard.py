@@ -25,7 +25,7 @@ from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
 from lmm.models.structured import Schema, object_of
 from lmm.prompts.templates import Prompts
-from lmm_education.answer.answer import Answer, AnswerEvent, Block, Called
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
@@ -181,7 +181,7 @@ class ModerationStream:
             return [event]
         if isinstance(event, Retrying | Called):
             self._held, self._blocks, self._through = "", [], False
-        if not self._through and isinstance(event, Block):
+        if not self._through and isinstance(event, AnswerBlock):
             self._blocks.append(event)
             return []
         if not self._through and isinstance(event, TextDelta):

@@ -20,7 +20,7 @@ from starlette.responses import JSONResponse, Response
 
 from lmm.markdown.spans import spans
 from lmm.messages import Retrying, TextDelta, Usage
-from lmm_education.answer.answer import Answer, AnswerEvent, Block, Called
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import mark_of
@@ -244,7 +244,7 @@ class CompletionAnswer:
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """Iterate over the pieces to send for an event."""
-        if isinstance(event, Block):
+        if isinstance(event, AnswerBlock):
             if new := self._not_sent(event.text):
                 yield from self._piece(without_remote_pictures(new))
         elif isinstance(event, Retrying):

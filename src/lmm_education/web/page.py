@@ -18,7 +18,7 @@ from starlette.responses import JSONResponse, PlainTextResponse, RedirectRespons
 from lmm import loop
 from lmm.markdown import prose_of
 from lmm.messages import Retrying, TextDelta
-from lmm_education.answer.answer import Answer, AnswerEvent, Attempted, Block, Called, Found
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.extractive import NOTICE
 from lmm_education.answer.history import Exchange
@@ -82,7 +82,7 @@ class PageAnswer:
                 self.found = None
             self.tail += event.text
             yield "text", {"text": event.text}
-        elif isinstance(event, Block):
+        elif isinstance(event, AnswerBlock):
             self.tail = self.tail[len(event.text) :]
             yield "block", {"html": self._html(event.text, event.failures, self.numbers), "rest": self.tail}
         elif isinstance(event, Retrying | Called):

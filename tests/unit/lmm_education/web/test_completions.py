@@ -9,7 +9,7 @@ from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
 from lmm.messages import Retrying
-from lmm_education.answer.answer import Answer, Block
+from lmm_education.answer.answer import Answer, AnswerBlock
 from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import verify
@@ -48,7 +48,7 @@ def send(answer: CompletionAnswer, text: str, size: int = 1, *, whole: bool = Tr
     blocks = BlockStream()
     ended = [blocks.feed(text[at : at + size]) for at in range(0, len(text), size)]
     for block in [*filter(None, ended), *([blocks.rest] if whole and blocks.rest else [])]:
-        list(answer.pieces(Block(block)))
+        list(answer.pieces(AnswerBlock(block)))
 
 
 @pytest.mark.parametrize(

@@ -7,7 +7,7 @@ import re
 from hypothesis import example, given, strategies as st
 
 from lmm.messages import TextDelta
-from lmm_education.answer.answer import Answer, Block
+from lmm_education.answer.answer import Answer, AnswerBlock
 from lmm_education.answer.verification import verify
 from lmm_education.config import ServeSettings
 from lmm_education.material import Lines, Location, Passage
@@ -22,7 +22,7 @@ def test_marks_are_ours_alone() -> None:
     text = "Leaves \ue0007\ue001 are “red at all times” [1], \ue000, \ue0000\ue001."
     page = PageAnswer(texts_for(ServeSettings()))
     answer = Answer("?", text, offered=(SOURCE,), cited=(SOURCE,), verification=verify(text, [SOURCE]))
-    sent = [event for piece in (TextDelta(text), Block(text), answer) for event in page.events(piece)]
+    sent = [event for piece in (TextDelta(text), AnswerBlock(text), answer) for event in page.events(piece)]
     html = str(sent[-1][1]["html"])
     assert html.count("not found in the sources") == 1
     assert all(char in html for char in ("\ue0007\ue001", "\ue0000\ue001"))
