@@ -80,7 +80,7 @@ def messages(
                 {"line": edit.line, "prompt": edit.prompt, "remark": edit.remark, "warnings": edit.warnings}
                 for edit in document.edits
             ]
-            terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting})
+            terminal.say_json({"path": str(path), **report.as_json(), "edits": waiting}, line=True)
         else:
             _summary(name, report, err=err)
         return exit_code(report) or code
