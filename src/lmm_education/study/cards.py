@@ -431,7 +431,7 @@ def _markdown(cards: Sequence[Card], deck: str, now: float) -> bytes:
 def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
     import genanki
 
-    pictures, fields = Pictures(), [{"name": name} for name in _FIELDS]
+    pictures, fields = PictureFiles(), [{"name": name} for name in _FIELDS]
     template = {"name": "Card", "qfmt": _FRONT_SIDE, "afmt": _BACK_SIDE}
     model = genanki.Model(_NOTE_TYPE, "LM Markdown", fields=fields, templates=[template], css=_STYLE)
     decks: dict[str, Deck] = {}
@@ -473,14 +473,14 @@ def _tag(title: str) -> str:
     return re.sub(r"\s+", "-", title.strip()) or "cards"
 
 
-def _fields(card: Card, pictures: Pictures) -> list[str]:
+def _fields(card: Card, pictures: PictureFiles) -> list[str]:
     source = " › ".join(distinct_titles((card.title, *card.headings)))
     shown = [to_html(text, picture=pictures.beside(card.file)) for text in (card.question, card.answer)]
     fields = [*shown, to_html(source).removeprefix("<p>").removesuffix("</p>"), card.id]
     return [re.sub(r"[\x00-\x08\x0b-\x1f]", "", field) for field in fields]  # \x1f separates fields
 
 
-class Pictures:
+class PictureFiles:
     """The pictures on cards, copied under names that are unique to the course, since Anki has one folder for all.
 
     A package is shared, and a document may not be trustworthy: only pictures and sounds inside the current folder or

@@ -22,7 +22,7 @@ from xml.sax.saxutils import quoteattr
 from lmm.disk import files
 from lmm.errors import ConfigError, LmmError
 from lmm_education.material import distinct_titles
-from lmm_education.study.cards import Pictures, to_html
+from lmm_education.study.cards import PictureFiles, to_html
 from lmm_education.study.exercises import Exercise
 
 _NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
@@ -32,7 +32,7 @@ _PACKAGE = "http://www.imsglobal.org/xsd/imscp_v1p1"
 
 
 @dataclass(frozen=True, slots=True)
-class Question:
+class QuizQuestion:
     """An exercise as a question: its texts as HTML, the choices with whether they are right, the pictures by name."""
 
     id: str
@@ -51,13 +51,13 @@ class Question:
         return sum(is_right for _, is_right in self.choices)
 
 
-def question_of(exercise: Exercise, *, solutions: bool) -> Question:
+def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
     """Return an exercise as a question; without `solutions`, it is answered by a free text, and nothing is graded.
 
     Raises:
         LmmError: its tolerance is not a number, or a choice has no text.
     """
-    pictures = Pictures()
+    pictures = PictureFiles()
 
     def show(markdown: str) -> str:
         return to_html(markdown, picture=pictures.beside(exercise.file))
@@ -75,7 +75,7 @@ def question_of(exercise: Exercise, *, solutions: bool) -> Question:
     if not keys:
         text += "".join(["\n<ul>", *(f"\n<li>{choice}</li>" for choice in shown), "\n</ul>"] if shown else [])
     right, own = set(map(_folded, keys)), filter(None, (str(exercise.number), exercise.title))
-    return Question(
+    return QuizQuestion(
         id=exercise.id,
         name=" › ".join([*distinct_titles(filter(None, (exercise.document, *exercise.headings[-1:]))), *own]),
         kind="number" if number else "choice" if keys else "text",
@@ -127,12 +127,12 @@ def check_quiz(path: Path) -> None:
 # -- Moodle XML ------------------------------------------------------------------------------------
 
 
-def _moodle(questions: Sequence[Question]) -> bytes:
+def _moodle(questions: Sequence[QuizQuestion]) -> bytes:
     body = "".join(map(_moodle_question, questions))
     return f'<?xml version="1.0" encoding="UTF-8"?>\n<quiz>\n{body}</quiz>\n'.encode()
 
 
-def _moodle_question(question: Question) -> str:
+def _moodle_question(question: QuizQuestion) -> str:
     kind = {"choice": "multichoice", "number": "numerical", "text": "essay"}[question.kind]
     answers = ""
     if question.kind == "choice":
@@ -154,7 +154,7 @@ def _moodle_question(question: Question) -> str:
     )
 
 
-def _xml_text(text: str, question: Question) -> str:
+def _xml_text(text: str, question: QuizQuestion) -> str:
     used = {name: data for name, data in question.pictures.items() if name in text}
     for name in used:
         text = text.replace(f'"{name}"', f'"@@PLUGINFILE@@/{name}"')
@@ -168,11 +168,11 @@ def _xml_text(text: str, question: Question) -> str:
 # -- GIFT ------------------------------------------------------------------------------------------
 
 
-def _gift(questions: Sequence[Question]) -> bytes:
+def _gift(questions: Sequence[QuizQuestion]) -> bytes:
     return "\n".join(map(_gift_question, questions)).encode()
 
 
-def _gift_question(question: Question) -> str:
+def _gift_question(question: QuizQuestion) -> str:
     def escaped(text: str) -> str:
         for name, data in question.pictures.items():
             kind = mimetypes.guess_type(name)[0]
@@ -194,7 +194,7 @@ def _gift_question(question: Question) -> str:
 # -- QTI 2.1 ---------------------------------------------------------------------------------------
 
 
-def _qti(questions: Sequence[Question]) -> bytes:
+def _qti(questions: Sequence[QuizQuestion]) -> bytes:
     output = io.BytesIO()
     entries = []
     with zipfile.ZipFile(output, "w", zipfile.ZIP_DEFLATED) as archive:
@@ -215,7 +215,7 @@ def _qti(questions: Sequence[Question]) -> bytes:
     return output.getvalue()
 
 
-def _qti_item(question: Question) -> str:
+def _qti_item(question: QuizQuestion) -> str:
     declared, asked, processing = _QTI_KINDS[question.kind](question)
     feedback = ""
     outcome = '<outcomeDeclaration identifier="SCORE" cardinality="single" baseType="float"/>'
@@ -240,7 +240,7 @@ def _plain(rendered: str) -> str:
     return re.sub(r"</?s>| (?:style|start)=\"[^\"]*\"", "", rendered)
 
 
-def _qti_choice(question: Question) -> tuple[str, str, str]:
+def _qti_choice(question: QuizQuestion) -> tuple[str, str, str]:
     several = question.right > 1
     right = "".join(f"<value>C{i}</value>" for i, (_, is_right) in enumerate(question.choices) if is_right)
     listed = "".join(
@@ -255,7 +255,7 @@ def _qti_choice(question: Question) -> tuple[str, str, str]:
     )
 
 
-def _qti_number(question: Question) -> tuple[str, str, str]:
+def _qti_number(question: QuizQuestion) -> tuple[str, str, str]:
     return (
         '<responseDeclaration identifier="RESPONSE" cardinality="single" baseType="float"><correctResponse>'
         f"<value>{question.value}</value></correctResponse></responseDeclaration>",
@@ -267,7 +267,7 @@ def _qti_number(question: Question) -> tuple[str, str, str]:
     )
 
 
-def _qti_text(question: Question) -> tuple[str, str, str]:
+def _qti_text(question: QuizQuestion) -> tuple[str, str, str]:
     return (
         '<responseDeclaration identifier="RESPONSE" cardinality="single" baseType="string"/>',
         '<extendedTextInteraction responseIdentifier="RESPONSE"/>',
@@ -276,4 +276,4 @@ def _qti_text(question: Question) -> tuple[str, str, str]:
 
 
 _QTI_KINDS = {"choice": _qti_choice, "number": _qti_number, "text": _qti_text}
-WRITERS: Mapping[str, Callable[[Sequence[Question]], bytes]] = {".xml": _moodle, ".gift": _gift, ".zip": _qti}
+WRITERS: Mapping[str, Callable[[Sequence[QuizQuestion]], bytes]] = {".xml": _moodle, ".gift": _gift, ".zip": _qti}
