@@ -213,7 +213,7 @@ METADATA = st.sampled_from(
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_the_words_of_a_model_ask_and_set_nothing(text: str, where: int, reply: str) -> None:
     """Neither while the edit waits nor once it is accepted; only the author puts them in force."""
-    assume(not text.endswith("\r"))  # half a line end, to which the mark's own is added: accept refuses, nothing is lost
+    assume(not text.endswith("\r"))  # half a line end, to which ours is added: accept refuses
     _, with_prompt = asked(text, where)
     before = kinds(with_prompt)
     outcome = talking.answered(with_prompt, model=ScriptedModel([reply]), again=True)
