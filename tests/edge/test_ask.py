@@ -233,6 +233,19 @@ def test_a_question_is_needed(
     assert "write one" in ran.err
 
 
+def test_quotations_cite_from_1(folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
+    """The exercise matches best, but only the text answers; it is the first source."""
+    exercise = "# Exercises\n\nWhy do stomata open in the light? Explain why stomata open in the light."
+    Path("a.md").write_text(
+        f"{exercise}\n\n# Stomata\n\nStomata open in the light because guard cells take up potassium.\n"
+    )
+    lmm_education.ingest("a.md")
+    ran = run_here(capsys, "ask", "Why do stomata open in the light?", "--model", "Builtin/extractive")
+    assert "take up potassium. [1]\n" in ran.out
+    assert "[1] a.md:5-7" in ran.out + ran.err
+    assert "[2]" not in ran.out + ran.err
+
+
 def test_only_one_document(course: Path, server: ScriptedServer) -> None:
     """`@law` searches that document only."""
     answer = lmm_education.query("What about water? @law")

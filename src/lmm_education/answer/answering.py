@@ -232,11 +232,12 @@ class Answering:
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of an answer without a language model: quotations, or hints."""
-        yield Found(result.text, tuple(sources))
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result, sources)
         else:
-            text = await asyncio.to_thread(self._quotation, result, sources)
+            text, quoted = await asyncio.to_thread(self._quotation, result, sources)
+            sources.renumber(quoted)
+        yield Found(result.text, tuple(sources))
         if not text:
             yield self._nothing(result, sources)
             return
@@ -246,8 +247,8 @@ class Answering:
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
                      notices=result.notices, usage=result.usage)  # fmt: skip
 
-    def _quotation(self, result: SearchResult, sources: Sources) -> str:
-        """Return the quoted sentences; empty if no passage matches the question well enough."""
+    def _quotation(self, result: SearchResult, sources: Sources) -> tuple[str, list[int]]:
+        """Return the quoted sentences, and the numbers of their sources; empty if no passage matches well enough."""
         if not result.text.strip():
             raise SearchError("there is no question besides the document or type", hint="write one")
         here = self.options.search.here if result.this else None
@@ -259,7 +260,7 @@ class Answering:
             fits = partial(view.fits, result.text, languages=result.languages)
             near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[:FOUND]]), default=0.0)
             if near < LEAST and not result.this:
-                return ""
+                return "", []
             familiar = near >= FAMILIAR
             return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar, without=asks)
 

@@ -129,18 +129,22 @@ def quote(
     *,
     familiar: bool = True,
     without: Collection[str] = (),
-) -> str:
-    """Quote the sentences that match best, from passages in order of rank; return an empty text if there are none.
+) -> tuple[str, list[int]]:
+    """Quote the sentences that match best, from passages in order of rank. Return the quotations, which cite their
+    sources as 1, 2, …, and the numbers that those had, in this order; an empty text if nothing matches.
 
     `familiar`: the question uses the passages' own words; then the first passage counts most. What stands below
     headings that are called as one of the types in `without`, Exercises for example, is not quoted.
 
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = QuotedPassage(text, "Leaves", 2)
-    >>> print(quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts]))
+    >>> text, quoted = quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts])
+    >>> quoted
+    [2]
+    >>> print(text)
     **Leaves**
     <BLANKLINE>
-    > A leaf is green. Its colour comes from this: [2]
+    > A leaf is green. Its colour comes from this: [1]
     >
     > $$x$$
     """
@@ -152,7 +156,7 @@ def quote(
         sentence.place = place
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
-        return ""
+        return "", []
     sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
     worth = [fit * _said(term, text) for fit, text in zip(fits([s.with_names for s in sentences]), texts, strict=True)]
@@ -164,7 +168,11 @@ def quote(
         )
         best = max(own.values())
         chosen = [each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best]
-    return "\n\n".join(_shown(given, [sentence for sentence in every if any(sentence is each for each in chosen)]))
+    groups: dict[int, list[_Sentence]] = {}
+    for sentence in every:
+        if any(sentence is each for each in chosen):
+            groups.setdefault(given[sentence.passage].number, []).append(sentence)
+    return "\n\n".join(_shown(given, groups.values())), list(groups)
 
 
 def _said(term: Term | None, text: str) -> float:
@@ -376,12 +384,9 @@ def _code_alone(block: str) -> str:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _shown(passages: Sequence[QuotedPassage], chosen: Sequence[_Sentence]) -> Iterator[str]:
+def _shown(passages: Sequence[QuotedPassage], groups: Iterable[Sequence[_Sentence]]) -> Iterator[str]:
     """Iterate over the quotations in order, one for each source, under its heading."""
-    groups: dict[int, list[_Sentence]] = {}
-    for sentence in chosen:
-        groups.setdefault(passages[sentence.passage].number, []).append(sentence)
-    for number, sentences in groups.items():
+    for number, sentences in enumerate(groups, 1):
         if heading := passages[sentences[0].passage].heading.replace("**", ""):
             yield f"**{heading}**"
         text = "\n\n".join(_paragraphs(sentences, f" [{number}]"))

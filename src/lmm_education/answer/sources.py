@@ -78,6 +78,21 @@ class Sources:
         """Offer a source with its own number; if it was offered before, return the earlier one."""
         return self._by_id.setdefault(source.id, source)
 
+    def renumber(self, first: Sequence[int]) -> None:
+        """Number the sources from 1: those with the numbers `first` in that order, then the others in theirs.
+
+        >>> from lmm_education.material import Lines, Location
+        >>> sources = Sources()
+        >>> for id in "abc":
+        ...     _ = sources.offer(Passage(id, Location(id, "a.md", Lines(1, 9), ()), ""))
+        >>> sources.renumber([3, 2])
+        >>> [source.id for source in sources], sorted(sources.numbers)
+        (['c', 'b', 'a'], [1, 2, 3])
+        """
+        rank = {number: place for place, number in enumerate(first)}
+        for number, source in enumerate(sorted(self, key=lambda each: rank.get(each.number, len(rank))), 1):
+            self._by_id[source.id] = replace(source, number=number)
+
     def cited(self, numbers: tuple[int, ...]) -> tuple[Passage, ...]:
         """Return the sources with these numbers, in that order."""
         by_number = {source.number: source for source in self}

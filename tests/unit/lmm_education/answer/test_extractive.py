@@ -15,7 +15,7 @@ def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
     def fits(texts: Sequence[str]) -> list[float]:
         return [float(sum(word in each for word in wanted)) for each in texts]
 
-    return quote(question, [QuotedPassage(text, "Leaves", 1)], fits)
+    return quote(question, [QuotedPassage(text, "Leaves", 1)], fits)[0]
 
 
 def test_exercises_are_not_quoted() -> None:
@@ -24,7 +24,7 @@ def test_exercises_are_not_quoted() -> None:
         "It falls.\n\n## Exercises\n\n1. Why is a leaf green?\n\n### More\n\nA leaf?\n\n## Colour\n\nA leaf is green."
     )
     passage = QuotedPassage(text, "Leaves", 1)
-    said = quote("Why?", [passage], lambda texts: [float("leaf" in each) for each in texts], without=("exercise",))
+    said, _ = quote("Why?", [passage], lambda texts: [float("leaf" in each) for each in texts], without=("exercise",))
     assert said == "**Leaves**\n\n> A leaf is green. [1]"
 
 
@@ -63,7 +63,7 @@ def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
 def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
     """Under the better of the two sources."""
     passages = [QuotedPassage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
-    assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == "**Colour**\n\n> Leaves are green. [2]"
+    assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == ("**Colour**\n\n> Leaves are green. [1]", [2])
 
 
 def test_what_says_what_a_thing_is_comes_first() -> None:
@@ -94,7 +94,7 @@ def test_a_list_in_a_quotation_comes_along() -> None:
 
 def test_a_heading_that_is_bold_in_part() -> None:
     """It is bold as a whole; marks within would end that."""
-    found = quote("Why green?", [QuotedPassage("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
+    found, _ = quote("Why green?", [QuotedPassage("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
     assert found.splitlines()[0] == "**(Green) *leaves***"
 
 
@@ -105,7 +105,7 @@ def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
     def fits(texts: Sequence[str]) -> list[float]:
         return [3.0 / len(each.split()) for each in texts]
 
-    assert "Everybody who works" in quote("What is a SIG?", [QuotedPassage(text, "SIGs", 1)], fits)
+    assert "Everybody who works" in quote("What is a SIG?", [QuotedPassage(text, "SIGs", 1)], fits)[0]
 
 
 def test_where_nothing_fits_nothing_is_quoted() -> None:
@@ -120,10 +120,10 @@ def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     def fits(texts: Sequence[str]) -> list[float]:
         return [1.0 if "Snow" in text else 0.6 for text in texts]
 
-    found = quote("Which colour?", passages, fits, familiar=False)
+    found, _ = quote("Which colour?", passages, fits, familiar=False)
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
-    assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)
+    assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)[0]
 
 
 @pytest.mark.parametrize("value", ["…", "`r mean(leaf)`", "`{python} leaf.mean()`", "{{mean_leaf}}"])
