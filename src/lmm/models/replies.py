@@ -131,7 +131,7 @@ class ThoughtTags:
         found = _TAG.search(held)
         end = found.start() if found else len(held) - (0 if ended else _beginning_of((*_TAGS, *_CLOSING), held))
         # Blanks before a thought, or after one, are no part of the text; else they are the reply's own.
-        before, after = self.text + held[:end] if end > blanks else self.text, held[found.end() :] if found else ""
+        before, after = (self.text + held[: end if end > blanks else 0], held[found.end() :]) if found else ("", "")
         if found and found[0] in _CLOSING and not (self._thinks or ended or after.strip()):
             found = None  # what follows tells whether it ends a thought
         if not found and end <= blanks:
@@ -179,9 +179,8 @@ def _beginning_of(tags: tuple[str, ...], text: str) -> int:
     4
     """
     tail = text[1 - max(map(len, tags)) :]
-    if _FIRSTS.isdisjoint(tail):
-        return 0
-    return next((len(tail) - i for i in range(len(tail)) if any(tag.startswith(tail[i:]) for tag in tags)), 0)
+    places = (i for i, char in enumerate(tail) if char in _FIRSTS)
+    return next((len(tail) - i for i in places if any(tag.startswith(tail[i:]) for tag in tags)), 0)
 
 
 def _in_code(before: str) -> bool:

@@ -166,6 +166,10 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
 
 
+_MAY_HOLD = re.compile(r"[`$\\~<\t]| {4}")
+"""What code and formulas begin with: most sentences hold none, and need no reading for them."""
+
+
 def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     """Read a sentence; `bare` is the same without code and formulas, which hold no names."""
     formulas = list[tuple[str, ...]]()
@@ -177,12 +181,13 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         formulas.extend(map(_tokens, span.text.splitlines() if span.kind == "code_block" else [span.text]))
         return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
 
-    plain = readable(replace_spans(text, shown))
+    holds = _MAY_HOLD.search(text) is not None
+    plain = readable(replace_spans(text, shown) if holds else text)
     formulas += map(_tokens, _RAISED.findall(plain))
     known = tuple(number for each in _CALCULATION.finditer(plain) for number in numbers_of(each[0]))
-    counted = replace_spans(
-        _CALCULATION.sub(" ", plain), lambda span: None if _VALUE.fullmatch(span.text) else _blank(span)
-    )
+    counted = _CALCULATION.sub(" ", plain)
+    if holds:
+        counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
     words = frozenset(key for word in LETTERS.findall(plain) if (key := _key(word, language)) is not None)
     prose = readable(bare or plain)
     names = tuple(

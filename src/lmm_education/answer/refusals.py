@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from functools import lru_cache
 from itertools import islice
 
 from lmm.markdown import prose_of
@@ -32,6 +33,7 @@ _CLAUSES = re.compile(
 _OPENING = 2  # sentences that may refuse; a later one says what an answer leaves open
 
 
+@lru_cache(maxsize=64)  # one answer is asked about by the page, the log and the API
 def declines(text: str) -> bool:
     """Return whether an answer begins with the statement, without a citation, that the sources do not answer.
 
