@@ -73,6 +73,9 @@ _ASIDE = re.compile(
 _NO_VALUE = re.compile(r"(?<![,.;:]\s)(?<=\s)…(?=[\s.,;)%])|\{\{[^{}\n]+\}\}|`(?:r |\{(?:r|python)\} )[^`\n]+`")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*(?:\{[^}\n]*\})?\s*\Z")
+_DISPLAY = re.compile(r"(?<!\\)(?:\$\$.+?\$\$|\\\[.+?\\\])", re.DOTALL)
+"""A display formula, also in TeX's brackets or with blank lines inside, as converters write them."""
+_HIDDEN = re.compile("[\ue000-\uf8ff]")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+[-:| \t]*")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
@@ -232,7 +235,7 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
     ]  # headings and what is right below them
     last = _named(passage, -1, given.heading, asked)  # those of the previous block
     for number, block in enumerate(blocks):
-        kind, before = kind_of(block), len(found)
+        kind, before = "equation" if _is_formula(block) else kind_of(block), len(found)
         if match := _HEADING.match(block):
             level = len(match[1])
             open_ = [*(each for each in open_ if each[0] < level), (level, match[2], "")]
@@ -250,7 +253,7 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
             found += [each for each in lead if each.shown and each not in found]
             found += last
         else:
-            last = _linked([_Sentence(passage, number, each) for each in sentences_of(_clean(block)) if each], found)
+            last = _linked([_Sentence(passage, number, each) for each in _split(_clean(block)) if each], found)
             found += last
         for sentence in found[before:] if has_parts or given.above else ():
             sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
@@ -335,14 +338,44 @@ def _item(text: str) -> str:
 def _blocks(text: str) -> Iterator[str]:
     """Iterate over the blocks of a markdown text, separated by blank lines; code and formulas stay whole."""
     at = 0
-    for span in spans(text, in_list=True):
-        start, end = text.rfind("\n", 0, span.start) + 1, text.find("\n", span.end) + 1 or len(text)
-        is_block = span.kind == "code_block" or (span.target == "display" and "\n" in span.text)
-        if is_block and start >= at and not text[start : span.start].strip():
+    code = [(span.start, span.end) for span in spans(text, in_list=True) if span.kind == "code_block"]
+    for begin, stop in sorted(code + [place for place in _formulas(text) if "\n" in text[slice(*place)]]):
+        start, end = text.rfind("\n", 0, begin) + 1, text.find("\n", stop) + 1 or len(text)
+        if "\n\n" in text[begin:stop] and text[start:begin].strip():
+            start = begin
+        if start >= at and not text[start:begin].strip():
             yield from _paragraphs_of(text[at:start])
             yield text[start:end].rstrip("\n")
             at = end
     yield from _paragraphs_of(text[at:])
+
+
+def _is_formula(block: str) -> bool:
+    found = _DISPLAY.match(block.strip())
+    return found is not None and found.end() == len(block.strip())
+
+
+def _split(text: str) -> Iterator[str]:
+    """Iterate over the sentences of a text, none of which ends inside a display formula.
+
+    >>> list(_split("Its slope is $$b = 1. C = 2.$$ per leaf. It falls."))
+    ['Its slope is $$b = 1. C = 2.$$ per leaf.', 'It falls.']
+    """
+    text = _HIDDEN.sub("", text)
+    places = _formulas(text)
+    formulas = iter([text[start:end] for start, end in places])
+    for start, end in reversed(places):
+        text = f"{text[:start]}\ue000{text[end:]}"
+    for sentence in sentences_of(text):
+        yield _HIDDEN.sub(lambda _: next(formulas), sentence)
+
+
+def _formulas(text: str) -> list[tuple[int, int]]:
+    """Return the positions of display formulas outside of code."""
+    for span in spans(text, in_list=True):
+        if span.kind.startswith("code"):
+            text = f"{text[: span.start]}{' ' * (span.end - span.start)}{text[span.end :]}"
+    return [match.span() for match in _DISPLAY.finditer(text)]
 
 
 def _paragraphs_of(text: str) -> Iterator[str]:

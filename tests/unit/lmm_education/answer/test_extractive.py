@@ -147,3 +147,22 @@ def test_a_table_that_a_sentence_introduces_is_quoted_whole() -> None:
     text = f"Snow is white.\n\nThe lectures take place as follows.\n\n{TABLE}\n"
     lines = [f"> {line}" for line in TABLE.splitlines()]
     assert quoted(text, "B7").splitlines()[2:] == ["> The lectures take place as follows. [1]", ">", *lines]
+
+
+@pytest.mark.parametrize(
+    "formula", ["$$ b = 1. C = 2. $$", "\\[ b = 1. C = 2. \\]", "\\[\nb = 1.\n\nC = 2.\n\\]", "$$\nb\n\nc\n$$"]
+)
+@pytest.mark.parametrize(
+    "text", ["A leaf has {} per stalk.", "A leaf has:\n\n{}\n", "`$$` is no formula. A leaf has:\n\n{}\n"]
+)
+def test_a_formula_is_quoted_whole(formula: str, text: str) -> None:
+    said = quoted(text.format(formula), "leaf")
+    shown = [part for part in said.replace(">", "").split() if part in formula.split()]
+    assert shown in (formula.split(), [])
+    assert bool(shown) or "\n" in formula
+    assert "A leaf has" in said
+
+
+def test_a_dollar_in_code_begins_no_formula() -> None:
+    text = "```sh\necho $$\n```\n\nA leaf has:\n\n$$\nb = 1. C\n$$\n\nSnow is white.\n"
+    assert quoted(text, "leaf").splitlines()[2:] == ["> A leaf has: [1]", ">", "> $$", "> b = 1. C", "> $$"]
