@@ -108,7 +108,9 @@ def cards(
     terminal.say("".join(f"{line}\n" for line in notes), err=True, end="")
     _show(report.cards, output, deck, as_json)
     if not report.cards and report.reading.documents and not report.failures:
-        none = "no questions in the metadata: make some with lmm annotate --questions, or use --model"
+        none = (
+            "no questions in the metadata: write 'cards:', run lmm annotate --questions, or name a model with --model"
+        )
         terminal.say(none if model is None else "no cards: sections of fewer than 40 words are skipped", err=True)
     unwritten = output is not None and not report.cards
     return max(_ended(report.reading, report.failures), FAILED if unwritten else DONE)

@@ -43,6 +43,7 @@ from lmm.extras import check_installed
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.tree import HeadingNode, count_words, without_metadata
 from lmm.messages import Attachment, Usage
+from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.given import ModelLike
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
@@ -280,8 +281,11 @@ def write_cards(
         save: also write the cards into the documents, as ``~cards_``, where they can be corrected.
 
     Raises:
-        ConfigError: the configuration contains an invalid value.
+        ConfigError: the configuration contains an invalid value, or the model is the built-in one, which only quotes.
     """
+    if getattr(model, "name", str(model)) == EXTRACTIVE:
+        hint = "name a language model with --model, or write 'cards:' or 'questions:' in the metadata"
+        raise ConfigError(f"{EXTRACTIVE} cannot write cards", hint=hint)
     paths = list(paths)
     settings = settings_at(paths[0] if paths else ".", config)
     report = CardReport(read_documents(paths, settings))
