@@ -11,7 +11,7 @@ from typing import Any, TypeVar
 from lmm.errors import nearest
 
 T = TypeVar("T")
-_NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection|Mapping)\b")
+_NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
 
 
 def check_arguments(kind: type[T]) -> type[T]:

@@ -204,7 +204,8 @@ def converted(text: str, name: str) -> str:
     old = {"": {key: value for key, value in old.items() if not isinstance(value, Mapping)}} | old | nested
     for table, key, value in ((t, k, v) for t in old if isinstance(old[t], Mapping) for k, v in old[t].items()):
         is_known = table in TABLES and key in keys_in(table)
-        new = f"[{table}] {key}" if is_known else renamed_keys().get(table, {}).get(key, "not known here")
+        unknown = f"[{key}] is a table here" if key in TABLES else "not known here"
+        new = f"[{table}] {key}" if is_known else renamed_keys().get(table, {}).get(key, unknown)
         try:
             if place := re.fullmatch(r"\[([\w.]+)\] (\w+)", new):
                 keys_in(place[1])[place[2]].convert(Setting(value, Origin("file", "")), place[1])

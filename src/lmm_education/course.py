@@ -678,6 +678,8 @@ def _ingest_options(how: IngestArguments, **others: bool) -> IngestOptions:
 
 
 def _values(where: Mapping[str, Value | Sequence[Value]] | None) -> dict[str, Sequence[Value]]:
+    if not isinstance(where, Mapping | None):
+        raise TypeError(f'where is a dict, such as {{"level": "easy"}}, not {where!r}')
     return {key: (value,) if isinstance(value, str | int) else tuple(value) for key, value in (where or {}).items()}
 
 

@@ -37,7 +37,7 @@ def document() -> Any:
         (lambda course: Document.from_text(b"A leaf."), "text must be str"),
         (lambda course: course.search("leaf", limit="3"), "Course.search.*limit must be int"),
         (lambda course: course.search("leaf", limt=3), "did you mean 'limit'"),
-        (lambda course: course.search("leaf", where="type=exercise"), "where must be Mapping"),
+        (lambda course: course.search("leaf", where="type=exercise"), "where is a dict"),
         (lambda course: course.search("leaf", documents="a.md"), "documents must be Sequence"),
         (lambda course: course.ask("leaf", modle="x"), "Course.ask.*did you mean"),
         (lambda course: course.ask("leaf", agent=True, context_tokens="9"), "context_tokens must be int"),
