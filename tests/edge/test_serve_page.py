@@ -121,6 +121,19 @@ def test_a_plan_has_the_times_of_the_command(page: Browser, address: str) -> Non
     page.run("document.querySelector('#study').close()")
 
 
+def test_a_plan_fits_on_a_phone(page: Browser) -> None:
+    """With long names and formulas: nothing is wider than the screen, and a tick is beside its title."""
+    page.screen(390, 850)
+    page.run("document.querySelector('#open-study').click()")
+    page.wait_for("document.querySelector('#study input + *')")
+    long = f"<math><mi>{'x' * 90}</mi></math> {'a_name_' * 12}"
+    page.run(f"document.querySelectorAll('#study input + *').forEach((title) => title.innerHTML = '{long}')")
+    assert page.run("(({ scrollWidth, clientWidth }) => scrollWidth <= clientWidth)(document.querySelector('#study'))")
+    beside = "(tick) => Math.abs(tick.getBoundingClientRect().top - tick.nextSibling.getBoundingClientRect().top) < 9"
+    assert page.run(f"[...document.querySelectorAll('#study input')].every({beside})")
+    page.run("document.querySelector('#study').close()")
+
+
 def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedServer) -> None:
     """A quotation with its block, a cited sentence with the answer; the source opens where its words stand."""
     go_on = threading.Event()
