@@ -16,7 +16,7 @@ TEACHER: Audience = "teacher"
 @dataclass(frozen=True, slots=True)
 class Withholding:
     """The types of texts that are withheld from students (`withhold`, of [serve]), and those that are solutions
-    (`solutions`, of [study]). Case is ignored.
+    (`solutions`, of [study]); `exercises` are those of exercises. Case is ignored.
 
     >>> withholding = Withholding(withhold=("solution", "exam"))
     >>> withholding.of(["exercise", "Exam "]), withholding.of(["exercise"])
@@ -27,6 +27,7 @@ class Withholding:
 
     withhold: tuple[str, ...] = ("solution",)
     solutions: tuple[str, ...] = ("solution",)
+    exercises: tuple[str, ...] = ("exercise",)
 
     @property
     def lasting(self) -> tuple[str, ...]:

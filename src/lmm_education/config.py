@@ -278,8 +278,8 @@ class CourseSettings(Table, frozen=True):
     @property
     def withholding(self) -> Withholding:
         """The withheld types and those of solutions; in a tutoring mode, solutions are withheld, too."""
-        serve, solutions = self.serve, self.study.solutions
-        return Withholding((*serve.withhold, *solutions) if serve.tutors else serve.withhold, solutions)
+        serve, solutions, exercises = self.serve, self.study.solutions, self.study.exercises
+        return Withholding((*serve.withhold, *solutions) if serve.tutors else serve.withhold, solutions, exercises)
 
 
 def course_settings(config: Config) -> CourseSettings:

@@ -256,7 +256,8 @@ def _stamp_of(course: CourseParts) -> str:
     sparse = encoder.sparse.name if encoder.sparse else ""
     made_by = [FORMAT, version("lmmarkdown"), WORDS_FORMAT, PREPARED_FORMAT]  # another version may cut in another way
     sentences = ["sentences"] if encoder.reads_sentences else []
-    types = [*course.settings.withholding.withheld, "", *course.settings.study.solutions]
+    study = course.settings.study
+    types = [*course.settings.withholding.withheld, "", *study.solutions, "", *study.exercises]
     how = [made_by, preparation, encoder.encoding.name, encoder.space, sparse, *sentences, types]
     return json.dumps(how, sort_keys=True)
 

@@ -112,10 +112,12 @@ def is_comment(text: str) -> bool:
 # div (``::: {.exercise}``, Quarto's ``#exr-`` and ``#sol-``) or a chunk of bookdown's, to its content. A metadata block
 # above a text applies to that text. But for a solution, students could then read what follows its first paragraph: a
 # type that *lasts* extends to the next heading of the section's level or above, the next metadata block by the author,
-# the next typed div, or the end of the div that contains it; directly below a heading, it applies to the section. The
-# innermost type counts.
+# a heading called Exercises, the next typed div, or the end of the div that contains it; directly below a heading, it
+# applies to the section. A heading called Exercises or Solutions is of that type without metadata, but what is inside a
+# solution is part of it, whatever its heading is called: students must not see it. The innermost type counts.
 
 
+EXERCISE = ("exercise",)
 SOLUTION = ("solution",)
 _ENVIRONMENTS = ("exercise", "solution")
 _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
@@ -134,11 +136,14 @@ class Stretch:
         return self.types[0] if len(self.types) == 1 else list(self.types)
 
 
-def stretches(tree: HeadingNode, lasting: Collection[str] = SOLUTION) -> dict[int, Stretch]:
+def stretches(
+    tree: HeadingNode, lasting: Collection[str] = SOLUTION, exercises: Collection[str] = EXERCISE
+) -> dict[int, Stretch]:
     """Return the origin of each node's type, by the node's id; nodes without a type are missing.
 
     Args:
         lasting: types that extend beyond the text below a metadata block.
+        exercises: types that headings may be named after, besides those.
 
     >>> from lmm.markdown import load_text
     >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\n- and so\\n\\n# B\\n\\nText.\\n")
@@ -147,7 +152,7 @@ def stretches(tree: HeadingNode, lasting: Collection[str] = SOLUTION) -> dict[in
     ['So.', '- and so']
     """
     found: dict[int, Stretch] = {}
-    document = _Document(tree, lasting)
+    document = _Document(tree, lasting, exercises)
     begin: dict[int, list[tuple[int, Stretch]]] = {}
     for start, end, stretch in document.marks():
         begin.setdefault(start, []).append((end, stretch))
@@ -167,6 +172,8 @@ class _Document:
 
     tree: HeadingNode
     lasting: Collection[str]
+    exercises: Collection[str]
+    solved: int = 0  # where the solutions end that have been found so far
     order: list[Node] = field(default_factory=list)
     place: dict[int, int] = field(default_factory=dict)
     rests: Mapping[int, list[Node]] = field(default_factory=dict)
@@ -188,29 +195,44 @@ class _Document:
         """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
         for at, node in enumerate(self.order):
             if kind := self.typed.get(at):
-                yield at, self.fences.get(at, at) + 1, Stretch((kind,), node.line)
+                end = self.fences.get(at, at) + 1
+                yield at, end, Stretch((kind,), node.line)
+                self._note((kind,), end)
             types = types_in({"type": node.own("type")}) if node.metadata_block is not None else ()
-            if not types and isinstance(node, HeadingNode) and (kind := self._solves(node)):
+            if not types and isinstance(node, HeadingNode) and (kind := self._named(node)):
                 types = (kind,)
-            lasts = any(is_one_of(kind, self.lasting) for kind in types)
+            lasts = self._lasts(types)
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
                 yield at, self._end_of_section(at), stretch
+                self._note(types, self._end_of_section(at))
                 # Each subsection of a section of exercises is one exercise.
                 for below in node.headings if not lasts else ():
                     yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
             elif types:
                 end = at + 1 + len(self.rests.get(id(node), ()))
-                yield at, self._last_end(at, end) if lasts else end, stretch
+                end = self._last_end(at, end) if lasts else end
+                yield at, end, stretch
+                self._note(types, end)
                 if lasts and (heading := _heading_right_above(node)) is not None:
                     start = self.place[id(heading)]
                     yield start, self._end_of_section(start), stretch
+                    self._note(types, self._end_of_section(start))
 
-    def _solves(self, node: HeadingNode) -> str:
-        """Return the lasting type that a heading is named after, unless a type directly below it says otherwise."""
+    def _lasts(self, types: Collection[str]) -> bool:
+        return any(is_one_of(kind, self.lasting) for kind in types)
+
+    def _note(self, types: Collection[str], end: int) -> None:
+        self.solved = max(self.solved, end) if self._lasts(types) else self.solved
+
+    def _named(self, node: HeadingNode) -> str:
+        """Return the type that a heading is named after, unless a type directly below it says otherwise; inside a
+        solution, no heading is one over exercises."""
         first = next(iter(node.children), None)
-        is_typed = isinstance(first, TextNode) and first.own("type") is not None
-        return named_type(node.title, self.lasting) if node.level and not is_typed else ""
+        if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
+            return ""
+        is_inside = self.place[id(node)] < self.solved
+        return named_type(node.title, (*self.lasting, *(() if is_inside else self.exercises)))
 
     def _end_of_section(self, at: int) -> int:
         return at + sum(1 for _ in preorder(self.order[at]))
@@ -224,7 +246,8 @@ class _Document:
             node = self.order[end]
             inside = max(inside, self.fences.get(end, 0))
             leaves_div = self.opened.get(end, start) < start
-            if (0 < _level(node) <= level and end > inside) or leaves_div or end in self.typed or _says_something(node):
+            ends = isinstance(node, HeadingNode) and (0 < node.level <= level or self._named(node))
+            if (ends and end > inside) or leaves_div or end in self.typed or _says_something(node):
                 break
             end += 1
         return end
@@ -237,10 +260,6 @@ def environment(text: str, lasting: Collection[str] = SOLUTION) -> str:
     ('solution', 'exam', '')
     """
     return next((name for name in environments(text) if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
-
-
-def _level(node: Node) -> int:
-    return node.level if isinstance(node, HeadingNode) else 0
 
 
 def _heading_right_above(node: Node) -> HeadingNode | None:
@@ -351,12 +370,14 @@ def parsed(text: str) -> tuple[Block, ...]:
     return tuple(parse_markdown_text(text))
 
 
-def read_outline(text: str, *, title: str = "", lasting: Collection[str] = SOLUTION) -> Outline:
+def read_outline(
+    text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, exercises: Collection[str] = EXERCISE
+) -> Outline:
     """Return the outline of a markdown document.
 
     Args:
         title: for a document that has neither a title nor a heading.
-        lasting: types that extend over a stretch (see `stretches`).
+        lasting, exercises: see `stretches`.
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
@@ -365,7 +386,7 @@ def read_outline(text: str, *, title: str = "", lasting: Collection[str] = SOLUT
     tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), lasting)[0])), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
-    typed = stretches(tree, lasting)
+    typed = stretches(tree, lasting, exercises)
     root = _heading(tree, None, typed)
     return Outline(_title(tree, title), root, tuple(_items(tree, root, typed)))
 

@@ -49,7 +49,7 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
 
 # -- documents -------------------------------------------------------------------------------------
 
-PREPARED_FORMAT = 2
+PREPARED_FORMAT = 3
 """The version of what is made of a document: 2 cuts texts as readers see them."""
 Count = Callable[[str], int]
 S = TypeVar("S", Section, Chunk)
@@ -116,7 +116,9 @@ def prepare_steps(
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
     """
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=title or own_stem(file), lasting=withholding.lasting)
+    outline = read_outline(
+        text, title=title or own_stem(file), lasting=withholding.lasting, exercises=withholding.exercises
+    )
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))

@@ -49,9 +49,9 @@ from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.generated_fields import Batch, is_on
 from lmm.prompts.templates import Prompts
-from lmm_education.config import StudySettings
-from lmm_education.ingestion.named_headings import named_type
-from lmm_education.ingestion.outline import Heading, Item, TextItem
+from lmm_education.audience import DEFAULT, Withholding
+from lmm_education.config import CourseSettings, StudySettings
+from lmm_education.ingestion.outline import Heading, Item, Stretch, TextItem, stretches
 from lmm_education.ingestion.plan import error_of
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
@@ -288,16 +288,18 @@ def write_cards(
         raise ConfigError(f"{EXTRACTIVE} cannot write cards", hint=hint)
     paths = list(paths)
     settings = settings_at(paths[0] if paths else ".", config)
-    report = CardReport(read_documents(paths, settings))
+    report, kinds = CardReport(read_documents(paths, settings)), settings.withholding
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)
         try:
             found = Document.open(file, config=config_for(file, config))
-            text = _with_cards(found, model, again, report, save, _untaught(settings.study))
+            text = _with_cards(found, model, again, report, save, settings)
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
             continue
-        report.reading.documents[number] = study_document(text, file=document.file, id=document.id)
+        report.reading.documents[number] = study_document(
+            text, file=document.file, id=document.id, lasting=kinds.lasting, exercises=kinds.exercises
+        )
     report.hints = list(dict.fromkeys(report.hints))
     report.cards = cards_of(report.reading, settings.study).cards
     return report
@@ -314,11 +316,11 @@ def _untaught(study: StudySettings) -> tuple[str, ...]:
 
 
 def _with_cards(
-    document: Document, model: ModelLike, again: bool, report: CardReport, save: bool, without: Collection[str]
+    document: Document, model: ModelLike, again: bool, report: CardReport, save: bool, settings: CourseSettings
 ) -> str:
     """Return the text of a document with cards; new ones are in the journal, and in the file if they are saved."""
     prompts = course_prompts(document.settings.prompts.folder)
-    make = functools.partial(make_cards, prompts=prompts, without=without)
+    make = functools.partial(make_cards, prompts=prompts, without=_untaught(settings.study), kinds=settings.withholding)
     with document if save else contextlib.nullcontext():
         try:
             done = document.batch(make, model=model, again=again)
@@ -333,10 +335,13 @@ def _with_cards(
     return document.text
 
 
-async def make_cards(batch: Batch, prompts: Prompts, without: Collection[str] = ()) -> None:
+async def make_cards(
+    batch: Batch, prompts: Prompts, without: Collection[str] = (), kinds: Withholding = DEFAULT
+) -> None:
     """Write study cards for every section that has text of its own and no cards by its author; texts of the types in
     `without` are not shown to the model."""
     language = language_name(batch.language)
+    typed: dict[int, Stretch] = {}
 
     async def make(node: HeadingNode, text: str) -> list[dict[str, str]]:
         source = " > ".join((*node.heading_path, node.title))
@@ -350,10 +355,12 @@ async def make_cards(batch: Batch, prompts: Prompts, without: Collection[str] = 
 
     def source(node: HeadingNode, below: Any) -> str | None:
         """Return the text that a section teaches, if it is long enough."""
-        for heading in (node, *node.ancestors()):
-            if is_one_of(heading.own("type"), without) or named_type(heading.title, without):
-                return None
-        texts = [each for each in node.texts if not (is_on(each.own("skip")) or is_one_of(each.own("type"), without))]
+        if not typed:
+            *_, root = node, *node.ancestors()
+            typed.update(stretches(root, kinds.lasting, kinds.exercises))
+        types = {id(each): typed[id(each)].types for each in node.texts if id(each) in typed}
+        left_out = {key for key, found in types.items() if any(is_one_of(kind, without) for kind in found)}
+        texts = [each for each in node.texts if not (is_on(each.own("skip")) or id(each) in left_out)]
         text = without_metadata([block for each in texts for block in each.own_blocks()])
         return text if count_words(text) >= _LEAST else None
 

@@ -1,9 +1,8 @@
 """The exercises of documents, by section, each with its solution if there is one.
 
-An exercise is a text of type ``exercise``, or an environment of that kind (see `ingestion.outline.stretches`), or the
-text under a heading of that type or called Exercises: one exercise, or one for each subheading and each list item. Its
-solution is ``solution:`` in its metadata, or the texts of type ``solution`` that follow, or the text under such a
-heading, where the items of a list are matched with as many exercises.
+Which texts are exercises and solutions is decided in `ingestion.outline.stretches`. A section of exercises is one
+exercise, or one for each subheading and each list item. An exercise's solution is ``solution:`` in its metadata, or the
+texts of type ``solution`` that follow, where the items of a list are matched with as many exercises.
 """
 
 from __future__ import annotations
@@ -71,10 +70,10 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
     found: list[Exercise] = []
     last: object = None
     listed = 1  # how many of the last exercises are items under one heading
-    for source, run in groupby(_owned(document, (kinds, solutions)), key=lambda each: _source(each[0])):
+    for source, run in groupby(_owned(document), key=lambda each: _source(each[0])):
         owned = list(run)
         owner, first, kind = owned[0]
-        is_list = isinstance(owner, Heading) and bool(_called(owner, (kinds, solutions), plural=True))
+        is_list = isinstance(owner, Heading) and bool(owner.level and named_type(owner.title, [kind], plural=True))
         pieces = _items([text for _, text, _ in owned], is_list)
         if is_one_of(kind, solutions) and found:
             parts = pieces if len(pieces) == listed else [("\n\n".join(text for text, _ in pieces), 0)]
@@ -133,32 +132,18 @@ def _source(owner: Item) -> tuple[str, int]:
     return ("stretch", owner.owner) if isinstance(owner, TextItem) and owner.owner else ("itself", id(owner))
 
 
-def _owned(document: StudyDocument, named: Iterable[Collection[str]]) -> Iterator[tuple[Item, TextItem, str]]:
+def _owned(document: StudyDocument) -> Iterator[tuple[Item, TextItem, str]]:
     """Iterate over what makes each text an exercise (itself, or a heading above it), the text, and its type."""
-    above, types = [document.outline.root], [_type_of(document.outline.root, named)]
+    above = [document.outline.root]
     for item in document.outline.items:
         if isinstance(item, Heading):
             while above[-1].level >= item.level:
-                del above[-1], types[-1]
+                del above[-1]
             above.append(item)
-            types.append(_type_of(item, named))
             continue
-        typed = max((i for i, kind in enumerate(types) if kind), default=0)
+        typed = max((i for i, heading in enumerate(above) if heading.own.get("type")), default=0)
         owner = item if item.own.get("type") else above[min(typed + 1, len(above) - 1)]
-        yield owner, item, type_of(item) if item.own.get("type") else types[typed] or type_of(item)
-
-
-def _type_of(heading: Heading, named: Iterable[Collection[str]]) -> str:
-    """Return the type that a heading itself gives to the text under it, by its metadata or its name."""
-    if heading.own.get("type"):
-        return type_of(heading)
-    return _called(heading, named)
-
-
-def _called(heading: Heading, named: Iterable[Collection[str]], *, plural: bool = False) -> str:
-    """Return the type that a heading is named after; with `plural`, only names over several exercises."""
-    kinds = [kind for each in named for kind in each] if heading.level else []
-    return named_type(heading.title, kinds, plural=plural)
+        yield owner, item, type_of(item)
 
 
 def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, first: TextItem) -> Exercise:

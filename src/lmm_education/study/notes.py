@@ -41,7 +41,7 @@ from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_m
 from lmm.notebook.outputs import read_cell
 from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata
-from lmm_education.ingestion.outline import SOLUTION, Stretch, stretches
+from lmm_education.ingestion.outline import EXERCISE, SOLUTION, Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.payloads import is_one_of
@@ -86,6 +86,7 @@ def clean_notes(
     keep_lines: bool = False,
     where: str = "document",
     lasting: Collection[str] = SOLUTION,
+    exercises: Collection[str] = EXERCISE,
 ) -> Notes:
     """Return the clean notes of a document.
 
@@ -95,7 +96,7 @@ def clean_notes(
         keep_lines: replace what is left out by blank lines, so that line numbers stay the same and error messages of
             other programs point to the right place.
         where: names the document in errors.
-        lasting: types that extend over more than one text (see `stretches`).
+        lasting, exercises: see `stretches`.
 
     Raises:
         ExportError: an edit is pending, or has lost its marks; metadata cannot be read or removed.
@@ -113,7 +114,7 @@ def clean_notes(
     tree = blocks_to_tree(blocks)
     if tree is None:
         return Notes("")
-    kept, left_out = _chosen(tree, keep, lasting)
+    kept, left_out = _chosen(tree, keep, lasting, exercises)
     cleaned = _clean_header(header, where) if header is not None else None
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]
@@ -172,9 +173,11 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 # -- selection -------------------------------------------------------------------------------------
 
 
-def _chosen(tree: HeadingNode, keep: Collection[str], lasting: Collection[str]) -> tuple[set[int], list[LeftOut]]:
+def _chosen(
+    tree: HeadingNode, keep: Collection[str], lasting: Collection[str], exercises: Collection[str]
+) -> tuple[set[int], list[LeftOut]]:
     """Return the ids of the headings and texts to keep, and what is left out."""
-    found = stretches(tree, lasting)
+    found = stretches(tree, lasting, exercises)
     fences = fences_of_divs(tree)
     for first, last in fences:
         found.pop(id(last), None)
@@ -372,9 +375,16 @@ class ExportOptions:
     def cleaner(self, path: Path) -> Cleaner:
         """Return a function that cleans the text of a document at this path, or in this folder."""
         settings = settings_at(path, self.config)
-        study, lasting = settings.study, settings.withholding.lasting
+        study, kinds = settings.study, settings.withholding
         keep, edits = (*study.keep, *self.keep), self.edits or study.edits
-        return partial(clean_notes, keep=keep, edits=edits, keep_lines=self.keep_lines, lasting=lasting)
+        return partial(
+            clean_notes,
+            keep=keep,
+            edits=edits,
+            keep_lines=self.keep_lines,
+            lasting=kinds.lasting,
+            exercises=kinds.exercises,
+        )
 
 
 @dataclass(frozen=True, slots=True)

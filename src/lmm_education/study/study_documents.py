@@ -25,7 +25,7 @@ from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.near_types import as_meant, check_metadata
-from lmm_education.ingestion.outline import SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
+from lmm_education.ingestion.outline import EXERCISE, SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
 from lmm_education.material import Lines, Location, Passage
@@ -61,17 +61,23 @@ class StudyDocument:
 
 
 def study_document(
-    text: str, *, file: str, id: str = "", chapter: BookChapter = NO_BOOK, lasting: Collection[str] = SOLUTION
+    text: str,
+    *,
+    file: str,
+    id: str = "",
+    chapter: BookChapter = NO_BOOK,
+    lasting: Collection[str] = SOLUTION,
+    exercises: Collection[str] = EXERCISE,
 ) -> StudyDocument:
     """Return the document in a markdown text, with texts as readers see them. `id` is used if it has no docid; by
-    default the file. For `lasting`, see `stretches`.
+    default the file. For `lasting` and `exercises`, see `stretches`.
 
     Raises:
         IngestError: the header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=stem, lasting=lasting)
+    outline = read_outline(text, title=stem, lasting=lasting, exercises=exercises)
     items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, TextItem) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
@@ -151,8 +157,10 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
                 check_metadata(as_meant(text, ())[0])
                 chapter = books.chapter(source.path, text)
                 file = source.path.as_posix()
-                lasting = settings.withholding.lasting
-                document = study_document(text, file=file, id=source.file, chapter=chapter, lasting=lasting)
+                kinds = settings.withholding
+                document = study_document(
+                    text, file=file, id=source.file, chapter=chapter, lasting=kinds.lasting, exercises=kinds.exercises
+                )
                 reading.documents.append(document)
         except LmmError as error:
             reading.errors.append(error_of(error, str(source.path)))
