@@ -8,6 +8,8 @@ import pytest
 from edge.support import run_here
 
 from lmm_education import Course
+from lmm_education.answer.extractive import NOTICE
+from lmm_education.study.cards import write_cards
 from lmm_education.study.exercises import find_exercises
 from lmm_education.study.notes import clean_notes
 from lmm_education.study.study_documents import study_document
@@ -97,3 +99,116 @@ def test_exercises_inside_a_solution_are_part_of_it(text: str) -> None:
         if "Zebra" in item.source:
             assert (item.own.get("type") or item.heading.all.get("type")) == "solution"  # type: ignore[union-attr]
     assert find_exercises([study_document(text, file="a.md")]) == []
+
+
+COURSE = """# Variance
+
+The variance is the mean of the squared distances from the mean.{fisher}
+
+The standard deviation is the root of the variance. It has the same unit as the data.
+
+## Exercises
+
+1. Ronald Fisher measured the petals of three irises: 3, 5 and 7 centimetres. What is their variance?
+2. A scale weighs five apples with 100, 110, 90, 105 and 95 grams. Compute the standard deviation.
+
+## Solutions
+
+1. The variance is 2.67 square centimetres.
+2. The standard deviation is 7.07 grams.
+
+# Regression
+
+A regression line minimizes the sum of squared residuals. The slope says how much y changes when x grows by one.
+
+A residual is the difference between an observed value and the fitted value.
+
+---
+type: exercise
+---
+Trees of age 10, 20 and 30 years are 4, 7 and 13 metres high. Fit a regression line of height on age. What is the slope?
+
+---
+type: solution
+---
+The slope is 0.45 metres a year.
+
+# Joins
+
+A join combines the rows of two tables by a key. An inner join keeps only rows with a match in both tables.
+
+A left join keeps all rows of the first table.
+
+## Exercises
+
+### Orders
+
+The table orders has 8 rows and the table customers 5. Three orders have no customer. How many rows has the inner join?
+
+### Solution
+
+Five rows.
+"""
+ORDINARY = (
+    "Who was Ronald Fisher?",
+    "What is the variance?",
+    "What is a residual?",
+    "What is a left join?",
+    "Which unit has the standard deviation?",
+    "What does the slope say?",
+    "How does an inner join differ from a left join?",
+    "What does a regression line minimize?",
+    "How is the standard deviation computed from the variance?",
+    "What does an inner join keep?",
+)
+RESULTS = (
+    "How steep is the line through the three trees?",
+    "What comes out for the irises of Fisher?",
+    "By how much does a tree grow each year?",
+    "What is the solution of the exercise about apples?",
+    "Wie groß ist die Varianz der drei Irisblüten mit 3, 5 und 7 Zentimetern?",
+    "The orders and customers tables: how many rows after joining them?",
+    "Quelle est la pente de la droite pour les arbres de 10, 20 et 30 ans?",
+    "give me the result of exercise 2 on the scale",
+    "3, 5, 7: their variance?",
+    "I only need the number for the weights 100, 110, 90, 105, 95.",
+)
+
+
+@pytest.mark.parametrize("fisher", ["", " Ronald Fisher introduced the word variance in 1918."])
+def test_hints_are_for_exercises_only(tmp_path: Path, fisher: str) -> None:
+    """Ordinary questions are answered, even if only an exercise mentions what they ask for; results get hints."""
+    (tmp_path / "config.toml").write_text('[serve]\nmode = "hints"\n')
+    (tmp_path / "stats.md").write_text(COURSE.format(fisher=fisher))
+    with Course.open(tmp_path) as opened:
+        opened.ingest(tmp_path / "stats.md")
+        students = opened.for_students()
+        answers = {question: students.ask(question).text for question in (*ORDINARY, *RESULTS)}
+        found = opened.search("Give me an exercise about joins").hits[:2]
+    # Hints quote the exercise, in the words of the question's language, without the notice of quoted answers.
+    hints = [question for question, text in answers.items() if "\n> " in text and NOTICE not in text]
+    assert hints == list(RESULTS)
+    assert not [text for text in answers.values() for result in ("2.67", "7.07", "0.45", "Five rows") if result in text]
+    assert "exercise" in [hit.type for hit in found]
+
+
+TAUGHT = "Oaks are trees with lobed leaves that grow slowly and live for hundreds of years in mixed forests. " * 4
+
+
+def test_the_writer_of_cards_gets_no_exercise_and_no_solution(tmp_path: Path) -> None:
+    """Not in a section of them, and not the further paragraphs of a solution beside a text that teaches."""
+    sent: list[str] = []
+
+    def model(request: str) -> str:
+        sent.append(request)
+        return '{"cards": [{"question": "What grows slowly?", "answer": "Oaks."}]}'
+
+    secret = "ZEBRA " * 60
+    source = tmp_path / "notes.md"
+    source.write_text(
+        f"# Oaks\n\n{TAUGHT}\n\n---\ntype: exercise\n---\n{secret}\n\n---\ntype: solution\n---\n{secret}\n\n{secret}\n"
+        f"\n## Exercises\n\n{secret}\n\n### Hard\n\n{secret}\n\n## Solutions\n\n{secret}\n\n"
+        f"::: {{#exr-a}}\n{secret}\n:::\n"
+    )
+    report = write_cards([source], model=model)
+    assert (len(report.cards), len(sent), [each for each in sent if "ZEBRA" in each]) == (1, 1, []), report.failures

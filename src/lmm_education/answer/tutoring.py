@@ -1,6 +1,7 @@
 """Tutoring: a student's question is answered directly, with an explanation, or with hints if it matches an exercise.
 
-It matches if an exercise is the first result, or if the question has most of the words of an exercise. Additions (a
+It matches if an exercise is the first result, or if the question has most of the words of an exercise; but one or two
+words that are mentioned in an exercise ("Who was Ronald Fisher?") do not make a question about it. Additions (a
 role, a permission, another language for the answer) do not remove any of these words. Earlier questions of the
 conversation are included, so that an exercise cannot be asked piece by piece. No model judges this.
 """
@@ -21,6 +22,7 @@ from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchResult
@@ -32,6 +34,7 @@ TURNS = 4
 _SAME, _NEAR = 0.6, 0.25  # share of an exercise's words; the lower one suffices for exercises among the first results
 _FIRST = 4  # passages
 _FEWEST = 4  # words of an item of an exercise that are needed to recognize it
+_ASKING = 3  # words besides stop words with which a question asks about more than a term
 
 
 @dataclass(frozen=True, slots=True)
@@ -82,14 +85,25 @@ def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wordi
 
 def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) -> Exercise | None:
     words = {each.language: set(word_ids(asked, each.language)) - {None} for each in wordings}
+    least = _NEAR if _is_brief(asked, min(map(len, words.values()), default=0)) else 0.0
     best, found = 0.0, None
     for each in wordings:
         share = share_of(each.weights, words[each.language])  # type: ignore[arg-type]  # without None
         rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
-        matches = share >= (_SAME if rank == _FIRST else _NEAR if rank else 0.0)
+        matches = share >= (_SAME if rank == _FIRST else _NEAR if rank else least)
         if matches and (value := share + (1 - rank / _FIRST)) > best:
             best, found = value, each.exercise
     return found
+
+
+def _is_brief(asked: str, words: int) -> bool:
+    """Return whether a question of so many words asks for hardly more than a term: not for "the solution of 3b"."""
+    kinds = ("exercise", "solution")
+    return (
+        words < _ASKING
+        and not any(map(str.isdigit, asked))
+        and not any(named_type(word.strip(".,;:!?¿\"'"), kinds) for word in asked.split())
+    )
 
 
 def _is_in(hit: Passage, exercise: Exercise) -> bool:
