@@ -1,7 +1,8 @@
 """Tutoring: a student's question is answered directly, with an explanation, or with hints if it matches an exercise.
 
 It matches if an exercise is the first result, or if the question has most of the words of an exercise; but one or two
-words that are mentioned in an exercise ("Who was Ronald Fisher?") do not make a question about it. Additions (a
+words that are mentioned in an exercise ("Who was Ronald Fisher?") do not make a question about it, nor do words more
+of which are in an ordinary text. Additions (a
 role, a permission, another language for the answer) do not remove any of these words. Earlier questions of the
 conversation are included, so that an exercise cannot be asked piece by piece. No model judges this.
 """
@@ -9,7 +10,7 @@ conversation are included, so that an exercise cannot be asked piece by piece. N
 from __future__ import annotations
 
 import tomllib
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
@@ -25,6 +26,7 @@ from lmm_education.frequencies import share_of
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
+from lmm_education.payloads import is_one_of
 from lmm_education.search.query import SearchResult
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
@@ -85,12 +87,13 @@ def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wordi
 
 def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) -> Exercise | None:
     words = {each.language: set(word_ids(asked, each.language)) - {None} for each in wordings}
-    least = _NEAR if _is_brief(asked, min(map(len, words.values()), default=0)) else 0.0
+    is_brief = _is_brief(asked, min(map(len, words.values()), default=0))
     best, found = 0.0, None
     for each in wordings:
         share = share_of(each.weights, words[each.language])  # type: ignore[arg-type]  # without None
         rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
-        matches = share >= (_SAME if rank == _FIRST else _NEAR if rank else least)
+        matches = share >= (_SAME if rank == _FIRST else _NEAR)
+        matches |= not (rank or is_brief or _is_taught(hits, each, words[each.language]))  # type: ignore[arg-type]
         if matches and (value := share + (1 - rank / _FIRST)) > best:
             best, found = value, each.exercise
     return found
@@ -106,12 +109,20 @@ def _is_brief(asked: str, words: int) -> bool:
     )
 
 
+def _is_taught(hits: Sequence[Passage], of: _Wording, words: Collection[int]) -> bool:
+    """Return whether an ordinary passage has more of a question's words as an exercise."""
+    least = len(of.weights.keys() & words)
+    others = (hit.text for hit in hits if not is_one_of(hit.type, (of.exercise.type,)))
+    return any(len({*word_ids(text, of.language)} & {*words}) > least for text in others)
+
+
 def _is_in(hit: Passage, exercise: Exercise) -> bool:
     """Return whether a passage is an exercise, or a part of it."""
     if hit.place.file != exercise.file:
         return False
     passage, text = " ".join(hit.text.split()), " ".join(exercise.text.split())
-    return passage in text or (text in passage and 2 * len(text) > len(passage))
+    is_part = is_one_of(hit.type, (exercise.type,)) or 2 * len(text) > len(passage)
+    return passage in text or (text in passage and is_part)
 
 
 # -- hints -----------------------------------------------------------------------------------------

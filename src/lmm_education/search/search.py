@@ -561,7 +561,7 @@ class SearchView:
         for id, hit in hits.items():
             is_here = plan.is_here(hit)
             is_named = bool(longest and named[id] == longest) or bool(plan.options.this and is_here)
-            section = NAMED if is_named else HERE * is_here
+            section = NAMED * is_named + HERE * is_here
             ranked.append(replace(hit, score=scores[id] / share + section + boost * (hit.type in plan.boosted)))
         ranked.sort(key=lambda hit: (-hit.score, hit.id))
         if self._weighs_by_question:
