@@ -176,7 +176,7 @@ class ServeSettings(Table, frozen=True):
     ABOUT = "The web chat."
 
     title: Annotated[
-        str, Key("unset: the title of the course's only book or front page, else its name", "Statistics with R")
+        str, Key("unset: the title of its only book or front page, else its name or its folder's", "Statistics with R")
     ] = ""
     description: Annotated[str, Key("below the title; markdown", "Ask about the lectures.")] = ""
     welcome: Annotated[str, Key("before the first question", "What would you like to know?")] = ""

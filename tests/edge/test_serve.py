@@ -244,6 +244,8 @@ def test_what_is_ingested_meanwhile_changes_the_next_answer(
     assert done.model_extra["sources"][0]["file"] == "notes/moss.md"
     assert titles == ["Botany"]
     assert [d["title"] for d in send(f"{address}/contents")[1]["documents"]] == ["Botany", "Moss"]
+    with urllib.request.urlopen(f"{address}/") as page:  # a course of several documents without a name
+        assert f"<title>{folder.name}</title>" in page.read().decode()
 
 
 # -- the rest --------------------------------------------------------------------------------------

@@ -88,8 +88,7 @@ def course_title(documents: Sequence[StoredDocument]) -> str:
 
 def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[str, str]) -> list[str]:
     """Return up to four suggested questions, spread over the course: those of its cards, then headings that are
-    questions, then questions about chapters, made by turns from the templates in `texts`, if there are any: without a
-    model that writes, these could not be answered.
+    questions, then questions about chapters, made by turns from the templates in `texts`, if there are any.
 
     >>> chapters = [Chapter(title, 0, title, 1) for title in ("What is mitosis?", "Summary", "Walls", "Nuclei")]
     >>> texts = {"ask_about": "Why {title}?", "ask_example": "Show {title}.", "ask_summary": "Sum up {title}."}

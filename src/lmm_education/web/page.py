@@ -214,7 +214,9 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
         "title": service.title,
         "description": service.description or (about if chapters else ""),
         "starters": starters(
-            [card["question"] for card in cards], chapters, texts if service.answering.can_write else {}
+            [card["question"] for card in cards],
+            chapters,
+            texts if service.answering.can_write else {"ask_about": texts["ask_text"]},
         ),
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }

@@ -28,7 +28,7 @@ from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
-from lmm_education.config import ServeSettings
+from lmm_education.config import ServeSettings, StorageSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.log_file import LogWriter, log_place
@@ -175,10 +175,11 @@ class Service:
 
     @property
     def title(self) -> str:
-        """The title for students: the configured one, the course's own, or else its name."""
+        """The title for students: the configured one, the course's own, its name, or its folder's."""
         with contextlib.suppress(StoreError):
-            return self.settings.title or self.contents.title() or self.name
-        return self.name
+            if title := self.settings.title or self.contents.title():
+                return title
+        return self.author.root.name if self.name == StorageSettings().course else self.name
 
     @property
     def description(self) -> Markup:

@@ -92,12 +92,14 @@ def test_questions_of_the_course_come_first() -> None:
     ]
     found = starters(["Why are leaves green?"], chapters, TEXTS)
     assert found == ["Why are leaves green?", "What is life?", "What are the key ideas of “Roots”?"]
+    found = starters([], chapters, {"ask_about": TEXTS["ask_text"]})
+    assert found == ["What is life?", "What is “Roots” about?"]
 
 
 def test_what_is_suggested_names_its_titles() -> None:
     """In every language, a section of a single word, too: all else is instruction."""
     for language in LANGUAGES:
-        for name in ("ask_about", "ask_example", "ask_summary"):
+        for name in ("ask_about", "ask_example", "ask_summary", "ask_text"):
             asked = words_in(language)["page"][name].replace("{title}", "Slices")
             place = Location("d", "d.md", Lines(1, 1), ("Slices",))
             assert words_named(asked, topic_words(asked, [language]), Passage("1", place)) == 1
