@@ -246,9 +246,30 @@ def _values(numbers: Iterable[Number]) -> frozenset[Key]:
     return frozenset(f"#{value.normalize()}" for number in numbers for value in number.values)
 
 
+_MARKER = re.compile(r"[ \t>]*(?:[-*+]|(?P<number>\d{1,9})[.)])[ \t]")
+
+
+def join_wrapped(text: str) -> str:
+    """Return a text of the same length in which a line that begins with a number goes on from the line before, unless
+    that is part of a list: only a list that begins with 1 may interrupt a paragraph (CommonMark, 5.3).
+
+    >>> join_wrapped("The summer of\\n1998. It was wet.\\n\\n1. A\\n2. B")
+    'The summer of 1998. It was wet.\\n\\n1. A\\n2. B'
+    """
+    parts, is_list, is_open = list[str](), False, False
+    for line in text.split("\n"):
+        marker = _MARKER.match(line)
+        goes_on = marker is not None and marker["number"] not in (None, "1") and is_open and not is_list
+        begin = line.lstrip(" \t>")
+        parts.append(" " * (len(line) - len(begin) + 1) + begin if goes_on else "\n" + line)
+        is_open = bool(begin) and not line.startswith("#")
+        is_list = is_open and (is_list or (marker is not None and not goes_on))
+    return "".join(parts)[1:]
+
+
 @lru_cache(maxsize=KEPT_PASSAGES // 4)
 def _read(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
-    text = _QUOTED.sub("", text)
+    text = join_wrapped(_QUOTED.sub("", text))
     prose, formula = prose_of(text), _as_formula(text)
     sentences = [read_sentence(prose[start:end], language) for start, end in divide(prose)]
     words = frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)

@@ -19,7 +19,7 @@ from typing import Any, NamedTuple
 from lmm.markdown.quotations import Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.answer.citations import citations
-from lmm_education.answer.comparison import Problem, compare, is_in_language, read_sentence, read_source
+from lmm_education.answer.comparison import Problem, compare, is_in_language, join_wrapped, read_sentence, read_source
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchNotice
 
@@ -70,12 +70,14 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
     >>> [(each.text, each.found) for each in found.quotations], [each.missing for each in found.claims]
     ([('the first leaf', 'exact'), ('green at all times', 'no')], [('13',)])
     """
+    text = join_wrapped(text)
     quotations = tuple(each for each in checked_quotations(text, offered, asked) if each.source != 0)
     return Verification(quotations, tuple(_claims(text, quotations, offered)))
 
 
 def checked_quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
     """Return the quotations in an answer, or in a block of it, as found in its sources; the question has number 0."""
+    text = join_wrapped(text)
     if next(quotations_of(text), None) is None:
         return []
     sources = {passage.number: _searched(passage) for passage in offered}
@@ -247,7 +249,7 @@ def _misattributed(
 
 def _searched(passage: Passage) -> str:
     """Return the text of a passage in which quotations are searched for."""
-    return f"{passage.path}\n\n{passage.with_above}"
+    return join_wrapped(f"{passage.path}\n\n{passage.with_above}")
 
 
 def _blanked(text: str, hidden: Iterable[tuple[int, int]]) -> str:

@@ -103,3 +103,13 @@ def test_a_block_quote_is_no_part_of_the_sentence_before_it() -> None:
 def test_a_quotation_from_another_source_than_the_cited_one(text: str, number: int | None) -> None:
     found = [(each.problem, each.number) for each in verify(text, SHOWN).claims if each.problem]
     assert found == ([("elsewhere", number)] if number else [])
+
+
+def test_a_year_at_the_beginning_of_a_wrapped_line_is_no_list_number() -> None:
+    """A source of which a line begins with a year or a number is quoted word for word, and has no mark."""
+    source = "The plants grew most in the wet summer of\n1998. In the dry one they hardly grew."
+    offered = [Passage("1", Location("d", "a.md", Lines(1, 2)), source, number=1, language="en")]
+    for said in ("The plants grew most in the wet summer of 1998 [1].", "> " + source.replace("\n", "\n> ") + " [1]"):
+        found = verify(said, offered)
+        assert [claim.problem for claim in found.claims if claim.problem] == []
+        assert {each.found for each in found.quotations} <= {"exact"}
