@@ -29,7 +29,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.prepared import read_mark
-from lmm_education.ingestion.source_files import OUR_OWN, SourceFile, file_name, is_own_output, step_of
+from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, is_own_output, step_of
 from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
 
@@ -460,7 +460,8 @@ def _doubled(
 ) -> IngestError | None:
     """Return the error for a file whose docid belongs to another file."""
     hint = "remove the docid of the copy; lmm scan gives it a new one"
-    is_elsewhere = mine is not None and mine.file not in (document.file, document.made_from)
+    own = (document.file, document.made_from)  # a prepared document has the docid of its source
+    is_elsewhere = mine is not None and mine.file not in own and not mine.file.endswith(POOLED)
     if mine is not None and is_elsewhere and (mine.file in files or held.get(mine.file) == document.id):
         message = f"its docid '{document.id}' belongs to {mine.file}, which is still there"
         return IngestError(message, where=document.file, hint=hint)

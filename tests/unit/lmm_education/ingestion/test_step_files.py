@@ -188,3 +188,18 @@ def test_headings_of_a_prepared_chapter_have_the_numbers_of_the_book(course: Cou
         numbers.append(sorted((payload["headings"], payload.get("numbers")) for payload in stored))
     assert numbers[0] == numbers[1]
     assert "leaves.pooled.md" in course.files()
+
+
+def test_an_edited_file_that_is_ingested_is_made_again(course: Course) -> None:
+    """The document changed: its prepared one is written anew, what was edited is kept, and the store has the new text."""
+    course.ingest(save_files=True)
+    prepared = course.folder / "leaves.pooled.md"
+    prepared.write_text(prepared.read_text().replace("are green", "are mostly green"))
+    course.ingest()
+    assert course.files() == ["leaves.pooled.md"]
+    course.write("leaves.md", LEAVES + "\nNew.\n")
+    assert course.ingest(save_files=True).errors == []
+    assert "New." in prepared.read_text()
+    assert "are mostly green" in (course.folder / "leaves.pooled.md.bak").read_text()
+    course.ingest()
+    assert course.files() == ["leaves.pooled.md"]
