@@ -191,7 +191,7 @@ def test_headings_of_a_prepared_chapter_have_the_numbers_of_the_book(course: Cou
 
 
 def test_an_edited_file_that_is_ingested_is_made_again(course: Course) -> None:
-    """The document changed: its prepared one is written anew, what was edited is kept, and the store has the new text."""
+    """The document changed: its prepared one is written anew, and what was edited of it is kept."""
     course.ingest(save_files=True)
     prepared = course.folder / "leaves.pooled.md"
     prepared.write_text(prepared.read_text().replace("are green", "are mostly green"))
