@@ -66,6 +66,20 @@ def test_for_programs(server: ScriptedServer, folder: Path) -> None:
     assert lmm("run", "-", stdin=HI.encode()).out == "Reply to: Hi\n"
 
 
+def test_a_message_that_waits_is_not_said_again(
+    server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """A run that failed left it in the file; the same command goes on from there, and later says it once more."""
+    path = write(folder, "<system>Be brief.</system>\n")
+    for _ in range(2):
+        assert run_here(capsys, "run", "--say", "a < b?", "--model", "Recorded/none.json", "a.chatmd").code == 1
+    assert path.read_text().count("a < b?") == 1
+    assert run_here(capsys, "run", "--say", "a < b?", "a.chatmd").code == 0
+    assert [message["content"] for message in server.requests[0].body["messages"]] == ["Be brief.", "a < b?"]
+    assert run_here(capsys, "run", "--say", "a < b?", "a.chatmd").code == 0
+    assert path.read_text().count("<user>RAW|a < b?|RAW</user>") + path.read_text().count("<user>a < b?</user>") == 2
+
+
 def test_an_empty_message_is_an_error(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An old answer is never reported as a new one: neither then, nor where nothing is asked."""
     path = write(folder, HI)

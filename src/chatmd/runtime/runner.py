@@ -201,7 +201,7 @@ class Runner:
         has_user = self.context.options.ask_user is not None  # who decides about a reply that was cancelled
         async with AsyncExitStack() as stack:
             conversation = self._conversation(stack, goes_on=has_user or bool(self.context.options.say))
-            if self.context.options.say:
+            if self.context.options.say and not conversation.is_waiting(self.context.options.say):
                 conversation.say(self.context.options.say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=has_user)

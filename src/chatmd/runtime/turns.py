@@ -27,6 +27,7 @@ from chatmd.language.agent import (
     interpret,
     parts_in,
     read_agent,
+    text_of,
 )
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
@@ -250,6 +251,14 @@ class Conversation:
     def answer(self) -> str:
         """The last reply of the model."""
         return answer_of(self.spec.items)
+
+    def is_waiting(self, said: str | Element) -> bool:
+        """Return whether the last message is this text of the user, which an earlier run wrote and could not send."""
+        items = items_of(self.transcript.text)
+        last = items[-1] if items else None
+        if not (isinstance(said, str) and isinstance(last, MessageItem) and last.role == "user"):
+            return False
+        return not any(parts_in(last.content)) and text_of(last.content).strip() == said.strip()
 
     def say(self, said: str | Element) -> None:
         """Append a message of the user, a text or a ``<user>`` element, in place of an empty one.

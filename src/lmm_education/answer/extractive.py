@@ -73,7 +73,7 @@ _ASIDE = re.compile(
 _NO_VALUE = re.compile(r"(?<![,.;:]\s)(?<=\s)…(?=[\s.,;)%])|\{\{[^{}\n]+\}\}|`(?:r |\{(?:r|python)\} )[^`\n]+`")
 _NO_PROSE = re.compile(r"\s*(?:\[[^\]\n]+\]:|!\[|#{1,6}[ \t]|:::)")
 _HEADING = re.compile(r" {0,3}(#{1,6})[ \t]+(.*?)[ \t#]*(?:\{[^}\n]*\})?\s*\Z")
-_DISPLAY = re.compile(r"(?<!\\)(?:\$\$.+?\$\$|\\\[.+?\\\])", re.DOTALL)
+_DISPLAY = re.compile(r"(?<!\\)(?:\$\$.+?\$\$|\\\[(?:(?!\\\[).)+?\\\])", re.DOTALL)
 """A display formula, also in TeX's brackets or with blank lines inside, as converters write them."""
 _HIDDEN = re.compile("[\ue000-\uf8ff]")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+[-:| \t]*")
