@@ -40,7 +40,7 @@ from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply
 from lmm.notebook.edit_restore import new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_restorable, ids_for, place_edit, place_revision
+from lmm.notebook.edits import check_restorable, find_edits, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
 from lmm.notebook.patches import find_again
 from lmm.notebook.pending_prompts import (
@@ -120,6 +120,7 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:
     result, ids = list(blocks), list[str]()
+    pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
     for ask, reply in answered:
         new = new_text(reply.text, ask.request) if reply.text else EditReply("")
         new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
@@ -128,7 +129,8 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
             result = place_revision(result, ask.revises, ask.prompt, reply, new)
         else:
             ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
-            result = place_edit(result, ask.block, ask.extent, ask.prompt, reply, new, ids[-1], seen=ask.seen)
+            place = (ask.block, ask.extent, ask.prompt)
+            result = place_edit(result, *place, reply, new, ids[-1], seen=ask.seen, pending=pending)
     if answered:
         check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
     return result

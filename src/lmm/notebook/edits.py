@@ -294,12 +294,13 @@ def place_edit(
     edit_id: str,
     *,
     seen: Sequence[Block],
+    pending: Sequence[WaitingEdit],
 ) -> list[Block]:
     """Place an answered edit beside the text that it is about.
 
     `index` is the metadata block with the prompt; `extent` the blocks (start, end) of the text to be replaced,
     empty if there is none; `new` is what `reply` contains; `seen` the blocks that the model saw, as the author may have
-    changed them since.
+    changed them since; `pending` are the edits above it.
     `check_restorable` checks whether it can be undone exactly.
 
     Raises:
@@ -314,7 +315,7 @@ def place_edit(
         where = "of" if _record(block) is not None else "inside"
         hint = "lmm accept or lmm reject it first, or continue it: +: in its block"
         raise LmmError(f"an edit {where} this text is pending", hint=hint)
-    if any(edit.block < index < edit.end for edit in find_edits(blocks)):
+    if any(edit.block < index < edit.end for edit in pending):
         raise LmmError("an edit of the text around it is pending", hint="lmm accept or lmm reject it first")
     for opened in (unclosed_construct(block.content) for block in old if isinstance(block, TextBlock)):
         if opened is not None:
