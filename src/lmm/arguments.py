@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import functools
 import inspect
+import os
 import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
@@ -12,6 +13,7 @@ from lmm.errors import nearest
 
 T = TypeVar("T")
 _NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
+_ACCEPTED = {"str": str, "str | Path": (str, os.PathLike)}
 
 
 def check_arguments(kind: type[T]) -> type[T]:
@@ -39,14 +41,16 @@ def check_options(verb: str, given: Mapping[str, object], kinds: Mapping[str, An
     """Check arguments against the annotations that declare them.
 
     Raises:
-        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or no text.
+        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or not the text or
+            path that is needed.
     """
     for name, value in given.items():
         if name not in kinds:
             raise TypeError(f"{verb}() has no argument '{name}' ({nearest(name, kinds)})")
         kind = getattr(kinds[name], "__forward_arg__", kinds[name])  # as a TypedDict has it
         is_text = isinstance(value, str)
-        if (is_text or callable(value)) if _NO_TEXT.match(kind) else kind == "str" and not is_text:
+        accepted = _ACCEPTED.get(kind, object)
+        if (is_text or callable(value)) if _NO_TEXT.match(kind) else not isinstance(value, accepted):
             raise TypeError(f"{verb}(): {name} must be {kind}, not {value!r}")
 
 

@@ -8,6 +8,10 @@ everything under it) and the leaf `TextNode`. A metadata block belongs to the no
 follows it; before another metadata block, or at the end, it belongs to an empty text node.
 
 Walking a tree does not recurse, so that no document overflows the stack.
+
+>>> from lmm.markdown import parse_markdown_text
+>>> blocks_to_tree(parse_markdown_text("# Oaks\\n\\nLobed.\\n\\n## Bark\\n\\nRough.\\n")).children[0].children
+[TextNode('Lobed.', line 3), HeadingNode('Bark', line 5, 1 children)]
 """
 
 from __future__ import annotations
@@ -17,6 +21,7 @@ from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import replace
 from pathlib import Path
+from textwrap import shorten
 from typing import Any, ClassVar, TypeVar
 
 from lmm.disk import files
@@ -169,6 +174,9 @@ class TextNode(Node):
         super().__init__(metadata_block)
         self.block = block
 
+    def __repr__(self) -> str:
+        return f"TextNode({shorten(self.text, 60, placeholder='…')!r}, line {self.line})"
+
     @property
     def text(self) -> str:
         """The text, without the blank lines that follow it; empty for an empty node."""
@@ -208,6 +216,9 @@ class HeadingNode(Node):
         self.children: list[Node] = []
         for child in children:
             self.adopt(child)
+
+    def __repr__(self) -> str:
+        return f"{type(self).__name__}({self.title!r}, line {self.line}, {len(self.children)} children)"
 
     @property
     def level(self) -> int:

@@ -35,6 +35,7 @@ def document() -> Any:
         (lambda course: document().answer(model=ScriptedModel), r"not <class .*: write ScriptedModel\(…\)"),
         (lambda course: document().answer(model=3), "a model is a name, a function, or"),
         (lambda course: Document.from_text(b"A leaf."), "text must be str"),
+        (lambda course: Document.open(3), r"Document.open\(\): path must be str \| Path, not 3"),
         (lambda course: course.search("leaf", limit="3"), "Course.search.*limit must be int"),
         (lambda course: course.search("leaf", limt=3), "did you mean 'limit'"),
         (lambda course: course.search("leaf", where="type=exercise"), "where is a dict"),
