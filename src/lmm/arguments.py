@@ -13,7 +13,7 @@ from lmm.errors import nearest
 
 T = TypeVar("T")
 _NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
-_ACCEPTED = {"str": str, "str | Path": (str, os.PathLike)}
+_ACCEPTED: Mapping[str, type | tuple[type, ...]] = {"str": str, "str | Path": (str, os.PathLike)}
 
 
 def check_arguments(kind: type[T]) -> type[T]:
@@ -41,8 +41,8 @@ def check_options(verb: str, given: Mapping[str, object], kinds: Mapping[str, An
     """Check arguments against the annotations that declare them.
 
     Raises:
-        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or not the text or
-            path that is needed.
+        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or not the
+            text or path that is needed.
     """
     for name, value in given.items():
         if name not in kinds:
