@@ -212,7 +212,8 @@ def test_slides_are_sections_with_their_notes(tmp_path: Path) -> None:
     pandoc(slides.encode(), "-f", "markdown", "-t", "pptx", "-o", str(tmp_path / "a.pptx"))
     text = import_file(tmp_path / "a.pptx").text
     said = "::: notes\nSaid & meant.\n\nTwice.\n:::"
-    assert text.endswith(f"## One\n\nShown.\n\n{said}\n\n## Two\n\nShown too.\n")
+    two = "## Two\n\n<!-- slide 2 -->\n\nShown too.\n"
+    assert text.endswith(f"## One\n\n<!-- slide 1 -->\n\nShown.\n\n{said}\n\n{two}")
 
 
 def _word_file(path: Path, *paragraphs: tuple[str, str]) -> None:

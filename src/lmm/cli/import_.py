@@ -46,8 +46,9 @@ _MARKDOWN = (".md", ".markdown")
 def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ...], **how: Any) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
-    PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, OpenDocument, RTF, LaTeX, Org, reStructuredText, AsciiDoc,
-    MediaWiki, DocBook. Pandoc writes the markdown.
+    PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, OpenDocument, RTF, subtitles, LaTeX, Org,
+    reStructuredText, AsciiDoc, MediaWiki, DocBook. Pandoc writes the markdown; comments in it say which page, slide or
+    minute a text comes from.
 
     Check the result before you ingest it. No code is run, and only the URLs that you name are fetched
     and the pictures beside them.

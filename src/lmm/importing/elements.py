@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from html import escape
 
 from lmm.importing.markdown_text import plain
+from lmm.markdown.page_marks import Pages
 
 HARM = "the file is damaged or malicious"
 """Hint for files that exceed the limits of any ordinary document."""
@@ -48,6 +49,11 @@ def element(tag: str, *children: Node, **attributes: str) -> MarkupElement:
     'a b'
     """
     return MarkupElement(tag, attributes, children)
+
+
+def page_mark(unit: str, first: int, last: int = 0) -> MarkupElement:
+    """Return the element from which pandoc.lua makes the mark of a page or slide; it stays below a heading."""
+    return MarkupElement("div", {"class": "lmm-pages", "data-pages": str(Pages(unit, first, last or first))})
 
 
 def text_of(node: Node) -> str:

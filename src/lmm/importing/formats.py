@@ -55,6 +55,7 @@ _ROWS = {
                                 module=f"{_PACKAGE}html", most=40_000_000),
     ".ipynb": Format("Jupyter", "notebooks; no code is run", "", "a Jupyter notebook", ("application/x-ipynb+json",),
                      is_text=True, module=f"{_PACKAGE}notebook"),
+    ".vtt .srt": Format("subtitles", "what is said, with its minutes", is_text=True, module=f"{_PACKAGE}subtitles"),
     ".epub": Format("EPUB", "books without copy protection", "epub", "an EPUB book", ("application/epub+zip",),
                     most=500_000_000),
     ".tex .latex": Format("LaTeX", "without what it includes", "latex", is_text=True),

@@ -230,6 +230,8 @@ local function figure(node)
 end
 
 local function division(node)
+  local pages = node.classes:includes('lmm-pages') and (node.attributes.pages or ''):match('^[%a. ]*[%d:]+[\128-\255]*[%d:]*$')
+  if pages then return pandoc.RawBlock('markdown', '<!-- ' .. pages .. ' -->') end
   if node.classes:includes('lmm-notes') then return pandoc.Div(node.content, pandoc.Attr('', {'notes'})) end  -- of slides
   local is_code = #node.content == 1 and node.content[1].t == 'CodeBlock'  -- Texinfo's examples
   for _, class in ipairs(KEPT) do

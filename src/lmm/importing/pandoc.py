@@ -156,7 +156,7 @@ def read(data: bytes, context: Context) -> Imported:
             data = archive.bounded(pages, changed)
             values = office_properties(archive)
     else:
-        data = _as_utf8(data)
+        data = as_utf8(data)
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
         if context.reader == "rtf":  # Pandoc takes the letter after a substitute for a part of it
             data = re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)
@@ -229,7 +229,7 @@ def _refused(told: str, context: Context) -> FileReadError:
     return FileReadError(f"Pandoc cannot read it: {' '.join(told.split())[:200]}", hint=hint)
 
 
-def _as_utf8(data: bytes) -> bytes:
+def as_utf8(data: bytes) -> bytes:
     """Convert a text to UTF-8 for Pandoc; text that is neither UTF-8 nor UTF-16 is read as cp1252."""
     try:
         return data.decode("utf-16" if data.startswith((b"\xff\xfe", b"\xfe\xff")) else "utf-8-sig").encode()

@@ -12,7 +12,7 @@ from xml.etree.ElementTree import Element
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
-from lmm.importing.elements import table_html
+from lmm.importing.elements import page_mark, table_html, to_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
@@ -40,7 +40,7 @@ def read(data: bytes, context: Context) -> Imported:
             sections = [block for table in tables if local(table.tag) == "table" for block in content.sheet(table)]
             document = Imported(defused("\n\n".join(sections)) + "\n")
         values = office_properties(archive)
-    if not re.sub(r"(?m)^## .*$|!\[\]\(\S*\)", "", document.body).strip():
+    if not re.sub(r"(?m)^## .*$|^<!-- slide \d+ -->$|!\[\]\(\S*\)", "", document.body).strip():
         raise FileReadError("there is no text in this file", hint="show what is hidden in LibreOffice first")
     notes = tuple(f"left out: {what}" for what in content.objects)
     left_out = {kind: "\n".join(texts) for kind, texts in content.hidden.items()}
@@ -129,7 +129,7 @@ class _Content:
             shapes = [shape for shape in shapes if shape not in repeated]
             titles = [shape for shape in shapes if _get(shape, "class") == "title" and _all_text(shape).strip()]
             title = " ".join(_all_text(titles[0]).split()) if titles else ""
-            yield f"<h2>{escape(title) or f'Slide {number}'}</h2>"
+            yield f"<h2>{escape(title) or f'Slide {number}'}</h2>{to_html(page_mark('slide', number))}"
             for shape in _ordered(shape for shape in shapes if shape not in titles[:1]):
                 yield from self._shape(shape, number)
             said = [

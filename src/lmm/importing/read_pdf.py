@@ -14,7 +14,7 @@ from typing import Any
 
 from lmm.disk import digest
 from lmm.errors import FileReadError
-from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, text_of, to_html, words_of
+from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, page_mark, text_of, to_html, words_of
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_direction import in_reading_order
@@ -169,17 +169,27 @@ def _ranges(numbers: Sequence[int]) -> str:
 def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     tagged = is_tagged(pages)
     blocks: list[MarkupElement] = []
+    places: list[tuple[int, int]] = []  # the first and the last page of each block
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
         found = elements_of_tags(page, look) if use_tags else elements_of_layout(page, look)
         if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
             blocks[-1], found = joined, found[1:]
+            places[-1] = (places[-1][0], page.number)
         blocks += found
+        places += [(page.number, page.number)] * len(found)
     if not tagged:  # close gaps between heading levels, left by font sizes that turned out to be unused
         used = sorted({block.tag for block in blocks if block.tag in HEADINGS})
         tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
         blocks = [replace(block, tag=tags.get(block.tag, block.tag)) for block in blocks]
-    return MarkupElement("body", {}, tuple(blocks))
+    return MarkupElement("body", {}, tuple(_with_marks(blocks, places)))
+
+
+def _with_marks(blocks: Sequence[MarkupElement], places: Sequence[tuple[int, int]]) -> Iterator[MarkupElement]:
+    """Iterate over blocks with a mark for each change of the page: before a text, and below a heading."""
+    for block, place, before in zip(blocks, places, [None, *places], strict=False):
+        marked = [block] if place == before else [page_mark("p.", *place), block]
+        yield from reversed(marked) if block.tag in HEADINGS else marked
 
 
 def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:

@@ -13,7 +13,7 @@ from typing import Any, NamedTuple
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive
-from lmm.importing.elements import table_html
+from lmm.importing.elements import page_mark, table_html, to_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import convert, convert_html
@@ -40,7 +40,7 @@ def read(data: bytes, context: Context) -> Imported:
     slides = _Slides(checked)
     document = convert_html("\n".join(slides.html()), context)
     body = document.body
-    if not re.sub(r"(?m)^## Slide \d+$|!\[\]\(\S*\)", "", body).strip():
+    if not re.sub(r"(?m)^## Slide \d+$|^<!-- slide \d+ -->$|!\[\]\(\S*\)", "", body).strip():
         hint = "text in pictures cannot be imported: export them as PDF and run ocrmypdf"
         raise FileReadError("there is no text in these slides", hint=hint)
     for number, formula in enumerate(_as_tex(slides.formulas, context)):
@@ -88,7 +88,7 @@ class _Slides:
                 self.hidden.append(f"{number}{name and f' ({name})'}")
                 continue
             heading = self._inline(title.text_frame.paragraphs) if name else f"Slide {number}"
-            yield f"<h2>{heading}</h2>"
+            yield f"<h2>{heading}</h2>{to_html(page_mark('slide', number))}"
             others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
             for shape in in_reading_order(others):
                 yield from self._shape(shape, number)

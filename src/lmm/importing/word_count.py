@@ -7,6 +7,7 @@ leaves out on purpose, such as running heads, is counted apart.
 
 from __future__ import annotations
 
+import html
 import json
 import re
 import unicodedata
@@ -19,8 +20,11 @@ from xml.etree.ElementTree import Element
 from lmm.importing.archive import Archive, local
 from lmm.importing.html_page import decode_html
 from lmm.importing.markdown_text import plain
+from lmm.importing.pandoc import as_utf8
 from lmm.importing.pdf_page import flattened
 from lmm.importing.read_pdf import open_document
+from lmm.importing.read_subtitles import ASIDE, MARKUP
+from lmm.markdown.page_marks import PAGE_MARK
 from lmm.terminal import ESCAPES
 
 _WORD = re.compile(r"[^\W_]+")
@@ -57,7 +61,7 @@ def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, 
     read = _READERS.get(suffix)
     parts = [(part, Counter(words_of(part.text))) for part in read(data)] if read is not None else []
     total = sum((words for _, words in parts), Counter[str]())
-    written = markdown.translate(_MARKS)
+    written = re.sub(rf"(?m)^{PAGE_MARK.pattern}", "", markdown).translate(_MARKS)
     missing = total - Counter(words_of(written))
     notes = [f"left out: {_count([*words_of(text)])} in {kind}" for kind, text in left_out.items()]
     missing -= Counter(words_of("\n".join(left_out.values())))
@@ -333,6 +337,13 @@ def _notebook(data: bytes) -> Iterator[PlacedText]:
                 yield PlacedText(f"the output of cell {number}", ESCAPES.sub("", "".join(text)))
 
 
+def _subtitles(data: bytes) -> Iterator[PlacedText]:
+    """Iterate over the texts of cues, without ids, times, notes and styles."""
+    for block in re.split(r"\n[ \t]*\n", plain(as_utf8(data).decode("utf-8", "replace"))):
+        text = "" if ASIDE.match(block) else re.sub(r"(?m)(?:(?:\A.*|^\d+)\n)?^.*-->.*$", "", block)
+        yield PlacedText("the captions", html.unescape(MARKUP.sub("", text)))
+
+
 _RTF = re.compile(
     rb"(?P<open>\{(?:\\\*|\\(?:fonttbl|colortbl|stylesheet|info|pict|header[lrf]?|footer[lrf]?|field\\\*)\b)?)|(?P<close>\})"
     rb"|\\'(?P<hex>[0-9a-fA-F]{2})|\\u(?P<code>-?\d+) ?(?:\\'[0-9a-fA-F]{2}|[^\\{}])?"
@@ -382,7 +393,7 @@ _TEX_MARKUP = re.compile(
 def _tex(data: bytes) -> Iterator[PlacedText]:
     text = data.decode("utf-8", "replace")
     text = text.partition(r"\begin{document}")[2] or text
-    yield from (PlacedText("the text", line) for line in _TEX_MARKUP.sub(" ", text).splitlines() if line.strip())
+    yield from (PlacedText("the text", line) for line in _TEX_MARKUP.sub("", text).splitlines() if line.strip())
 
 
 def _markup(data: bytes) -> Iterator[PlacedText]:
@@ -406,6 +417,8 @@ _READERS: dict[str, Callable[[bytes], Iterator[PlacedText]]] = {
     ".epub": _book,
     ".pdf": _pages,
     ".ipynb": _notebook,
+    ".vtt": _subtitles,
+    ".srt": _subtitles,
     ".rtf": _rich_text,
     ".tex": _tex,
     ".latex": _tex,

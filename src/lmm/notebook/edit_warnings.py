@@ -9,6 +9,7 @@ from collections.abc import Iterable, Iterator
 from lmm.disk import digest
 from lmm.markdown.blocks import HeadingBlock, TextBlock
 from lmm.markdown.inline import Span
+from lmm.markdown.page_marks import PAGE_MARK
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm.markdown.spans import replace_spans, spans
 from lmm.markdown.units import is_item, kind_of
@@ -73,7 +74,7 @@ _SWEEPING = re.compile(
     rf"(?:remov|delet|drop|cut|entfern|lösch|streich|supprim|elimin)\w*[^.;\n]*(?:{_PARTS})",
     re.IGNORECASE,
 )
-_REFERRED = ("footnote", "comment", "shortcode", _INLINE, "HTML id", "embedded file", "block id")
+_REFERRED = ("footnote", "comment", "mark of a page", "shortcode", _INLINE, "HTML id", "embedded file", "block id")
 # A line, perhaps in brackets or as a comment, that says that something stays.
 _PLACEHOLDER = re.compile(
     r"^[ \t>]*+(?:[-*+] |<!--|//|#|%|\*|_)*+[ \t]*+[\[(<{*_]*+(?:\.{3}|…)?[ \t]*+[^\n.]{0,40}?"
@@ -323,7 +324,8 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
         elif span.kind == "role":
             yield "role", f"{span.target} {span.text}"
         elif span.kind in ("comment", "shortcode"):
-            yield span.kind, " ".join(text[span.start : span.end].split())
+            name = " ".join(text[span.start : span.end].split())
+            yield "mark of a page" if PAGE_MARK.fullmatch(name) else span.kind, name
         elif span.expression or (span.kind == "code" and span.text.startswith("r#")):
             yield _INLINE, f"`{span.text}`"
         elif span.kind == "html":

@@ -24,8 +24,8 @@ PROSE = (
 
 
 def body(*pages: PdfPage, outline: tuple[tuple[str, int], ...] = ()) -> str:
-    """The markdown of a PDF with these pages."""
-    return read(pdf_of(pages, outline=outline), HERE).body
+    """The markdown of a PDF with these pages, without their marks."""
+    return re.sub(r"<!-- p\. \S+ -->\n\n", "", read(pdf_of(pages, outline=outline), HERE).body)
 
 
 def plain_lines(page: PdfPage) -> list[str]:
@@ -39,7 +39,7 @@ def test_a_tagged_pdf_is_read_by_its_structure() -> None:
     document = read((FIXTURES / "leaves.pdf").read_bytes(), HERE)
     assert (document.title, document.language, len(document.images)) == ("Leaves", "en", 1)
     assert document.body == (
-        "# Leaves\n\n# Colour\n\n"
+        "# Leaves\n\n<!-- p. 1 -->\n\n# Colour\n\n"
         "A leaf is green because it holds *chlorophyll*, says [a page](https://example.org/leaf). In **autumn** the "
         "tree takes it back.\n\n## Names\n\n1.  oak\n2.  beech\n\n"
         "| Tree  | Leaf   | Months |\n|-------|--------|--------|\n"

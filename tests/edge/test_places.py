@@ -1,0 +1,212 @@
+"""The place in the original: pages, slides and minutes of what was imported, from the import to the sources."""
+
+from __future__ import annotations
+
+import re
+import subprocess
+from pathlib import Path
+
+import pytest
+from edge.import_documents import need_importer, pandoc
+from edge.knit_tools import need
+from fakes.pdf_writer import PdfPage, pdf_of
+
+from lmm import Document
+from lmm.importing import import_file
+from lmm.markdown.page_marks import PAGE_MARK
+from lmm.testing import ScriptedModel
+from lmm_education.config import Preparation
+from lmm_education.ingestion.prepare import prepare_document
+
+FILL = "The garden behind the old house keeps what nobody has planted, and it grows as it likes."
+PAGES = (
+    ["Oak leaves are lobed.", "Beech leaves are entire."],
+    ["Larches drop needles in October.", "Spruces keep needles for seven years."],
+    ["Maples bleed sugar in March.", "Birches feed mites."],
+)
+SLIDES = ("Roots drink water.", "Bark stops beetles.", "Cork floats.", "Sap rises by suction.")
+SAID = (
+    ("00:05", "00:20", "<v Ada>Chlorophyll absorbs red light.</v>"),
+    ("00:21", "00:40", "<v Ada>Carotene absorbs blue light.</v>"),
+    ("12:34", "12:50", "<v Bo>Anthocyanin makes October red.</v>"),
+    ("1:02:03", "1:02:20", "Tannin makes leaves brown."),
+)
+PLACES = {
+    **{said: f"p. {n}" for n, page in enumerate(PAGES, 1) for said in page},
+    "Poplars make paper, and they are felled when": "p. 3–4",
+    **{said: f"slide {n}" for n, said in enumerate(SLIDES, 1)},
+    "Chlorophyll absorbs red light.": "0:05–0:40",
+    "Carotene absorbs blue light.": "0:05–0:40",
+    "Anthocyanin makes October red.": "12:34–12:50",
+    "Tannin makes leaves brown.": "1:02:03–1:02:20",
+}
+
+
+def originals(folder: Path) -> list[Path]:
+    """A PDF with a heading on each page and a paragraph over two, a deck, and subtitles."""
+    pages = [PdfPage() for _ in range(4)]
+    for number, (page, said) in enumerate(zip(pages, PAGES, strict=False), 1):
+        page.text(72, 80, f"Chapter {number}", size=18, font="bold")
+        y = 110.0
+        for sentence in said:
+            y = page.lines(72, y, [sentence, FILL, FILL]) + 12
+    pages[2].lines(72, 780, ["Poplars make paper, and they are felled when"])
+    y = pages[3].lines(72, 80, ["they are thirty years old.", "", "Willows stand at the water."])
+    (folder / "trees.pdf").write_bytes(pdf_of(pages))
+    pptx = pytest.importorskip("pptx")
+    deck = pptx.Presentation()
+    for number, sentence in enumerate(SLIDES, 1):
+        slide = deck.slides.add_slide(deck.slide_layouts[1])
+        slide.shapes.title.text, slide.placeholders[1].text = f"Topic {number}", sentence
+    deck.save(folder / "deck.pptx")
+    cues = "\n\n".join(f"{start}.000 --> {end}.000\n{text}" for start, end, text in SAID)
+    (folder / "talk.vtt").write_text(f"WEBVTT\n\nNOTE made by hand\n\n{cues}\n")
+    return [folder / name for name in ("trees.pdf", "deck.pptx", "talk.vtt")]
+
+
+def without_marks(text: str) -> str:
+    """The document as it was imported before there were marks."""
+    return re.sub(rf"(?m)^{PAGE_MARK.pattern}\n+", "", text)
+
+
+# -- the marks -----------------------------------------------------------------------------------------------
+
+
+def test_a_mark_is_before_a_text_or_below_a_heading_and_cuts_nothing(tmp_path: Path) -> None:
+    """What runs over two pages has one mark, and the next text another."""
+    need_importer()
+    table = [PdfPage(), PdfPage()]
+    for page, rows in zip(table, (["Tree Leaf", "oak lobed"], ["elm oblique", "ash pinnate"]), strict=True):
+        top = 760 if page is table[0] else 60
+        for n in range(3):
+            page.rule(72, top + 20 * n, 300, top + 20 * n)
+        for x in (72, 180, 300):
+            page.rule(x, top, x, top + 40)
+        for n, row in enumerate(rows):
+            for column, word in enumerate(row.split()):
+                page.text(80 + 108 * column, top + 15 + 20 * n, word)
+    table[1].lines(72, 200, [FILL])
+    (tmp_path / "table.pdf").write_bytes(pdf_of(table))
+    body = import_file(tmp_path / "table.pdf").text.partition("---\n\n")[2]
+    first, table_rows, second, rest = body.split("\n\n")
+    assert (first, second, rest) == ("<!-- p. 1–2 -->", "<!-- p. 2 -->", f"{FILL}\n")
+    assert all(word in table_rows for word in ("Tree", "lobed", "elm", "pinnate"))
+    originals(tmp_path)
+    text = import_file(tmp_path / "trees.pdf").text
+    assert "# Chapter 2\n\n<!-- p. 2 -->\n\nLarches" in text
+    assert f"{FILL}\n\n<!-- p. 3–4 -->\n\nPoplars make paper, and they are felled when they are thirty" in text
+    assert "years old.\n\n<!-- p. 4 -->\n\nWillows" in text
+
+
+@pytest.mark.parametrize("size", [120, 2000])
+def test_texts_and_chunks_are_those_of_a_document_without_marks(tmp_path: Path, size: int) -> None:
+    """Marks are neither embedded nor searched; nothing is pooled or cut in another way."""
+    need_importer()
+    for path in originals(tmp_path):
+        text = import_file(path).text
+        how = {"docid": "d", "file": "d.md", "settings": Preparation(max_size=size, min_size=size // 4)}
+        marked, bare = prepare_document(text, **how), prepare_document(without_marks(text), **how)
+        assert "<!--" in text
+        assert "<!--" not in str(marked)
+        assert [(c.id, c.text, c.above, c.place.headings) for c in marked.chunks] == [
+            (c.id, c.text, c.above, c.place.headings) for c in bare.chunks
+        ]
+        assert [section.text for section in marked.sections] == [section.text for section in bare.sections]
+
+
+@pytest.mark.parametrize("form", ["latex", "plain", "html", "docx"])
+def test_what_pandoc_renders_is_the_same_with_and_without_marks(tmp_path: Path, form: str) -> None:
+    """Byte for byte; the source of a web page has the comment where nobody sees it."""
+    need_importer()
+    options = ["-f", "markdown", "-t", "html", "--strip-comments"] if form == "html" else ["-f", "markdown", "-t", form]
+    options += ["-o", "-"] if form == "docx" else []
+    shown = (lambda data: pandoc(data, "-f", "docx", "-t", "native")) if form == "docx" else bytes
+    for path in originals(tmp_path):
+        text = import_file(path).text
+        assert shown(pandoc(text.encode(), *options)) == shown(pandoc(without_marks(text).encode(), *options))
+
+
+def test_what_knitr_makes_is_the_same_but_for_the_marks(tmp_path: Path) -> None:
+    """knitr leaves comments where they are."""
+    need_importer()
+    need("Rscript", "knitr")
+    for path in originals(tmp_path):
+        text = import_file(path).text
+        path.with_suffix(".Rmd").write_text(text)
+    code = 'for (f in list.files(pattern = "Rmd$")) knitr::knit(f, paste0(f, ".out"), quiet = TRUE)'
+    subprocess.run(["Rscript", "-e", code], cwd=tmp_path, check=True, capture_output=True)
+    for path in tmp_path.glob("*.Rmd"):
+        assert (tmp_path / f"{path.name}.out").read_text() == path.read_text()
+
+
+def test_an_edit_that_loses_a_mark_says_so() -> None:
+    """Also if the request is to shorten the text."""
+    text = "---\n=: put it into one sentence\n---\n# Trees\n\n<!-- p. 7 -->\n\nOaks grow. They fall.\n"
+    document = Document.from_text(text)
+    document.answer(model=ScriptedModel(["<new>Oaks grow and fall.</new>"]))
+    assert "it drops the mark of a page '<!-- p. 7 -->'" in document.text
+    kept = Document.from_text(text)
+    kept.answer(model=ScriptedModel(["<new><!-- p. 7 -->\n\nOaks grow and fall.</new>"]))
+    assert "~~warning" not in kept.text
+
+
+# -- subtitles -----------------------------------------------------------------------------------------------
+
+
+def subtitles(tmp_path: Path, name: str, data: bytes) -> str:
+    """The markdown of subtitles, a line each block."""
+    (tmp_path / name).write_bytes(data)
+    report = import_file(tmp_path / name, force=True)
+    assert not any("not read" in note for note in report.notes), report.notes
+    return report.text.partition("---\n\n")[2].replace("\n\n", "\n").strip()
+
+
+@pytest.mark.parametrize(
+    ("name", "data", "shown"),
+    [
+        (
+            "tags.vtt",
+            "WEBVTT - a talk\nLanguage: en\n\nSTYLE\n::cue { color: red }\n\nNOTE\nnot said\n\nintro\n"
+            "00:00.500 --> 00:04.000 align:start position:0%\n<v Roger B>We are &amp; <i>were</i> here: vector<int>.\n"
+            "\n00:04.000 --> 00:09.000\n<v.loud Neil>In two\nlines</v>\n",
+            "<!-- 0:00–0:04 -->\n**Roger B:** We are \\& were here: vector\\<int\\>.\n"
+            "<!-- 0:04–0:09 -->\n**Neil:** In two lines",
+        ),
+        (
+            "windows.srt",
+            '\ufeff1\n00:00:01,000 --> 00:00:02,000\n{\\an8}<font color="red">Hallo</font> Welt.\n\n'
+            "2\n00:00:02,500 --> 00:00:40,000\nYes.\n3\n00:00:40,500 --> 00:00:44,000\nYes.\n\n4\n"
+            "00:00:45,000 --> 00:00:50,000\n42\n".replace("\n", "\r\n"),
+            "<!-- 0:01–0:02 -->\nHallo Welt.\n<!-- 0:02–0:40 -->\nYes.\n<!-- 0:40–0:50 -->\nYes. 42",
+        ),
+        (
+            "rolling.vtt",
+            "WEBVTT\nKind: captions\n\n00:00:00.160 --> 00:00:02.389\n \nso<00:00:00.480><c> welcome</c>\n\n"
+            "00:00:02.389 --> 00:00:02.399\nso welcome\n \n\n00:00:02.399 --> 00:00:05.000\nso welcome\n"
+            "to<00:00:03><c> leaves</c>\n",
+            "<!-- 0:00–0:05 -->\nso welcome to leaves",
+        ),
+        (
+            "long.srt",
+            "".join(f"{n}\n00:{n // 6:02}:{n % 6}0,0 --> 00:{n // 6:02}:{n % 6}9,0\nword{n}\n\n" for n in range(13)),
+            "<!-- 0:00–0:59 -->\nword0 word1 word2 word3 word4 word5\n"
+            "<!-- 1:00–1:59 -->\nword6 word7 word8 word9 word10 word11\n<!-- 2:00–2:09 -->\nword12",
+        ),
+        (
+            "marks.srt",
+            "1\n00:00:01,0 --> 00:00:02,0\n- ?: why\n\n2\n00:00:09,0 --> 00:00:10,0\n---\n# no heading\n",
+            "<!-- 0:01–0:02 -->\n\\- ?: why\n<!-- 0:09–0:10 -->\n--- \\# no heading",
+        ),
+    ],
+    ids=lambda value: value if str(value).endswith((".vtt", ".srt")) else "",
+)
+def test_subtitles_become_paragraphs_with_their_times(tmp_path: Path, name: str, data: str, shown: str) -> None:
+    """Tags, notes, ids, settings, Windows' files, captions that roll, speech without an end."""
+    assert subtitles(tmp_path, name, data.encode()) == shown
+
+
+def test_a_file_without_subtitles_is_refused(tmp_path: Path) -> None:
+    """With what one looks like."""
+    (tmp_path / "a.srt").write_text("nothing\n")
+    with pytest.raises(Exception, match="there are no subtitles in this file"):
+        import_file(tmp_path / "a.srt")
