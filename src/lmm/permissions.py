@@ -86,7 +86,9 @@ def require_near(model: ModelName, tier: str, document: str) -> None:
     """
     if is_local_model(str(model), Path(document).parent.resolve()):
         fact, hint = "is a folder", f"set it yourself, under [{tier}] in config.toml, or with --model"
-        if model.provider == "Recorded":
+        if model.provider == "ACP":
+            fact = "starts a program"
+        elif model.provider == "Recorded":
             fact = "is outside of the document's folder"
             if not Path(model.model).is_absolute():
                 hint = f"its path is relative to the current folder: run this in the document's folder, or {hint}"
@@ -103,10 +105,12 @@ def how_to_agree(file: Path) -> str:
 
 
 def is_local_model(name: str, folder: Path) -> bool:
-    """Return whether a model is a folder, which may contain code, or a file outside of `folder`; like its adapter, this
-    resolves the path from the current folder."""
+    """Return whether a model is a program, a folder, which may contain code, or a file outside of `folder`; like its
+    adapter, this resolves the path from the current folder."""
     provider, _, path = name.strip().partition("/")
     provider = ALIASES.get(provider.lower(), provider.lower())
+    if provider == "acp":
+        return True
     if provider == "recorded":
         return _is_outside(path, Path(), folder)
     try:

@@ -35,7 +35,7 @@ class Provider:
 
 # The table of providers. A provider with the Chat Completions protocol needs only a row here, no code; the others have
 # a row in `OPENERS` of `lmm.models.pydantic_ai_adapter`, and in `ADAPTERS` of `lmm_education.encode.encoder` if they
-# have embedding models.
+# have embedding models. Agents' programs are rows of `AGENT_PROGRAMS` in `lmm.models.agent_programs`.
 PROVIDERS: dict[str, Provider] = {
     provider.name.lower(): provider
     for provider in (
@@ -62,6 +62,7 @@ PROVIDERS: dict[str, Provider] = {
                  embedder="sentence_transformers"),
         Provider("Model2Vec", extra="model2vec", embedding="minishlab/potion-retrieval-32M", chats=False,
                  embedder="model2vec"),
+        Provider("ACP", extra="acp"),
         Provider("Recorded"),
     )
 }  # fmt: skip

@@ -235,6 +235,7 @@ class ServeSettings(Table, frozen=True):
         str,
         Key("where processes count together; unset: each by itself", "redis://127.0.0.1:6379", asks="always"),
     ] = ""
+    agent: Annotated[bool, Key("let an ACP/… model answer students, with your account at its provider")] = False
     log: Annotated[
         str, Key("where questions and answers are kept; unset: nowhere", "course-log.sqlite", asks="path")
     ] = ""

@@ -26,7 +26,7 @@ DOCUMENT = "---\n?: q\n---\nText.\n"
 KEY = "sk-from-the-environment"
 AWAY = "http://elsewhere.invalid/v1"
 STOPPED = "you have not approved this file"
-BEYOND = "it reaches beyond its folder (servers, keys, files elsewhere, code of models):"
+BEYOND = "it reaches beyond its folder (servers, keys, files elsewhere, programs, code of models):"
 CHANGED = "this file has changed since you approved it"
 
 

@@ -34,7 +34,7 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
     Without a terminal, nothing is asked, and every setting is written, explained and commented out.
     """
     from lmm import config_files
-    from lmm.disk import files
+    from lmm.disk import files, trust as trust_store
 
     target = folder / config_files.CONFIG
     if target.exists():
@@ -49,6 +49,8 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
     else:
         text, next_steps = _choose_model()
     files.replace(target, text)
+    if source is None:  # the user has just said all of it
+        trust_store.approve(target, text)
     terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
     return DONE
 
@@ -56,12 +58,14 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
 def _choose_model() -> tuple[str, list[str]]:
     """Ask for a model until one can be used; return the configuration that names it, and what to do before using it."""
     from lmm.config import load_settings
+    from lmm.models.agent_programs import AGENT_PROGRAMS, find_agent
     from lmm.providers import PROVIDERS, parse_name
 
     default = str(load_settings(env=os.environ).major.model)
+    found = "".join(f", ACP/{agent}" for agent in AGENT_PROGRAMS if find_agent(agent)[1])
     while True:
         try:
-            question = "Which model answers, as Provider/name (OpenAI/gpt-4.1-mini, Ollama/llama3.2)"
+            question = f"Which model answers, as Provider/name (OpenAI/gpt-4.1-mini, Ollama/llama3.2{found})"
             name = parse_name(terminal.ask(question, default))
             lines = ["# lmm init --all writes every setting, explained.", "[major]", f'model = "{name}"']
             if PROVIDERS[name.provider.lower()].needs_base_url:
@@ -217,7 +221,16 @@ def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:
         key = f"no key: export {tier.missing_key}=…"
     is_default = name == "embedding" and tier.layer == "default"
     other = embedding_line(os.environ, str(tier.model)) if is_default else ""
-    return {"model": str(tier.model), "origin": tier.origin, "server": tier.base_url, "key": key, "other": other}
+    server = _program(tier.model.model) if tier.model.provider == "ACP" else tier.base_url
+    return {"model": str(tier.model), "origin": tier.origin, "server": server, "key": key, "other": other}
+
+
+def _program(agent: str) -> str:
+    """Return where the program of an agent is, or what installs it."""
+    from lmm.models.agent_programs import find_agent
+
+    program, path = find_agent(agent)
+    return path or f"its program is missing: npm install -g {program.package}"
 
 
 # -- permissions of a folder -------------------------------------------------------------------------------
@@ -268,7 +281,9 @@ def _ask_for(file: Path, yes: bool) -> int:
         terminal.say(f"{file}: approved already:{listed}")
         return DONE
     before = "it has changed since you approved it, and " if trust_store.digest_for(file) else "it "
-    terminal.say(f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, code of models):{listed}")
+    terminal.say(
+        f"{file}: {before}reaches beyond its folder (servers, keys, files elsewhere, programs, code of models):{listed}"
+    )
     if not yes and not terminal.can_ask():
         terminal.say(f"nothing was approved; to agree: {how_to_agree(file)} --yes", err=True)
         return USAGE

@@ -11,7 +11,8 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.config import ModelSettings
-from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound
+from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound, ModelNotInstalled
+from lmm.extras import check_installed
 from lmm.messages import ChatEvent, ChatRequest, Retrying
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel, connected
@@ -65,6 +66,11 @@ def _open(settings: ModelSettings) -> ChatModel:
             where=settings.origin,
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
+    if provider.name == "ACP":
+        check_installed("acp", f"{name} needs", "acp", kind=ModelNotInstalled)
+        from lmm.models.agent_client import AgentModel
+
+        return AgentModel(settings, refused_settings(settings))
     if provider.extra or settings.api == "responses":  # a protocol of its own
         from lmm.models.pydantic_ai_adapter import PydanticAIModel
 
@@ -76,6 +82,10 @@ def _open(settings: ModelSettings) -> ChatModel:
 
 def refused_settings(settings: ModelSettings) -> list[str]:
     """Return the settings that a model does not take, as far as that is published; a run leaves them out."""
+    if settings.model.provider == "ACP":
+        unset = ModelSettings()
+        known = ("temperature", "max_tokens", "reasoning_effort", "parameters")
+        return [name for name in known if getattr(settings, name) != getattr(unset, name)]
     if settings.model.provider != "OpenAI" or (settings.temperature is None and not settings.reasoning_effort):
         return []
     from lmm.models.pydantic_ai_adapter import refused_by

@@ -134,13 +134,17 @@ class Service:
         and share the concurrent calls of the model.
 
         Raises:
-            ConfigError: [serve] has an invalid value, or one that cannot be applied: no password has been set, or there
-                is no model to check topics.
+            ConfigError: [serve] has an invalid value, or one that cannot be applied: no password has been set, there is
+                no model to check topics, or the model is an agent's program.
             FileReadError: the server's database cannot be used.
         """
         self.author, course = course, course.for_students()
         self.name, self.settings = course.settings.storage.course, course.settings.serve
         settings, database = self.settings, state_of(course)
+        names = (getattr(course.models, tier).model for tier in ("major", "minor", "aux"))
+        if not settings.agent and (agent := next((name for name in names if name.provider == "ACP"), None)):
+            fact = f"{agent} answers with your own account, which students' questions would use"
+            raise ConfigError(fact, where="[serve]", hint="set agent = true under [serve], or choose another model")
         limiter, key, accounts = open_limiter(settings), secret_key(database), Accounts(database)
         signer, for_teacher = Signer(key), Signer(key + b" teacher")
         if settings.login == "password" and not accounts.read().password:
