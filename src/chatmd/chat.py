@@ -19,7 +19,7 @@ from chatmd.checking import check_text, differences
 from chatmd.compaction.compact import KEEP, Compaction, CompactOptions
 from chatmd.context import Run, RunOptions, ask_nobody, settings_of
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import AgentSpec, read_agent
+from chatmd.language.agent import AgentSpec, MessageItem, interpret, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
 from chatmd.language.repair import RepairedText, repair
 from chatmd.language.syntax import errors_of
@@ -42,6 +42,7 @@ from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event
 from lmm.models.given import ModelLike
 from lmm.models.structured import make_schema
+from lmm.terminal import count
 
 T = TypeVar("T")
 
@@ -104,7 +105,10 @@ class Chat:
         return self._with(type(self).open(path))
 
     def __repr__(self) -> str:
-        return f"Chat({str(self.path or '')!r}, {len(self.text):,} characters)"
+        spec = interpret(self.tree)[0]
+        said = count(sum(isinstance(item, MessageItem) for item in spec.sent), "message")
+        turn = "the user" if spec.waits_for_user else "the model"
+        return f"<Chat {self.path or 'in memory'}: {said}, {turn}'s turn>"
 
     def __enter__(self) -> Self:
         """Hold the file's lock until the end of the block.

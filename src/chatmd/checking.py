@@ -155,6 +155,8 @@ def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object
         yield "warning", lambda: check_variables(tool, run)
         if tool.command:
             yield "warning", lambda: _find(split_command(tool.command)[0], run)
+    if tool.kind == "agent" and "://" in tool.agent:
+        yield "warning", lambda: run.rules.fetching.check(tool.agent)
     if tool.kind == "mcp":
         if tool.server:
             yield "error", lambda: read_address(tool.server)
@@ -195,14 +197,17 @@ def _open(spec: AgentSpec, recorded: ExpansionRecord | None) -> Iterator[tuple[E
 
 
 def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None) -> Iterator[Problem]:
-    """Report documents and images that cannot be read."""
+    """Report documents and images that cannot be read, and URLs that would not be fetched."""
     done: set[tuple[Expandable, bool]] = set()
     for part, stored in _open(spec, recorded):
-        if not part.local or isinstance(part, SubAgent) or (part, stored) in done:
+        if isinstance(part, SubAgent if part.local else Img) or (part, stored) in done:
             continue
         done.add((part, stored))
         try:
-            _read(part, run, stored=stored)
+            if part.local and not isinstance(part, SubAgent):
+                _read(part, run, stored=stored)
+            elif "://" in part.src:
+                run.rules.fetching.check(part.src)
         except LmmError as error:
             yield _problem(part.span, with_place(error, part))
 

@@ -13,7 +13,7 @@ import contextlib
 import re
 import socket
 import ssl
-from collections.abc import Awaitable, Callable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from importlib.metadata import version
 from ipaddress import IPv4Address, IPv6Address
@@ -214,6 +214,25 @@ class FetchRules:
         """The error for a document with too many bytes."""
         return FetchFailed(f"it has more than {megabytes(self.limit)}", hint=self.more_bytes)
 
+    def check_public(self, host: str, addresses: Iterable[str]) -> None:
+        """Refuse a host with addresses that are not public.
+
+        Raises:
+            FetchFailed: one is not.
+        """
+        for what in () if self.private else filter(None, map(not_public, addresses)):
+            raise FetchFailed(f"'{host[:100]}' is not a public address, but {what}", hint=self.more_private)
+
+    def check(self, url: str) -> None:
+        """Check a URL as far as that is possible without a look-up of its host.
+
+        Raises:
+            FetchFailed: it would not be fetched.
+        """
+        host = urlsplit(check_url(url)).hostname or ""
+        with contextlib.suppress(ValueError):  # it is a name
+            self.check_public(host, ["127.0.0.1" if host == "localhost" else host])
+
 
 MOST_REDIRECTS = 8
 _CODINGS = ("gzip", "deflate")
@@ -347,10 +366,8 @@ class CheckedTransport(httpx2.AsyncHTTPTransport):
             found = list(dict.fromkeys(await self._resolve(host, port)))
         if not found:
             raise FetchFailed(f"there is no host '{host[:100]}'", hint="check the URL and the network")
-        if self._rules.private or (self._loopback and is_loopback(host)):
-            return found
-        for what in filter(None, map(not_public, found)):
-            raise FetchFailed(f"'{host[:100]}' is not a public address, but {what}", hint=self._rules.more_private)
+        if not (self._loopback and is_loopback(host)):
+            self._rules.check_public(host, found)
         return found
 
 

@@ -13,6 +13,7 @@ from edge.support import lmm
 from fakes.openai_server import ScriptedServer
 
 from chatmd import Chat
+from chatmd.errors import ChatmdError
 
 GOOD = '<config model="OpenAI/gpt-4.1"/>\n<system><import src="policy.md"/></system>\n<user>\n</user>\n'
 BAD = '<user>a\n<doc src="b.md"/>\n</assistant>\n</user>\n<tool/>\n'
@@ -152,6 +153,19 @@ def test_what_a_file_refers_to_is_looked_for(folder: Path) -> None:
         place, _, told = line.partition(": ")
         assert place.startswith(f"{folder / 'around.chatmd'}:{number}:")
         assert told.startswith(expected.format(folder=folder)) or expected in told
+
+
+@pytest.mark.parametrize(
+    "src", ["http://127.0.0.1:9/x.md", "http://localhost/x", "http://0x7f.1/", "https://192.168.0.1/a", "http://[::1]/",
+            "http://169.254.169.254/latest", "https://ann:pw@example.org/", "ftp://example.org/a", "http://a b/"],
+)  # fmt: skip
+@pytest.mark.parametrize("tag", ["doc", "agent"])
+def test_a_url_that_is_never_fetched_is_an_error_as_in_a_run(src: str, tag: str) -> None:
+    chat = Chat.from_text(f'<user><{tag} src="{src}"/></user>')
+    with pytest.raises(ChatmdError) as refused:
+        chat.render(run_agents=True, yes=True)
+    (problem,) = chat.problems()
+    assert (problem.severity, problem.message) == ("error", refused.value.message)
 
 
 def test_an_inline_image_that_is_none_hides_no_other_problem(tmp_path: Path) -> None:

@@ -30,6 +30,7 @@ NOTICE = (
     "It asks nothing: do not answer it, go on with what follows."
 )
 SHOWN_NOTICE = " <shown> names documents that you saw; read them again if you need them."
+NOTES_NOTICE = f" <{NOTE}> has what the user said while tools ran."
 MOST_SHOWN = 50
 
 _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
@@ -51,7 +52,9 @@ class Summary:
         """Return the summary as a user message for the conversation; `read_summary` parses it."""
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
         documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
-        return Message("user", NOTICE + SHOWN_NOTICE * bool(self.shown), tuple(documents))
+        return Message(
+            "user", NOTICE + NOTES_NOTICE * bool(self.notes) + SHOWN_NOTICE * bool(self.shown), tuple(documents)
+        )
 
 
 def is_summary(item: Item) -> bool:
@@ -139,17 +142,18 @@ def name_of(part: Expandable) -> str:
 
 
 def cut(text: str, limit: int) -> str:
-    """Cut a text in the middle to `limit` characters, with a note about how much is missing.
+    """Cut a text in the middle to `limit` characters, with a note about what is missing.
 
-    >>> cut("abcdefghij" * 20, 10)
-    'abcdef\\n[… 190 characters left out …]\\nghij'
+    >>> cut("abcdefghij\\n" * 20, 10)
+    'abcdef\\n[… 210 characters left out, in lines 1 to 20 …]\\nhij\\n'
     """
     if len(text) <= limit:
         return text
     head = int(limit * _HEAD)
-    tail = limit - head
-    end = text[len(text) - tail :]
-    return f"{text[:head]}\n[… {len(text) - limit:,} characters left out …]\n{end}"
+    begin, end = text[:head], text[len(text) - (limit - head) :]
+    first, last = begin.count("\n") + 1, text.count("\n", 0, len(text) - len(end)) + 1
+    where = f"lines {first} to {last}" if first < last else f"line {first}"
+    return f"{begin}\n[… {len(text) - limit:,} characters left out, in {where} …]\n{end}"
 
 
 def cut_to_tokens(text: str, limit: int) -> str:

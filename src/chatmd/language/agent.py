@@ -262,6 +262,10 @@ class AgentSpec:
     output: DeclaredOutput | None = None
     unset: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
 
+    def __repr__(self) -> str:
+        tools = ", ".join(tool.name or tool.server for tool in self.tools)
+        return f"<AgentSpec {self.file or 'in memory'}: {len(self.items)} items; tools: {tools or 'none'}>"
+
     @property
     def waits_for_user(self) -> bool:
         """Whether it is the user's turn: the last item, if any, is a message, but not a user's with text.

@@ -52,7 +52,8 @@ def unseen_note(problem: Problem) -> str:
 
 def problem_line(problem: Problem, about: str = "") -> str:
     """Return a problem with its place, as one line."""
-    return f"{problem.span.where}: {about}{problem.message} ({problem.hint})"
+    hint = f" ({problem.hint})" if problem.hint else ""
+    return f"{problem.span.where}: {about}{problem.message}{hint}"
 
 
 def _at_most(problems: list[Problem]) -> Iterator[Problem]:

@@ -71,7 +71,7 @@ class Check:
         >>> Check("contains", "Paris").fault(RunOutcome("Lyon"))
         "must contain 'Paris'; it is: Lyon"
         """
-        found = outcome.error or CHECKS[self.kind].fault(self.value, outcome)
+        found = CHECKS[self.kind].fault(self.value, outcome)
         return f"{self.words}; {found}" if found else ""
 
 

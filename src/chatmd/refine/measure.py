@@ -180,12 +180,12 @@ class Evaluator:
             async with self.budget.paying("run") as paid:
                 outcome = await self._outcome(agent, case)
                 paid(outcome.usage)
+            if outcome.error:
+                return CaseResult(outcome, (f"the run ended without an answer: {outcome.error}",))
             faults, scores = list[str](), list[float]()
             for check in case.checks:
                 fault = check.fault(outcome)
-                if check.kind == "judge" and outcome.error:
-                    scores.append(0.0)
-                elif check.kind == "judge":
+                if check.kind == "judge":
                     score, reason = await self._judgement(case, check.value, outcome.text)
                     scores.append(score)
                     told = f"{check.words}; judged {score:g} of 10, {PASS_MARK:g} are needed: {reason}"

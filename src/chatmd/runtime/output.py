@@ -13,6 +13,7 @@ from chatmd.content.expand import locate
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec
+from chatmd.language.transcript import NOTE_TAG, notes_in
 from chatmd.tools.command import open_command
 from lmm.errors import LmmError
 from lmm.messages import Message
@@ -98,9 +99,18 @@ def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
         raise ChatmdError(error.message, where=where, hint=error.hint) from error
 
 
+ABOUT_NOTES = (
+    f"A tool's result may end in <{NOTE_TAG}>: the user sent that message while you were at work, and it counts like "
+    "any other message of the user."
+)
+
+
 def with_shown(messages: Sequence[Message], schema: Schema | None) -> tuple[Message, ...]:
-    """Return messages with the schema after the first instructions, where it stays in every request."""
-    if schema is None:
-        return tuple(messages)
+    """Return messages with the schema after the first instructions, and with what notes in results are, if there are.
+
+    They stay there in every request.
+    """
+    more = [shown_schema(schema)] if schema is not None else []
+    more += [ABOUT_NOTES] if any(notes_in(result.text) for one in messages for result in one.results) else []
     first = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
-    return (*messages[:first], Message("system", shown_schema(schema)), *messages[first:])
+    return (*messages[:first], *(Message("system", text) for text in more), *messages[first:])

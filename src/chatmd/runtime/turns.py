@@ -185,6 +185,8 @@ class Conversation:
         model = model_settings(config, configuration, own=own)
         ask = self._keeping_records(self.run.ask)
         self.run = run = replace(self.run, settings=settings_of(config, configuration, own=own), ask=ask)
+        if model.model.provider == "Recorded":  # its file has all prompts, and a search would find them there
+            self.run = run = replace(run, protected=(*run.protected, Path(model.model.model).resolve()))
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
         for problem in find_unseen(document):

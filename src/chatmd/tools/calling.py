@@ -155,6 +155,10 @@ class Offer:
     opened: bool = True
     problem: str = ""
 
+    def __repr__(self) -> str:
+        names = ", ".join(one.name for one in self.definitions) or self.declaration.name
+        return f"<Offer {names}: {self.problem or self.declaration.words}>"
+
 
 async def offered_by(spec: AgentSpec, run: Run, *, servers: bool = False) -> tuple[Offer, ...]:
     """Return what each tool declaration of a file offers, in order, then the functions of the caller.

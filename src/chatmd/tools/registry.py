@@ -64,7 +64,6 @@ KINDS: dict[str, ToolKind] = {
 BUILTINS: dict[str, ToolKind] = {
     "read_file": _row("chatmd.tools.files:open_read_file", "read"),
     "read_directory": _row("chatmd.tools.search:open_read_directory", "read"),
-    "read_skill": _row("chatmd.tools.files:open_read_skill", "read"),
     "search_files": _row("chatmd.tools.search:open_search_files", "read"),
     "write_file": _row("chatmd.tools.files:open_write_file", "write"),
     "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),
@@ -207,7 +206,11 @@ def function_tool(function: PythonTool) -> RunnableTool:
         return function
     from pydantic import PydanticUserError, TypeAdapter, validate_call
 
-    name = getattr(function, "__name__", type(function).__name__)
+    named = getattr(function, "func", function)  # of functools.partial
+    name = getattr(named, "__name__", type(named).__name__)
+    if not name.isidentifier():
+        hint = "models call tools by name: define it with def, and a docstring that says what it is for"
+        raise ChatmdError(f"this cannot be a tool: {name} has no name", hint=hint)
     try:
         checked: Callable[..., Any] = validate_call(function)
         schema = TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
@@ -216,7 +219,7 @@ def function_tool(function: PythonTool) -> RunnableTool:
         raise ChatmdError(f"this cannot be a tool: {name}: {str(error).splitlines()[0]}", hint=hint) from error
     if schema.get("type") != "object":
         raise ChatmdError(f"this cannot be a tool: {name}", hint="each parameter must be a keyword")
-    about, described = read_docstring(inspect.getdoc(function) or "")
+    about, described = read_docstring(inspect.getdoc(named) or "")
     for parameter, text in described.items():
         if parameter in schema["properties"]:
             schema["properties"][parameter]["description"] = text

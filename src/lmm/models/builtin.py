@@ -8,12 +8,13 @@ fresh laptop and in tests. Scoring is BM25 over sentences (Robertson and Zaragoz
 ``Recorded/FILE`` replays replies that were recorded before, for demonstrations and tutorials. The file is JSON: a list
 of objects with ``prompt`` and ``reply``, ``calls`` (objects with ``name`` and ``arguments``), or both; ``"cut": true``
 marks a reply that stops at the output limit. A request gets the first record whose prompt its last message contains,
-be it what the user said or what a tool returned. Every reply carries the name ``Recorded/…``, so that nobody takes it
-for a model's.
+be it what the user said or what a tool returned; the same calls are not made twice in a turn. Every reply carries the
+name ``Recorded/…``, so that nobody takes it for a model's.
 """
 
 from __future__ import annotations
 
+import itertools
 import json
 import math
 import re
@@ -31,6 +32,7 @@ from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.sentences import CLOSERS, sentences_of
 from lmm.markdown.spans import replace_spans, without
 from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage, render
+from lmm.terminal import clipped
 
 NAME = "Builtin/extractive"
 NOTICE = "*Quoted by Builtin/extractive: it finds sentences that share words with the question, no more.*"
@@ -305,6 +307,8 @@ def stem_of(word: str) -> str:
 
 # -- Recorded/FILE ---------------------------------------------------------------------------------
 
+_SHOWN = 80  # columns of a text in an error
+
 
 class _RecordedCall(msgspec.Struct):
     name: str
@@ -316,6 +320,25 @@ class _Record(msgspec.Struct):
     reply: str | None = None
     calls: tuple[_RecordedCall, ...] = ()
     cut: bool = False
+
+    @property
+    def pairs(self) -> list[tuple[str, str]]:
+        """The names and arguments of the calls."""
+        return [(call.name, json.dumps(call.arguments)) for call in self.calls]
+
+
+def _calls_of_turn(messages: Sequence[Message]) -> list[list[tuple[str, str]]]:
+    """Return the calls of each reply since the user said something: their results may contain the same prompt again."""
+    turn = itertools.takewhile(lambda message: message.role in ("assistant", "tool"), reversed(messages))
+    return [[(call.name, call.arguments) for call in message.calls] for message in turn]
+
+
+def _overlap(prompt: str, text: str) -> float:
+    """Return the share of a prompt that the beginning of a text has in one piece."""
+    import difflib  # 3 ms
+
+    longest = difflib.SequenceMatcher(None, prompt, text[:2000], autojunk=False).find_longest_match()
+    return longest.size / max(len(prompt), 1)
 
 
 class RecordedModel:
@@ -343,17 +366,21 @@ class RecordedModel:
         last = request.messages[-1]
         parts = [last.text, *(part for part in last.content if isinstance(part, str))]
         asked = "\n".join([*parts, *(result.text for result in last.results)])
-        record = next((record for record in self._records if record.prompt in asked), None)
+        fits = [record for record in self._records if record.prompt in asked]
+        made = _calls_of_turn(request.messages)
+        record = next((one for one in fits if not one.calls or one.pairs not in made), None)
         if record is None:
-            raise ModelRejected(
-                f"{self.name} has no reply to this", hint="recorded replies match recorded prompts only"
-            )
+            near = max((one.prompt for one in self._records), key=lambda prompt: _overlap(prompt, asked), default="")
+            hint = f"the nearest of {len(self._records)} recorded prompts is '{clipped(near, _SHOWN)}'"
+            if fits:
+                hint = f"its calls for '{fits[0].prompt}' were made already: record a reply to their results"
+            shown = clipped(" ".join(asked.split()), _SHOWN)
+            raise ModelRejected(f"{self.name} has no reply to '{shown}'", hint=hint)
         reply = record.reply or ""
         for piece in re.findall(r"\S+\s*|\s+", reply):
             yield TextDelta(piece)
         turn = len(request.messages)  # makes a call's id unique in the whole conversation
-        arguments = ((call.name, json.dumps(call.arguments)) for call in record.calls)
-        calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(arguments, 1))
+        calls = tuple(ToolCall(f"call-{turn}-{n}", *call) for n, call in enumerate(record.pairs, 1))
         for call in calls:
             yield call
         yield Reply(reply, self.name, Usage(0, 0, 0.0, 1), cut=record.cut, calls=calls)

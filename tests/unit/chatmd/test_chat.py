@@ -293,6 +293,14 @@ def test_tools_that_are_none_are_refused_in_words(tools: Any) -> None:
         Chat.from_text("<user>2+2?</user>").run(tools=tools)
 
 
+def test_reprs_fit_a_line(tmp_path: Path) -> None:
+    chat = Chat.from_text('<tool name="read_file"/><user>2+2?</user>', tools=[add])
+    assert repr(chat) == "<Chat in memory: 1 message, the model's turn>"
+    assert repr(chat.agent) == "<AgentSpec in memory: 1 items; tools: read_file>"
+    assert [repr(offer).partition(":")[0] for offer in chat.offers()] == ["<Offer read_file", "<Offer add"]
+    assert repr(Chat.from_text("<user>")) == "<Chat in memory: 0 messages, the user's turn>"
+
+
 def test_it_is_exported() -> None:
     """Together with the other names."""
     assert chatmd.Chat is Chat

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import pytest
@@ -53,9 +54,20 @@ def test_what_goes_wrong_is_a_result() -> None:
     assert "ValueError: no such place" in results["fails"]
 
 
-def test_a_function_that_no_json_can_call_is_refused() -> None:
-    with pytest.raises(ChatmdError, match="this cannot be a tool: divmod"):
-        function_tool(divmod)
+@pytest.mark.parametrize(
+    ("function", "message"),
+    [(divmod, "this cannot be a tool: divmod"), (lambda a: a, "<lambda> has no name"),
+     (partial(lambda a: a), "<lambda> has no name")],
+)  # fmt: skip
+def test_a_function_that_no_model_can_call_is_refused(function: Any, message: str) -> None:
+    with pytest.raises(ChatmdError, match=message):
+        function_tool(function)
+
+
+def test_a_partial_function_keeps_name_and_description() -> None:
+    definition = function_tool(partial(add, b=3)).definition
+    assert (definition.name, definition.description) == ("add", "Add two numbers.")
+    assert ask({"add": '{"a": 2}'}, partial(add, b=3)) == {"add": "5"}
 
 
 def test_two_tools_of_one_name_are_refused() -> None:
