@@ -10,7 +10,7 @@ import os
 import re
 from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
-from dataclasses import dataclass, replace
+from dataclasses import replace
 from pathlib import Path
 from typing import Literal
 
@@ -85,7 +85,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
         message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
         yield Problem(part.span, message, "lmm run asks for your consent", "warning")
     for edge in _agents_of(spec, recorded):
-        for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
+        for problem in _below(edge, run, (str(path.resolve()),), edge[2], set()):
             yield _report(problem, edge)
 
 
@@ -231,20 +231,15 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
 # -- agents ----------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class _Edge:
-    """An agent that a file names; `certain` if it is always asked, not only if a model calls it."""
-
-    src: str
-    span: SourceRange
-    certain: bool
+_Edge = tuple[str, SourceRange, bool]
+"""An agent that a file names, and where; and whether it is always asked, not only if a model calls it."""
 
 
 def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
     for part, _ in _open(spec, recorded):
         if isinstance(part, SubAgent) and part.local:
-            yield _Edge(part.src, part.span, True)
-    yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
+            yield part.src, part.span, True
+    yield from ((tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
 
 
 def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]) -> Iterator[Problem]:
@@ -253,36 +248,36 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
     Agents in `seen` were already checked.
     """
     severity: Severity = "error" if certain else "warning"
+    src, span, _ = edge
     try:
-        path = locate(edge.src, run)
+        path = locate(src, run)
         if str(path) in chain:
             check_depth((*chain[chain.index(str(path)) :], str(path)), 0)
         if str(path) in seen:
             return
-        spec = agent_in(edge.src, run)
+        spec = agent_in(src, run)
     except LimitReached as error:
         hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
-        yield Problem(edge.span, error.message, hint, severity)
+        yield Problem(span, error.message, hint, severity)
     except LmmError as error:
         told = f"{error.where}: {error.message}" if error.where else error.message
-        yield Problem(edge.span, told, error.hint, severity)
+        yield Problem(span, told, error.hint, severity)
     else:
         seen.add(str(path))
         inside = replace(run, folder=path.parent)
         own = (*_model(spec, run.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
         yield from (replace(problem, severity=severity) for problem in errors_of(own))
         for further in _agents_of(spec):
-            yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)
+            yield from _below(further, inside, (*chain, str(path)), certain and further[2], seen)
 
 
 def _report(problem: Problem, edge: _Edge) -> Problem:
     """Move the problem of an agent to the place where the checked file names the agent."""
-    message = problem.message
-    if problem.span is not edge.span:
-        message = f"{problem.span.where}: {message}"
-    if not message.startswith(f"'{edge.src}'"):
-        message = f"'{edge.src}': {message}"
-    return Problem(edge.span, message, problem.hint, problem.severity)
+    src, span, _ = edge
+    message = problem.message if problem.span is span else f"{problem.span.where}: {problem.message}"
+    if not message.startswith(f"'{src}'"):
+        message = f"'{src}': {message}"
+    return Problem(span, message, problem.hint, problem.severity)
 
 
 # -- all checks of a text ------------------------------------------------------------------------------------

@@ -71,13 +71,13 @@ def world(server: ScriptedServer, folder: Path) -> World:
 
 
 def write_cases(folder: Path, rows: list[dict[str, object]]) -> None:
-    (folder / "cases.jsonl").write_text("".join(json.dumps(row) + "\n" for row in rows))
+    (folder / "cases.json").write_text(json.dumps(rows))
 
 
 @pytest.fixture
 def refine(capsys: pytest.CaptureFixture[str]) -> Refine:
-    """`lmm refine agent.chatmd --cases cases.jsonl`, in this process."""
-    return lambda *words: run_here(capsys, "refine", "agent.chatmd", "--cases", "cases.jsonl", *words)
+    """`lmm refine agent.chatmd --cases cases.json`, in this process."""
+    return lambda *words: run_here(capsys, "refine", "agent.chatmd", "--cases", "cases.json", *words)
 
 
 def test_a_better_version_is_found_and_applied(world: World, refine: Refine, folder: Path) -> None:
@@ -233,7 +233,7 @@ def test_ctrl_c_keeps_what_arrived(world: World, folder: Path, server: ScriptedS
         return Action(answer, delay=0.05 if len(server.requests) < 9 else 30.0)
 
     server.answer = slow
-    words = ("refine", "agent.chatmd", "--cases", "cases.jsonl", "--rounds", "1")
+    words = ("refine", "agent.chatmd", "--cases", "cases.json", "--rounds", "1")
     process = start(*words)
     server.wait_for(10)
     process.send_signal(signal.SIGINT)
@@ -313,4 +313,4 @@ def test_schemas_beside_the_cases_and_bad_cases(world: World, refine: Refine, fo
     write_cases(folder, [{"input": "Capital of Peru?", "contain": "Lima"}])
     ran = refine("--check")
     assert ran.code == 1
-    assert "cases.jsonl:1: unknown key 'contain' (did you mean 'contains'?)" in ran.err
+    assert "cases.json:1: unknown key 'contain' (did you mean 'contains'?)" in ran.err

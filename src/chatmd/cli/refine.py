@@ -28,7 +28,7 @@ if TYPE_CHECKING:
     metavar="CASES",
     type=options.PATH,
     required=True,
-    help="A YAML, JSON or JSONL file with inputs and conditions for the replies.",
+    help="A YAML or JSON file with inputs and conditions for the replies.",
 )
 @options.flag("--check", help="Only measure the file unchanged; the exit code is 1 if a case fails.")
 @click.option(
@@ -104,7 +104,9 @@ def _report(done: Refinement, apply: bool, *, written: bool, repeat: int) -> str
     if repeat > 1 and (results := done.baseline.results):
         parts.append(pass_rate(done.baseline.passed(results), len(results)))
     shown = done.winner or done.baseline
-    if lines := _faults(done, shown):
+    measured = ((case.name, shown.results.get(case.name)) for case in done.cases)
+    lines = [f"  {name}: {' '.join(fault.split())}" for name, one in measured if one for fault in one.faults]
+    if lines:
         which = "as it is" if shown is done.baseline else f"with version {shown.id}"
         parts.append("\n".join([f"what fails {which}:", *lines]))
     if done.winner is not None:
@@ -170,12 +172,6 @@ def _cases(done: Refinement) -> str:
         results = [version.results.get(case.name) for version in done.versions]
         rows.append([f"{name}{held}", *("–" if one is None else "pass" if one.passed else "FAIL" for one in results)])
     return terminal.table(rows)
-
-
-def _faults(done: Refinement, version: Version) -> list[str]:
-    """Return why cases fail with a version, one line for each fault."""
-    measured = ((case.name, version.results.get(case.name)) for case in done.cases)
-    return [f"  {name}: {' '.join(fault.split())}" for name, result in measured if result for fault in result.faults]
 
 
 def _difference(done: Refinement, version: Version) -> str:

@@ -112,7 +112,10 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
             yield _warning(span, f"the value of '{name}' contains a tag", "is a quote missing?")
         seen.add(name)
-    yield from _loose_characters(element)
+    inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
+    if (loose := passed_over(inside)) and loose.strip("\"'"):
+        message = f"'{loose}' in this tag is ignored"
+        yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
         yield _warning(spans.get("markdown", element.span), "'strip' wins over 'markdown'", "delete one of them")
 
@@ -122,13 +125,6 @@ def _meant(tag: Tag, name: str) -> str:
     names = [rule.name for rule in tag.attributes]
     close = get_close_matches(name[:40], names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"it has {', '.join(names)}"
-
-
-def _loose_characters(element: Element) -> Iterator[Problem]:
-    inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
-    if (loose := passed_over(inside)) and loose.strip("\"'"):
-        message = f"'{loose}' in this tag is ignored"
-        yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
 
 
 # -- the document as a whole -----------------------------------------------------------------------

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from dataclasses import dataclass, field
 from itertools import pairwise
 from typing import NamedTuple
 
@@ -114,14 +115,11 @@ def write_attributes(attributes: Iterable[Attribute]) -> str:
     for name, value in attributes:
         if not name.isascii() or not (name.translate(_NAME_MARKS) or "x").isalnum() or not name:
             raise ValueError(f"{name!r} is not a valid attribute name")
-        written.append(f" {name}" if value is None else f' {name}="{_quotable(value)}"')
+        quoted = (value or "").translate(_ESCAPES)
+        if quoted.endswith("\\"):  # before the closing quote, it would keep the value open
+            quoted = f"{quoted[:-1]}&#92;"
+        written.append(f" {name}" if value is None else f' {name}="{quoted}"')
     return "".join(written)
-
-
-def _quotable(value: str) -> str:
-    value = value.translate(_ESCAPES)
-    # A backslash before the closing quote would keep the value open.
-    return f"{value[:-1]}&#92;" if value.endswith("\\") else value
 
 
 class TextToken(NamedTuple):
@@ -298,18 +296,20 @@ def parse_body(text: str, *, file: str = "") -> SyntaxTree:
     return _Builder(SourceText(text, file)).build(is_body=True)
 
 
+@dataclass(slots=True)
 class _Frame:
     """An open element: its children so far, the text that is still growing, and open tags in it that are text."""
 
-    __slots__ = ("attributes", "children", "end", "literal", "plain", "raw", "start", "tag", "text_start", "texts")
-
-    def __init__(self, tag: str, start: int, end: int, attributes: tuple[Attribute, ...]) -> None:
-        self.tag, self.start, self.end, self.attributes = tag, start, end, attributes
-        self.children: list[Node] = []
-        self.literal: list[str] = []
-        self.texts: list[str] = []
-        self.plain: list[tuple[int, int]] = []
-        self.text_start, self.raw = 0, False
+    tag: str
+    start: int
+    end: int
+    attributes: tuple[Attribute, ...]
+    children: list[Node] = field(default_factory=list)
+    literal: list[str] = field(default_factory=list)
+    texts: list[str] = field(default_factory=list)
+    plain: list[tuple[int, int]] = field(default_factory=list)
+    text_start: int = 0
+    raw: bool = False
 
 
 class _Builder:

@@ -140,7 +140,15 @@ def element_text(element: Element, newline: str = "\n") -> str:
     Raises:
         NotStorable: it contains a NUL or half of a surrogate pair.
     """
-    text = _laid_out(element, newline)
+    children, opening = element.children, f"<{element.tag}{write_attributes(element.attributes)}>"
+    if not children:
+        text = write([element])
+    elif element.tag == "reasoning":
+        inside = "".join(f"{newline}{element_text(child, newline)}" for child in children if isinstance(child, Element))
+        text = f"{opening}{inside}{newline}</reasoning>"
+    else:  # white space before RAW| is ignored
+        inside = newline * (isinstance(children[0], Text) and children[0].raw) + write(children)
+        text = f"{opening}{inside}</{element.tag}>"
     found = _UNSTORABLE.search(text)
     if found:
         what = "NUL" if found[0] == "\0" else f"half a character (U+{ord(found[0]):04X})"
@@ -211,18 +219,6 @@ def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
 def _given(**values: str) -> tuple[Attribute, ...]:
     """Return the values as attributes, without the empty ones."""
     return tuple(Attribute(name, value) for name, value in values.items() if value)
-
-
-def _laid_out(element: Element, newline: str) -> str:
-    children = element.children
-    if not children:
-        return write([element])
-    if element.tag == "reasoning":
-        inside = "".join(f"{newline}{_laid_out(child, newline)}" for child in children if isinstance(child, Element))
-        inside += newline
-    else:  # white space before RAW| is ignored
-        inside = newline * (isinstance(children[0], Text) and children[0].raw) + write(children)
-    return f"<{element.tag}{write_attributes(element.attributes)}>{inside}</{element.tag}>"
 
 
 # -- The next turn of a conversation, and the text that a reply adds; this only makes text, others write it

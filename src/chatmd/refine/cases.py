@@ -1,4 +1,4 @@
-"""Files of cases in YAML, JSON or JSON lines; each case has an input, and checks for the reply to it."""
+"""Files of cases in YAML or JSON; each case has an input, and checks for the reply to it."""
 
 from __future__ import annotations
 
@@ -145,7 +145,7 @@ CHECKS: dict[str, CheckKind] = {
     "judge": CheckKind("must meet these criteria: {value}", _text),
 }  # fmt: skip
 _FIELDS = ("name", "input", *CHECKS)
-SUFFIXES = (".yaml", ".yml", ".json", ".jsonl")
+SUFFIXES = (".yaml", ".yml", ".json")
 
 
 # -- Read files of cases --------------------------------------------------------------------------------
@@ -181,23 +181,17 @@ def read_cases(path: Path) -> tuple[Case, ...]:
 
 def _rows(path: Path, text: str) -> Iterator[tuple[int, Any]]:
     """Iterate over the cases as written, with their lines."""
-    kind, line = path.suffix.lower(), 1
-    if kind not in SUFFIXES:
+    if path.suffix.lower() not in SUFFIXES:
         raise InvalidCases("this is not a file of cases", where=str(path), hint=f"use {', '.join(SUFFIXES)}")
     try:
-        if kind == ".jsonl":
-            for line, row in enumerate(text.split("\n"), 1):
-                if row.strip():
-                    yield line, json.loads(row)
-            return
-        root = json.loads(text) if kind == ".json" else compose(text)
+        root = json.loads(text) if path.suffix.lower() == ".json" else compose(text)
         if isinstance(root, yaml.SequenceNode):
             yield from [(node.start_mark.line + 1, to_value(node)) for node in root.value]
             return
     except (MetadataError, ValueError, RecursionError) as error:
-        line = getattr(error, "line", line)
-        what = f"this is not {'JSON' if kind.startswith('.json') else 'YAML'}: {getattr(error, 'message', error)}"
-        raise InvalidCases(what, where=f"{path}:{line}", hint="check brackets, commas and quotes") from error
+        where = f"{path}:{getattr(error, 'line', getattr(error, 'lineno', 1))}"
+        what = f"this cannot be read: {getattr(error, 'message', error)}"
+        raise InvalidCases(what, where=where, hint="check brackets, commas and quotes") from error
     if not isinstance(root, list):
         raise InvalidCases("a file of cases is a list of them", where=str(path), hint="write: - input: …")
     yield from ((1, row) for row in root)

@@ -33,7 +33,7 @@ from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.lint import find_unseen, problem_line, unseen_note
 from chatmd.language.nodes import Element, SyntaxTree
-from chatmd.language.syntax import errors_of, parse, write
+from chatmd.language.syntax import errors_of, write
 from chatmd.language.transcript import (
     USER_TURN,
     ReceivedReply,
@@ -92,11 +92,6 @@ def restrict(document: SyntaxTree) -> AgentSpec:
         hint = "save it to a file, if you trust it"
         raise ChatmdError(f"an agent from a URL may not read '{src}' on this machine", where=span.where, hint=hint)
     return replace(spec, tools=())
-
-
-def _has_errors(text: str) -> bool:
-    document = parse(text)
-    return bool(errors_of((*document.problems, *interpret(document)[1])))
 
 
 def with_inputs(text: str, run: Run) -> str:
@@ -529,7 +524,10 @@ class Conversation:
         self._tell_notes()
         if self.transcript.changed:
             end = time.monotonic() + _PATIENCE
-            while time.monotonic() < end and _has_errors(self.transcript.text):
+            while time.monotonic() < end:
+                document = parse_cached(self.transcript.text, self.run.chain[-1])
+                if not errors_of((*document.problems, *interpret(document)[1])):
+                    break
                 await asyncio.sleep(_POLL)
                 self.transcript.refresh()
             self.transcript.changed = False

@@ -88,7 +88,10 @@ class ChatView:
         elif isinstance(event, Notice | Waiting):
             return self.note(event.text if isinstance(event, Notice) else event.reason, "yellow", chain)
         elif isinstance(event, Retrying):
-            return self._broken_off(event, chain) + self.note(str(event), "yellow", chain)
+            lines = list[str]()
+            if not chain and self._reply.begun:
+                lines = self.replied("") + self.note("The reply broke off here; the model is asked again.", "yellow")
+            return lines + self.note(str(event), "yellow", chain)
         return [] if chain else self._of_turn(event, now)
 
     def said(self, text: str, more: str = "", style: str = "bold") -> list[str]:
@@ -139,12 +142,6 @@ class ChatView:
         elif isinstance(event, events.RunStopped | events.YourTurn | Failed):
             return self._ended(event, now)
         return []
-
-    def _broken_off(self, event: Retrying, chain: tuple[str, ...]) -> list[str]:
-        if chain or not self._reply.begun:
-            return []
-        lines = self.replied("")
-        return lines + self.note("The reply broke off here; the model is asked again.", "yellow")
 
     def _called(self, result: ToolResult, chain: tuple[str, ...]) -> list[str]:
         work = self._work.pop((chain, result.call), None)

@@ -234,8 +234,11 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
             run.tell(Notice(f"{WITHOUT}{one.name or one.server}: {error}"))
             continue
         hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
+        # An agent without a timeout has the limits of the run.
+        has_none = one.timeout is None and one.kind == "agent"
+        timeout = None if has_none else (one.timeout or run.rules.tool_timeout) + _GRACE
         for tool in opened:
-            _add(tools, OpenTool(tool, _timeout(one, run), may_write(one, run)), one.span.where, hint)
+            _add(tools, OpenTool(tool, timeout, may_write(one, run)), one.span.where, hint)
     for function in run.functions:
         _add(tools, OpenTool(function, run.rules.tool_timeout), "", "rename the function")
     return tools
@@ -246,13 +249,6 @@ def _add(tools: dict[str, OpenTool], added: OpenTool, where: str, hint: str) -> 
     if name in tools:
         raise ChatmdError(f"there are two tools named '{name}'", where=where, hint=hint)
     tools[name] = added
-
-
-def _timeout(declared: Tool, run: Run) -> float | None:
-    """Return the timeout of a call in seconds; None for an agent without one, which has the limits of the run."""
-    if declared.timeout is None and declared.kind == "agent":
-        return None
-    return (declared.timeout or run.rules.tool_timeout) + _GRACE
 
 
 # -- Make the calls of a reply, each with a result for the model ------------------------------------------------

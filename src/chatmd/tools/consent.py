@@ -264,7 +264,11 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
     except ChatmdError as error:
         return Declaration(tool.name, error.message, False, "")
     powers = _powers(tool)
-    asks = is_asked(powers, together) or ("read" in powers and _reads_more(tool, run))
+    reads_more = any(  # outside of the prompt's folder, or files there that are otherwise refused
+        not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
+        for root in _folders(tool, run)
+    )
+    asks = is_asked(powers, together) or ("read" in powers and reads_more)
     words = _words(tool, powers, run)
     if tool.sandbox:
         folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
@@ -315,14 +319,6 @@ def _folders(tool: Tool, run: Run) -> list[Path]:
         with contextlib.suppress(OSError, RuntimeError, ValueError):
             found += [(run.folder / Path(root).expanduser()).resolve()] if root else []
     return found
-
-
-def _reads_more(tool: Tool, run: Run) -> bool:
-    """Return whether a tool reads outside of the prompt's folder, or files there that are otherwise refused."""
-    return any(
-        not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
-        for root in _folders(tool, run)
-    )
 
 
 def in_prose(words: Iterable[str]) -> str:

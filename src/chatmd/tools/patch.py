@@ -112,17 +112,13 @@ def parse_patch(text: str) -> list[FilePatch]:
     if not parser.sections:
         raise PatchError("the patch names no file", hint=f"write it like this:\n{FORMAT}\n")
     for section in parser.sections:
-        section.hunks = [hunk for hunk in map(_trimmed, section.hunks) if hunk.lines]
+        for hunk in section.hunks:  # blank lines without a mark at its end only separate it from the next
+            while hunk.lines and hunk.lines[-1].bare and not hunk.lines[-1].text.strip():
+                hunk.lines.pop()
+        section.hunks = [hunk for hunk in section.hunks if hunk.lines]
         if section.kind == "Update" and not section.hunks and not section.move_to:
             raise PatchError(f"line {section.line} of the patch: nothing is to be changed in '{section.path}'")
     return parser.sections
-
-
-def _trimmed(hunk: Hunk) -> Hunk:
-    """Remove blank lines without a mark from the end of a hunk: they only separate it from the next."""
-    while hunk.lines and hunk.lines[-1].bare and not hunk.lines[-1].text.strip():
-        hunk.lines.pop()
-    return hunk
 
 
 class _Parser:

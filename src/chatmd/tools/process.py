@@ -261,7 +261,8 @@ class _Process(asyncio.SubprocessProtocol):
     def exit_status(self) -> str:
         """The exit code, or the signal that killed the program."""
         code = self.transport.get_returncode() or 0
-        return f"exit code {code}" if code >= 0 else f"killed by {_signal_name(-code)}"
+        names = {one.value: one.name for one in signal.Signals}
+        return f"exit code {code}" if code >= 0 else f"killed by {names.get(-code, f'signal {-code}')}"
 
     async def clean_up(self) -> bool:
         """Read the rest of the output after the program ended, and return whether other processes had to be killed."""
@@ -358,13 +359,6 @@ def _not_started(program: Program, error: OSError) -> ChatmdError:
         return ChatmdError("its first line names an interpreter that does not exist", where=name)
     message, hint = _NOT_STARTED.get(error.errno or 0, (f"cannot be started: {error.strerror or error}", ""))
     return ChatmdError(message, where=name, hint=hint.format(name=name))
-
-
-def _signal_name(number: int) -> str:
-    try:
-        return signal.Signals(number).name
-    except ValueError:
-        return f"signal {number}"
 
 
 async def _wait(event: asyncio.Event, seconds: float) -> None:

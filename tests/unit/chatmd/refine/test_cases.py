@@ -37,15 +37,14 @@ def read(tmp_path: Path) -> Any:
 
 
 def test_the_forms_agree(read: Any) -> None:
-    """YAML, JSON and JSON lines."""
+    """YAML and JSON."""
     cases = read(YAML)
     assert [case.name for case in cases] == ["france", "case 2"]
     assert cases[1].input == "Two\nlines\n"
     assert cases[1].checks[0].value == "yes"  # YAML 1.2: a word is a word
     rows = [{"name": "france", "input": "Capital of France?", "contains": ["Paris", "on the Seine", "🌳"],
              "max_tokens": 20}, {"input": "Two\nlines\n", "equals": "yes"}]  # fmt: skip
-    assert read("\ufeff" + "\n".join(map(json.dumps, rows)), ".jsonl") == cases
-    assert read(json.dumps(rows, indent="\t"), ".json") == cases
+    assert read("\ufeff" + json.dumps(rows, indent="\t"), ".json") == cases
 
 
 @pytest.mark.parametrize(
@@ -64,8 +63,8 @@ def test_the_forms_agree(read: Any) -> None:
         ("- {input: a, regex: '('}\n", ".yaml", "yaml:1: 'regex' is not a regular expression"),
         ("- {name: a, input: a, equals: b}\n- {name: a, input: a, equals: b}\n", ".yaml", "yaml:2: there are two"),
         ("- {input: a, json_schema: s.json}\n", ".yaml", "'json_schema' names a file"),
-        ('{"input": "a"\n', ".jsonl", "jsonl:1: this is not JSON"),
-        ("- [\n", ".yaml", "this is not YAML"),
+        ('[\n{"input": "a"\n', ".json", "json:3: this cannot be read: Expecting"),
+        ("- [\n", ".yaml", "yaml:2: this cannot be read"),
     ],
 )
 def test_what_is_wrong_is_told_with_its_place(read: Any, text: str, kind: str, message: str) -> None:

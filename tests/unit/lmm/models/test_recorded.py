@@ -30,9 +30,9 @@ def test_a_result_with_the_same_prompt_calls_nothing_twice(tmp_path: Path) -> No
     search = {"prompt": "leaves", "calls": called("search_files", pattern="leaves")}
     read = {"prompt": "leaves", "calls": called("read_file", path="plants.md")}
     talk = chat(tmp_path, search, read, {"prompt": "green", "reply": "Green."})
-    assert (talk.run().answer, talk.transcript.count("<tool_call ")) == ("Green.", 2)
+    assert (talk.run().answer, talk.text.count("<tool_call ")) == ("Green.", 2)
     talk.say("And leaves?")  # in another turn, they are made again
-    assert (talk.run().answer, talk.transcript.count("<tool_call ")) == ("Green.", 4)
+    assert (talk.run().answer, talk.text.count("<tool_call ")) == ("Green.", 4)
 
 
 def test_the_recorded_prompts_are_not_found(tmp_path: Path) -> None:
