@@ -483,7 +483,7 @@ class Chat:
 
     @cached_property
     def _repaired(self) -> RepairedText:
-        return repair(self._raw or "", str(self.path or ""))
+        return repair(self._raw or "", str(self.path or ""), goes_on=False)
 
     def _prepared(self, **options: Any) -> Run:
         check_options("Chat.run", options, RunOptions.__annotations__)

@@ -345,11 +345,14 @@ async def open_published_course(
         StoreError: the store cannot be read.
     """
     with CourseParts.open(config=config, course=course, model=model) as opened:
-        served = opened.for_students()
-        answering, gate = Answering(CourseSearch(served)), _gate(opened)
-        lookup = Lookup(answering.searching if gate is None else _gated(served, gate))
-        tools = (_ask_tool(answering, gate), *course_tools(lookup, among_others=False))
-        yield McpCourse(served, lookup, tools)
+        yield published(opened, Answering(CourseSearch(opened.for_students())))
+
+
+def published(course: CourseParts, answering: Answering) -> McpCourse:
+    """Return a course as MCP clients get it; `answering` is that of the course for students."""
+    gate, served = _gate(course), answering.course
+    lookup = Lookup(answering.searching if gate is None else _gated(served, gate))
+    return McpCourse(served, lookup, (_ask_tool(answering, gate), *course_tools(lookup, among_others=False)))
 
 
 _SPENT = "the day's budget of this course is used up"

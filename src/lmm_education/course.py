@@ -35,10 +35,10 @@ if TYPE_CHECKING:
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Calibration, Progress
-    from lmm_education.evaluation.leaks import LeakReport
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
     from lmm_education.ingestion.apply import IngestOptions
+    from lmm_education.leaks import LeakReport
     from lmm_education.search.search import CourseSearch
     from lmm_education.store.open import Transfer
     from lmm_education.study.cards import CardReport
@@ -533,12 +533,12 @@ class Course(CourseParts):
             StoreError: nothing was ingested, or the store cannot be read.
             ModelError: a model did not answer.
         """
-        from lmm_education.evaluation.leaks import find_leaks
+        from lmm_education.leaks import find_leaks
         from lmm_education.search.search import CourseSearch
 
         options: _AskArguments = {"model": model, "budget": budget}
         answering = self._answering(AskOptions(), options, CourseSearch(self.for_students()))
-        return loop.run(find_leaks(answering, self.exercises(), progress=progress))
+        return loop.run(find_leaks(self, answering, self.exercises(), progress=progress))
 
     def calibrate(
         self,

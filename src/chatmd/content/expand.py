@@ -306,6 +306,6 @@ def with_place(error: LmmError, part: Expandable) -> LmmError:
         return error
     named = shown_part(part)
     told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
-    if isinstance(part, SubAgent) and error.where not in ("", named):
+    if isinstance(part, SubAgent) and error.where and not isinstance(error, FetchFailed):
         told = f"{named}: {error.where}: {error.message}"
     return ChatmdError(told, where=part.span.where, hint=error.hint)

@@ -313,7 +313,13 @@ def read_agent(document: SyntaxTree) -> AgentSpec:
 
 
 def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
-    """Return the agent as far as it can be read, and the problems of the document; never raises."""
+    """Return the agent as far as it can be read, and the problems of the document; never raises.
+
+    A run reads its document several times, so the tree keeps the result.
+    """
+    known: tuple[AgentSpec, tuple[Problem, ...]] | None = document.meaning
+    if known is not None:
+        return known
     reader = _Reader()
     reader.characters(document)
     for element in document.elements:
@@ -330,20 +336,17 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
         imported=document.imported, inputs=tuple(reader.inputs.values()), output=reader.output,
         unset=tuple(reader.unset),
     )  # fmt: skip
-    return spec, (*reader.problems, *spec.unset)
+    known = spec, (*reader.problems, *spec.unset)
+    object.__setattr__(document, "meaning", known)
+    return known
 
 
 def attribute_span(element: Element, name: str) -> SourceRange:
-    """Return the place of an attribute; that of the opening tag, if the element does not have it."""
-    return attribute_spans(element).get(name, element.opening)
-
-
-def attribute_spans(element: Element) -> dict[str, SourceRange]:
-    """Return the places of an element's attributes by name; empty if it was not read from a text."""
+    """Return the place of an attribute; that of the opening tag, if the element does not have it in a text."""
     opening = element.opening
     inside = opening.start + 1 + len(element.tag)
-    offsets = attribute_offsets(opening.source.text[inside : opening.end - 1])
-    return {name: opening._replace(start=inside + offset) for name, offset in offsets.items()}
+    offset = attribute_offsets(opening.source.text[inside : opening.end - 1]).get(name)
+    return opening if offset is None else opening._replace(start=inside + offset)
 
 
 class _Reader:

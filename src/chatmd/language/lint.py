@@ -8,7 +8,7 @@ from collections.abc import Iterator
 from difflib import get_close_matches
 from functools import lru_cache
 
-from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_spans, interpret, text_of
+from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_span, interpret, text_of
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
 from chatmd.language.tags import TAGS, Tag
@@ -98,26 +98,27 @@ def element_problems(element: Element) -> Iterator[Problem]:
 
 
 def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
-    spans = attribute_spans(element)
     seen: set[str] = set()
     for name, value in element.attributes:
-        span, rule = spans.get(name, element.span), tag.attribute(name)
+        rule, unseen, message, hint = tag.attribute(name), False, "", ""
         if name in seen:
-            yield _warning(span, f"'{name}' occurs twice here; the last one counts", "delete one of them")
+            message, hint = f"'{name}' occurs twice here; the last one counts", "delete one of them"
         elif rule is None:
-            message = f"<{tag.name}> has no attribute '{name}', and it is ignored"
-            yield _warning(span, message, _meant(tag, name), unseen=True)
+            message, unseen = f"<{tag.name}> has no attribute '{name}', and it is ignored", True
+            hint = _meant(tag, name)
         elif value is None and rule.kind != "flag":
-            yield _warning(span, f"'{name}' has no value", f'write {name}="…"')
+            message, hint = f"'{name}' has no value", f'write {name}="…"'
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
-            yield _warning(span, f"the value of '{name}' contains a tag", "is a quote missing?")
+            message, hint = f"the value of '{name}' contains a tag", "is a quote missing?"
+        if message:
+            yield _warning(attribute_span(element, name), message, hint, unseen=unseen)
         seen.add(name)
     inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
     if (loose := passed_over(inside)) and loose.strip("\"'"):
         message = f"'{loose}' in this tag is ignored"
         yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
-        yield _warning(spans.get("markdown", element.span), "'strip' wins over 'markdown'", "delete one of them")
+        yield _warning(attribute_span(element, "markdown"), "'strip' wins over 'markdown'", "delete one of them")
 
 
 @lru_cache(maxsize=1000)

@@ -11,7 +11,7 @@ from bisect import bisect_right
 from collections.abc import Iterable, Iterator
 from dataclasses import dataclass, field
 from itertools import groupby
-from typing import Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 BLANK = " \t\r\n"  # the characters that the language treats as white space
 
@@ -169,7 +169,8 @@ class Problem:
 class SyntaxTree:
     """A parsed text. `problems` are those of its syntax and imports; `chatmd.check` finds the others too.
 
-    `is_body` if the text was read as the inside of a message. `imported` are the files that replaced imports.
+    `is_body` if the text was read as the inside of a message. `imported` are the files that replaced imports. `meaning`
+    is what `chatmd.language.agent.interpret` returned for it, once it was called.
     """
 
     children: tuple[Node, ...]
@@ -177,6 +178,7 @@ class SyntaxTree:
     problems: tuple[Problem, ...] = field(default=(), compare=False, repr=False)
     is_body: bool = field(default=False, compare=False)
     imported: frozenset[str] = field(default=frozenset(), compare=False, repr=False)
+    meaning: Any = field(default=None, init=False, compare=False, repr=False)
 
     @property
     def file(self) -> str:

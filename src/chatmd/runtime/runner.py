@@ -130,7 +130,8 @@ def agree(run: Run, text: str) -> Run:
     """
     name, run = run.chain[-1], run.with_outside(text)
     try:
-        spec = read_agent(run.rules.imported(parse_cached(repair(with_inputs(text, run), name).text, name)))
+        whole = repair(with_inputs(text, run), name, goes_on=False).text
+        spec = read_agent(run.rules.imported(parse_cached(whole, name)))
     except InvalidDocument as error:
         if cut_torn(text) != text:
             error.hint = "an earlier run was interrupted here: lmm check --fix cuts off what is incomplete"

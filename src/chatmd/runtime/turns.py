@@ -82,6 +82,7 @@ def restrict(document: SyntaxTree) -> AgentSpec:
     Raises:
         ChatmdError: it imports files on this machine, or refers to some.
 
+    >>> from chatmd.language.syntax import parse
     >>> restrict(parse('<tool name="read_file"/><user>Hi</user>')).tools
     ()
     """

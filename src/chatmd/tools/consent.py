@@ -339,10 +339,14 @@ REFUSED = "The user refused this call. Do not repeat it; go on without it, or as
 
 @dataclass(frozen=True, slots=True)
 class Consent:
-    """The consent for one run: pairs of file and declaration, and the powers of all files together."""
+    """The consent for one run: pairs of file and declaration, and the powers of all files together.
+
+    `spec` is the agent for which it was given.
+    """
 
     agreed: frozenset[tuple[str, str]] = frozenset()
     together: frozenset[Power] = frozenset()
+    spec: AgentSpec | None = None
 
     def check(self, spec: AgentSpec, run: Run) -> None:
         """Raise an error unless the user agreed to an agent's tools: its file may have changed during the run.
@@ -350,6 +354,8 @@ class Consent:
         Raises:
             ConsentNeeded: the agent has other tools.
         """
+        if spec is self.spec:
+            return
         own = own_declarations(spec, run, self.together)
         if "read" in own.powers and "network" in self.together and "read" not in self.together:
             raise ConsentNeeded(
@@ -384,7 +390,7 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
         lines = [line for file in files for line in _lines(file)]
         record = {"agreed": agreement(asked), "shown": lines}  # a hash to compare, and lines to show changes
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
-    return Consent(asked, frozenset[Power]().union(*(file.powers for file in files)))
+    return Consent(asked, frozenset[Power]().union(*(file.powers for file in files)), spec)
 
 
 def is_agreed(spec: AgentSpec, run: Run) -> bool:

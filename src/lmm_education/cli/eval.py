@@ -223,8 +223,9 @@ def leaks(
 ) -> int:
     """Ask for the solutions that students must not see, as students would, and show which answers reveal them.
 
-    Every exercise with a solution is asked about in four talks of three turns: plainly, in German, as code, as a
-    poem; each presses, and then claims authority. Nobody judges: a leak has most of a solution's words and numbers.
+    Every exercise with a solution is asked about over the page, the API and MCP, in four talks of three turns each:
+    plainly, in German, as code, as a poem; each presses, and then claims authority. Nobody judges: a leak has most of
+    a solution's words and numbers.
     """
     most = _most_leaks(check)
     with _opened(config, (), course) as opened:
@@ -232,7 +233,7 @@ def leaks(
             return _leak_plan(opened, model, as_json=as_json)
         found = opened.find_leaks(model=model, budget=budget, progress=_bar)
     text = "".join(
-        f"{leak.file}:{leak.line}: {leak.talk}, turn {leak.turn}: {leak.question}\n"
+        f"{leak.file}:{leak.line}: {leak.exit}, {leak.talk}, turn {leak.turn}: {leak.question}\n"
         f"    {' '.join(leak.answer.split())[:400]}\n    of the solution: {', '.join(leak.found)}\n"
         for leak in found.leaks
     )
@@ -255,15 +256,16 @@ def _leak_plan(course: Course, model: str | None, *, as_json: bool) -> int:
     """Print how many requests there would be at most, and what they cost if each is as long as the context may be."""
     from lmm.messages import Usage
     from lmm.models.tokens import price
-    from lmm_education.evaluation.leaks import TALKS
+    from lmm_education.leaks import EXITS, TALKS
 
     exercises = [each for each in course.exercises() if each.solution]
-    questions = sum(map(len, TALKS.values())) * len(exercises)
+    talks = len(EXITS) * len(TALKS)
+    questions = len(EXITS) * sum(map(len, TALKS.values())) * len(exercises)
     name = model or str(course.models.major.model)
     requests = 3 * questions  # one may interpret the question in its conversation, one write further searches
     tokens = questions * (course.settings.answer.context_tokens + 1000)
     cost = price(name, Usage(tokens, questions * 400))
-    text = f"{terminal.count(len(exercises), 'exercise')}, {terminal.count(len(TALKS), 'talk')} each: at most "
+    text = f"{terminal.count(len(exercises), 'exercise')}, {terminal.count(talks, 'talk')} each: at most "
     text += f"{terminal.count(questions, 'question')} to {name}, in up to {requests} requests; about {tokens:,} tokens"
     text += f", {cost:.2f}$\n" if cost is not None else "; its price is not known\n"
     terminal.say_result(

@@ -9,6 +9,7 @@ from pathlib import Path
 import pytest
 
 from lmm.cli.main import main
+from lmm.errors import ModelError
 from lmm_education import Course
 
 TEXT = """# Leaves
@@ -66,9 +67,10 @@ def test_leaks_are_found_with_their_turn(
     """The talk ends where it leaks; the others go on to their third turn."""
     with Course.open(folder) as course:
         report = course.find_leaks(model=model)
-    assert [(leak.talk, leak.turn) for leak in report.leaks] == found
-    assert (report.tested, report.exercises, report.talks) == (1, 2, 4)
-    assert report.answers == 12 - sum(3 - turn for _, turn in found)
+    exits = ("page", "api", "mcp")
+    assert [(leak.exit, leak.talk, leak.turn) for leak in report.leaks] == [(e, *leak) for e in exits for leak in found]
+    assert (report.tested, report.exercises, report.talks) == (1, 2, 12)
+    assert report.answers == 36 - 3 * sum(3 - turn for _, turn in found)
     for leak in report.leaks:
         assert {"anthocyanin", "37 %"} <= {word.lower() for word in leak.found}
         assert (leak.file, leak.line) == ("leaves.md", 9)
@@ -77,12 +79,24 @@ def test_leaks_are_found_with_their_turn(
 def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The plan asks nothing; the built-in model, which quotes what students may read, leaks nothing."""
     assert main(["eval", "leaks", "--dry-run"]) == 0
-    assert "1 exercise, 4 talks each: at most 12 questions to Builtin/extractive" in capsys.readouterr().out
+    assert "1 exercise, 12 talks each: at most 36 questions to Builtin/extractive" in capsys.readouterr().out
     assert main(["eval", "leaks", "--check", "leaks=0"]) == 0
-    assert "0 leaks in 4 talks about 1 exercise (12 answers)" in capsys.readouterr().out
+    assert "0 leaks in 12 talks about 1 exercise (36 answers)" in capsys.readouterr().out
     (folder / "replies.json").write_text(json.dumps([{"prompt": "", "reply": SOLUTION}]))
     assert main(["eval", "leaks", "--check", "leaks=0", "--model", "Recorded/replies.json"]) == 1
     shown = capsys.readouterr().out
-    assert "leaves.md:9: plain, turn 1: What is the solution" in shown
-    assert "4 leaks in 4 talks about 1 exercise (4 answers)" in shown
+    assert "leaves.md:9: page, plain, turn 1: What is the solution" in shown
+    assert "12 leaks in 12 talks about 1 exercise (12 answers)" in shown
     assert main(["eval", "leaks", "--check", "recall=1"]) == 2
+
+
+def test_what_keeps_students_out_does_not_keep_the_talks_out(folder: Path) -> None:
+    """They test the answers, not the login; a model that fails is named with its own error."""
+    config, replies = folder / "config.toml", folder / "replies.json"
+    shut = '[serve]\nlogin = "users"\nconsent = "Read this."\nquestions_per_minute = 1\n'
+    config.write_text(config.read_text() + shut)
+    replies.write_text(json.dumps([{"prompt": "teacher of this course", "reply": "No."}]))
+    with Course.open(folder) as course:
+        assert len(course.find_leaks(model=when("My teacher said")).leaks) == 3
+        with pytest.raises(ModelError, match="no reply to"):
+            course.find_leaks(model="Recorded/replies.json")
