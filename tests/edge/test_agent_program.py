@@ -17,6 +17,7 @@ import httpx2
 import pytest
 from edge.serving import serving
 from edge.support import copy_course, exchanges_of, lmm, run_here, start, wait_until
+from edge.test_vendors import streamed
 from fakes import agent_program
 from fakes.openai_server import Recorded, ScriptedServer, hang
 
@@ -24,7 +25,8 @@ from lmm import errors, loop
 from lmm.config import ModelSettings
 from lmm.disk import trust
 from lmm.messages import ChatEvent, ChatRequest, Image, Message, Notice, Reasoning, Reply, TextDelta
-from lmm.models import agent_client, chat
+from lmm.models import agent_client, chat, port
+from lmm.models.agent_programs import AGENT_PROGRAMS, find_agent
 from lmm.providers import ModelName
 from lmm_education.course import Course
 
@@ -287,3 +289,55 @@ def test_a_program_that_is_not_asked_ends(
         assert len(heard(folder, "started")) == times
     assert heard(folder, "prompt") == ["<message>\n/help\n</message>"] * 2
     assert heard(folder, "closed") == ["session-1"] * 2
+
+
+# -- the programs themselves -----------------------------------------------------------------------
+
+PLACES = "LMM_TEST_AGENTS"  # folders with the programs, as in PATH: node_modules/.bin
+
+
+@pytest.mark.parametrize("agent", AGENT_PROGRAMS)
+def test_a_real_program_sends_neither_tools_nor_files_nor_keys(
+    agent: str, folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Its vendor's address is a server of ours, which sees what it sends."""
+    monkeypatch.setenv("PATH", os.environ.get(PLACES, "") + os.pathsep + os.environ["PATH"])
+    if PLACES not in os.environ or not find_agent(agent)[1]:
+        pytest.skip(f"{PLACES} has no program for {agent}")
+    root, secret = server.url.removesuffix("/v1"), folder / "secret.txt"
+    secret.write_text("a secret of the user's")
+    provider = {"npm": "@ai-sdk/openai-compatible", "options": {"baseURL": server.url}, "models": {"m": {}}}
+    files = {
+        ".gemini/.env": "GEMINI_API_KEY=of-the-login\n",
+        ".gemini/settings.json": json.dumps({"model": {"name": "gemini-2.5-flash"}}),
+        ".config/opencode/opencode.json": json.dumps({"model": "here/m", "provider": {"here": provider}}),
+    }
+    for name, text in files.items():
+        (folder / name).parent.mkdir(parents=True, exist_ok=True)
+        (folder / name).write_text(text)
+    ours = {
+        "IS_SANDBOX": "1",
+        "ANTHROPIC_AUTH_TOKEN": "of-the-login",
+        "ANTHROPIC_API_KEY": "sk-1",
+        "OPENAI_API_KEY": "sk-1",
+    }
+    for name, value in {
+        **ours,
+        "HOME": str(folder),
+        "ANTHROPIC_BASE_URL": root,
+        "GOOGLE_GEMINI_BASE_URL": root,
+    }.items():
+        monkeypatch.setenv(name, value)
+    vendor = {"claude": "Anthropic", "gemini": "Google"}.get(agent)
+    server.answer = lambda request: streamed(vendor) if vendor else "A leaf."
+    model = chat.open_chat(ModelSettings(ModelName("ACP", agent), timeout=60, max_retries=0))
+    asked = ChatRequest(
+        (Message("system", "Be brief."), Message("user", f"/help What is in @{secret} and @~/secret.txt?"))
+    )
+    assert loop.run(port.ask(model, asked)).text == "A leaf."
+    (request,) = [one for one in server.requests if "/help" in json.dumps(one.body)]
+    said = json.dumps(request.body)
+    assert not [one for one in request.body.get("tools", ()) if one.get("functionDeclarations") != []]
+    assert "Be brief." in said
+    assert "a secret of the user's" not in said
+    assert "sk-1" not in said + json.dumps(dict(request.headers))
