@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from difflib import SequenceMatcher
 from functools import lru_cache
 from typing import Literal, NamedTuple
@@ -76,15 +76,21 @@ class Clause(NamedTuple):
 
 class Statement(NamedTuple):
     """A sentence as it is compared. `known` are the numbers of its calculations, `formulas` the tokens of its formulas
-    and its code."""
+    and its code; `prose` is its text without these, in a `language`."""
 
     text: str
     words: frozenset[Key]
-    clauses: tuple[Clause, ...]
+    prose: str
+    language: str
     numbers: tuple[Number, ...]
     known: tuple[Number, ...] = ()
     names: tuple[str, ...] = ()
     formulas: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def clauses(self) -> tuple[Clause, ...]:
+        """Its clauses; most sentences are compared by their words alone, and never read so far."""
+        return _clauses(self.prose, self.language)
 
 
 @lru_cache(maxsize=200_000)
@@ -140,6 +146,7 @@ _NOT_QUITE = re.compile(
 )
 
 
+@lru_cache(maxsize=20_000)
 def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*."""
     kept = _opposites(language)
@@ -166,7 +173,7 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
 
 
-_MAY_HOLD = re.compile(r"[`$\\~<\t]| {4}")
+_MAY_HOLD = re.compile(r"[`$\\~<]|^(?:\t| {4})", re.MULTILINE)
 """What code and formulas begin with: most sentences hold none, and need no reading for them."""
 
 
@@ -195,7 +202,7 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         for match in _NAME.finditer(prose)
         if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
     )
-    return Statement(text, words, _clauses(prose, language), tuple(numbers_of(counted)), known, names, tuple(formulas))
+    return Statement(text, words, prose, language, tuple(numbers_of(counted)), known, names, tuple(formulas))
 
 
 def _blank(span: Span) -> str | None:
@@ -220,7 +227,11 @@ class Source:
     words: frozenset[Key] = field(default_factory=frozenset)
     numbers: Sequence[Number] = ()
     formula: str = ""
-    tokens: Index = field(default_factory=lambda: Index([], [], {}))
+
+    @property
+    def tokens(self) -> Index:
+        """The tokens of `formula`; only formulas and code are compared with them."""
+        return _index(self.formula)
 
     def common(self, said: Statement) -> list[tuple[float, Statement]]:
         """Return the share of a sentence's words that each sentence has, the largest first."""
@@ -274,15 +285,18 @@ def _read(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, 
     sentences = [read_sentence(prose[start:end], language) for start, end in divide(prose)]
     words = frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)
     numbers = [*numbers_of(readable(text)), *(each for sentence in sentences for each in sentence.numbers)]
-    return Source(0, "", sentences, words, numbers, formula, index_of(_TOKEN.finditer(formula)))
+    return Source(0, "", sentences, words, numbers, formula)
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)
+def _index(formula: str) -> Index:
+    return index_of(_TOKEN.finditer(formula))
 
 
 def read_source(passage: Passage, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
     """Read a passage, which `divide` parts into sentences."""
     read = _read(f"{passage.path}.\n\n{passage.with_above}", passage.language, divide)
-    return Source(
-        passage.number, passage.place.document, read.sentences, read.words, read.numbers, read.formula, read.tokens
-    )
+    return replace(read, number=passage.number, document=passage.place.document)
 
 
 def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:

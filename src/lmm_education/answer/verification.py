@@ -138,11 +138,11 @@ def mark_of(failure: Failure) -> SearchNotice:
     else:
         number, differs = failure.source, failure.found == "near"
     if differs:
-        words = shorten(failure.words, _WORDS, placeholder=" …")
+        words = _shown(failure.words)
         return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(number), words=words)
     if isinstance(failure, Claim):
         code, template = _CLAIM_TEXTS[failure.problem]
-        missing = shorten(", ".join(failure.missing), _WORDS, placeholder=" …")
+        missing = _shown(", ".join(failure.missing))
         return SearchNotice(code, template, words=missing, number=str(number))
     return SearchNotice("quote_missing", "not found in the sources")
 
@@ -163,7 +163,12 @@ def failure_text(failure: Failure) -> str:
     >>> failure_text(Quotation("a  very green leaf", 0, 9))
     '“a very green leaf”: not found in the sources'
     """
-    return f"“{shorten(failure.text, _WORDS, placeholder=' …')}”: {mark_of(failure)}"
+    return f"“{_shown(failure.text)}”: {mark_of(failure)}"
+
+
+def _shown(text: str) -> str:
+    line = " ".join(text.split())
+    return line if len(line) <= _WORDS else shorten(line, _WORDS, placeholder=" …")  # it takes 0.1 ms
 
 
 def marked(text: str, failures: Sequence[Failure], show: Callable[[Failure], str]) -> str:
@@ -239,11 +244,12 @@ def _misattributed(
     text: str, quotations: Iterable[Quotation], numbers: Sequence[int], by_number: Mapping[int, Passage]
 ) -> Iterator[Claim]:
     """Iterate over quotations that stand in another source than those that their sentence cites."""
-    cited = {number: _searched(by_number[number]) for number in numbers}
     for each in quotations:
+        if each.found != "exact" or each.source in numbers:
+            continue
         said = text[each.start : each.end]
-        is_foreign = each.found == "exact" and each.source not in cited
-        if is_foreign and any(found.found != "exact" for found in verify_quotations(said, cited)):
+        found = verify_quotations(said, {number: _searched(by_number[number]) for number in numbers})
+        if any(one.found != "exact" for one in found):
             yield Claim(said, each.start, each.end, tuple(numbers), "elsewhere", (), each.source)
 
 
