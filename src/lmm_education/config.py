@@ -330,6 +330,8 @@ def for_document(settings: Preparation, header: Mapping[str, Any], *, where: str
     1500
     """
     own, language = header.get("RAG"), header.get("lang")
+    if not (own or language):
+        return settings
     own = own if isinstance(own, Mapping) else {}
     if any(name in own for name in keys_of(CourseSettings)):
         raise ConfigError(

@@ -1,6 +1,7 @@
 """Convert chunks, sections and documents to payloads, the JSON that a store keeps with a point, and back.
 
-A payload contains everything that can be shown or filtered by; vectors are not part of it.
+A payload contains everything that can be shown or filtered by; vectors are not part of it. What is prepared is `plain`
+already.
 """
 
 from __future__ import annotations
@@ -73,15 +74,15 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
     """
     return {
         **_place(chunk.place),
-        "title": plain(chunk.title),
+        "title": chunk.title,
         "section": chunk.section,
         "order": chunk.order,
-        "type": plain(_types(chunk)),
-        "text": plain(chunk.text),
+        "type": _types(chunk),
+        "text": chunk.text,
         **_above(chunk),
-        "language": plain(language),
+        "language": language,
         "hash": hash,
-        "metadata": plain(chunk.metadata),
+        "metadata": chunk.metadata,
         **_audience(chunk),
     }
 
@@ -89,7 +90,7 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
 def _audience(of: Chunk | Section | PreparedDocument) -> dict[str, Any]:
     """Return the fields that say who may read it, and the replacements for students."""
     shown = of.for_students if of.audience == "everyone" else {}
-    return {"audience": of.audience, **({STUDENTS: plain(shown)} if shown else {})}
+    return {"audience": of.audience, **({STUDENTS: shown} if shown else {})}
 
 
 def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
@@ -98,7 +99,8 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
     >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
     (('exercise', 'exam'), ('exercise',), ())
     """
-    given = values.get("type")
+    if not (given := values.get("type")):
+        return ()
     return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
 
 
@@ -139,10 +141,10 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "parent": section.parent or None,
         **({"goes_on": True} if section.goes_on else {}),
         "order": section.order,
-        "title": plain(title),
-        "text": plain(section.text),
+        "title": title,
+        "text": section.text,
         **_above(section),
-        "metadata": plain(section.metadata),
+        "metadata": section.metadata,
         **_audience(section),
     }
 
@@ -157,8 +159,8 @@ def document_payload(
     """Return the record of a document; see `StoredDocument`. `words` are the frequencies of its chunks."""
     return {
         "what": "document",
-        "document": plain(document.id),
-        **{name: plain(getattr(document, name)) for name in _OF_A_DOCUMENT},
+        "document": document.id,
+        **{name: _listed(getattr(document, name)) for name in _OF_A_DOCUMENT},
         "hash": hash,
         "text_hash": text_hash,
         "chunks": len(document.chunks),
@@ -179,7 +181,7 @@ def words_of(payload: Payload) -> Frequencies:
 
 
 def _above(of: Chunk | Section) -> dict[str, Any]:
-    return {"above": plain(list(of.above))} if of.above else {}
+    return {"above": list(of.above)} if of.above else {}
 
 
 # Every field of a `Location` is a field of the payload, the lines as two; those with a default may be missing.
@@ -189,8 +191,13 @@ PLACE = (*_STORED, "first_line", "last_line")
 
 def _place(place: Location) -> dict[str, Any]:
     rare = ("numbers", "inner")
-    values = {name: plain(value) for name in _STORED if (value := getattr(place, name)) or name not in rare}
+    values = {name: _listed(value) for name in _STORED if (value := getattr(place, name)) or name not in rare}
     return {**values, "first_line": place.lines.first, "last_line": place.lines.last}
+
+
+def _listed(value: Any) -> Any:
+    """Return a value with lists for tuples, as JSON has them."""
+    return [_listed(each) for each in value] if isinstance(value, tuple) else value
 
 
 def plain(value: Any) -> Any:
@@ -202,7 +209,7 @@ def plain(value: Any) -> Any:
     {'1': [2, '1180591620717411303424'], 'x': 'inf', 'y': None}
     """
     if isinstance(value, str):
-        return value.encode("utf-8", "replace").decode("utf-8")
+        return value if value.isascii() else value.encode("utf-8", "replace").decode("utf-8")
     if value is None or isinstance(value, bool):
         return value
     if isinstance(value, int):

@@ -115,8 +115,8 @@ class Folder:
         """
         parts = self._parts(relative)
         given = self.real.joinpath(*parts)
-        try:
-            real = Path(os.path.realpath(given))
+        try:  # a name in the folder itself needs no look at what is above, which takes four times as long
+            real = given if len(parts) == 1 and not is_link(given) else Path(os.path.realpath(given))
         except (OSError, ValueError) as error:
             raise LinkOutside("this path does not exist", where=self._shown(relative), hint=str(error)) from error
         if os.path.islink(real):

@@ -263,8 +263,8 @@ def _rule_end(texts: Texts, start: int) -> int:
 def rests_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
     """Return the other nodes of each unit with metadata, by the id of its first text: its metadata applies to all."""
     order, texts = _in_order(tree)
-    ends = unit_ends(texts)
-    rests: dict[int, list[Node]] = {}
+    has_any = any(isinstance(node, TextNode) and node.metadata_block is not None for node in order)
+    ends, rests = unit_ends(texts) if has_any else [], dict[int, list[Node]]()
     for at, node in enumerate(order):
         if isinstance(node, TextNode) and node.metadata_block is not None and ends[at] > at + 1:
             rests[id(node)] = [other for other in order[at + 1 : ends[at]] if other is not None]

@@ -12,6 +12,8 @@ from typing import Any
 
 from lmm.bibliography import Citations, csl, read_bibliography
 from lmm.book_project import Book, BookFile, book_of, text_in
+from lmm.disk import files
+from lmm.disk.folder import Folder
 from lmm.markdown import Span, spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import header_values, iter_blocks, parse_markdown_text
@@ -175,11 +177,17 @@ NO_BOOK = BookChapter()
 
 class Books:
     """The books of documents that are read together: each is read once, so that the cost of a chapter does not depend
-    on the length of its book."""
+    on the length of its book; and the folder of each is looked at once."""
 
     def __init__(self) -> None:
         self._of: dict[Path, Book | None] = {}
         self._states: dict[Book, list[_State]] = {}
+        self._folders: dict[Path, Folder] = {}
+
+    def read(self, path: Path) -> str:
+        """Return the text of a document, as `files.read_document` does."""
+        folder = self._folders.get(path.parent) or self._folders.setdefault(path.parent, files.folder_of(path))
+        return files.decode_document(folder.read(path.name, most=files.MOST), str(path))
 
     def chapter(self, path: Path, text: str | None = None) -> BookChapter:
         """Return the chapter of a document; `text` is its content, if it was read."""

@@ -1,6 +1,6 @@
 """Carry out a plan: prepare what changed, in groups; encode and write each; publish, again and again; report.
 
-The order of the calls matters on a server, which has no transactions: the record of a document is marked as
+The order of the calls matters on a server, which has no transactions: there, the record of a document is marked as
 unfinished first and completed last, so that a run that was cut off is done again; sections come before the
 chunks that name them, and what is out of date goes when what replaces it is there.
 """
@@ -34,7 +34,7 @@ from lmm_education.encodings import ENCODINGS, SPARSE
 from lmm_education.errors import IngestError, StoreError, StoreMissing, UnreadableMetadata
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.findings import warnings
-from lmm_education.ingestion.outline import parsed
+from lmm_education.ingestion.near_types import parsed
 from lmm_education.ingestion.plan import (
     Annotating,
     DocumentFile,
@@ -413,7 +413,8 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDoc
         ModelError: the embedding model failed; nothing of the group was written that replaces what was there.
     """
     vectors = _encode(run, group)
-    _mark(writer, group)
+    if not writer.is_atomic:
+        _mark(writer, group)
     writer.upsert("documents", [Point(id, p) for item in group for id, p in item.changes.sections.items()])
     encoded = ((item, chunk) for item in group for chunk in item.changes.encode)
     points = (Point(c.id, item.changes.payloads[c.id], vectors[item.hash_of(c)]) for item, c in encoded)

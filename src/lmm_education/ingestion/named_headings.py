@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import functools
 from collections.abc import Iterable
 
 # Names of headings, besides the name of a type and its plural: over one, and over several.
@@ -28,6 +29,7 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     return next((kind for kind in types if bare in _names(kind.strip().casefold(), plural=plural)), "")
 
 
+@functools.lru_cache(maxsize=64)
 def _names(type: str, *, plural: bool) -> set[str]:
     """Return the names of headings over texts of a type; with `plural`, only those over several."""
     one, several = _CALLED.get(type, ("", ""))

@@ -6,8 +6,9 @@ what is below them.
 
 from __future__ import annotations
 
+import functools
 import re
-from collections.abc import Collection, Iterable, Iterator, Sequence
+from collections.abc import Collection, Iterable, Iterator
 
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
@@ -29,6 +30,12 @@ Note = tuple[int, str]
 """A line, and what is taken for what on it."""
 
 
+@functools.lru_cache(maxsize=1)
+def parsed(text: str) -> tuple[Block, ...]:
+    """Return the blocks of a document; cached for the last one, because several functions parse it."""
+    return tuple(parse_markdown_text(text))
+
+
 def as_meant(text: str, types: Collection[str]) -> tuple[str, list[Note]]:
     """Correct near misses of ``type``, ``skip`` and ``frozen``, and of these types; return the text, and what was done.
 
@@ -40,11 +47,11 @@ def as_meant(text: str, types: Collection[str]) -> tuple[str, list[Note]]:
     if "---" not in text:
         return text, []
     lines, notes = text.split("\n"), list[Note]()
-    blocks = parse_markdown_text(text)
+    blocks = parsed(text)
     for one in find_lookalikes(blocks) if _NO_SPACE.search(text) else ():
         notes += _with_spaces(lines, one)
     if notes:
-        blocks = parse_markdown_text("\n".join(lines))
+        blocks = parsed("\n".join(lines))
     for block in blocks:
         if isinstance(block, MetadataBlock):
             notes += _in_metadata(lines, block, types)
@@ -114,15 +121,15 @@ def _type_meant(value: str, types: Collection[str]) -> str:
     return ""
 
 
-def check_metadata(text: str, blocks: Sequence[Block] | None = None) -> None:
-    """Raise if metadata that seem to say who may read a text cannot be read.
+def check_metadata(text: str) -> None:
+    """Raise if metadata that seem to say who may read a text cannot be read, even as they are meant.
 
     Raises:
         UnreadableMetadata: this is so, or there is an unresolved conflict of git; it says where, and what to do.
     """
     for line in conflicts(text)[:1]:
         raise UnreadableMetadata(CONFLICT, where=f"{line}:1", hint=RESOLVE)
-    for one in find_lookalikes(parse_markdown_text(text) if blocks is None else blocks):
+    for one in find_lookalikes(parsed(as_meant(text, ())[0])):
         if found := sorted(one.controls.intersection(_CONTROLS)):
             what = f"this sets '{found[0]}', but cannot be read: {one.reason}"
             raise UnreadableMetadata(what, where=f"{one.line}:{one.column}", hint=one.hint)

@@ -8,15 +8,13 @@ contains a heading or metadata. `stretches` determines how far a type extends.
 
 from __future__ import annotations
 
-import functools
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
-from lmm.markdown.blocks import Block, ForeignHeader
-from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.blocks import ForeignHeader
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
@@ -25,7 +23,7 @@ from lmm.notebook.generated_fields import is_on
 from lmm.notebook.outputs import environments
 from lmm_education.books.dialects import as_shown
 from lmm_education.ingestion.named_headings import named_type
-from lmm_education.ingestion.near_types import as_meant
+from lmm_education.ingestion.near_types import as_meant, parsed
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in
@@ -151,19 +149,7 @@ def stretches(
     >>> [node.text for node in preorder(tree) if id(node) in found]
     ['So.', '- and so']
     """
-    found: dict[int, Stretch] = {}
-    document = _Document(tree, lasting, exercises)
-    begin: dict[int, list[tuple[int, Stretch]]] = {}
-    for start, end, stretch in document.marks():
-        begin.setdefault(start, []).append((end, stretch))
-    open_: list[tuple[int, Stretch]] = []
-    for at, node in enumerate(document.order if begin else ()):
-        open_ += begin.get(at, ())
-        while open_ and open_[-1][0] <= at:
-            open_.pop()
-        if open_:
-            found[id(node)] = open_[-1][1]
-    return found
+    return _Document(tree, lasting, exercises).stretches()
 
 
 @dataclass(slots=True)
@@ -176,7 +162,7 @@ class _Document:
     solved: int = 0  # where the solutions end that have been found so far
     order: list[Node] = field(default_factory=list)
     place: dict[int, int] = field(default_factory=dict)
-    rests: Mapping[int, list[Node]] = field(default_factory=dict)
+    rests: dict[int, list[Node]] = field(default_factory=dict)
     fences: dict[int, int] = field(default_factory=dict)
     opened: dict[int, int] = field(default_factory=dict)
     typed: dict[int, str] = field(default_factory=dict)
@@ -190,6 +176,20 @@ class _Document:
         for at, node in enumerate(self.order):
             if isinstance(node, TextNode) and node.block and (kind := environment(node.block.source, self.lasting)):
                 self.typed[at] = kind
+
+    def stretches(self) -> dict[int, Stretch]:
+        """See `stretches`."""
+        found, begin = dict[int, Stretch](), dict[int, list[tuple[int, Stretch]]]()
+        for start, end, stretch in self.marks():
+            begin.setdefault(start, []).append((end, stretch))
+        open_: list[tuple[int, Stretch]] = []
+        for at, node in enumerate(self.order if begin else ()):
+            open_ += begin.get(at, ())
+            while open_ and open_[-1][0] <= at:
+                open_.pop()
+            if open_:
+                found[id(node)] = open_[-1][1]
+        return found
 
     def marks(self) -> Iterator[tuple[int, int, Stretch]]:
         """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
@@ -364,12 +364,6 @@ class Outline:
     items: tuple[Item, ...]
 
 
-@functools.lru_cache(maxsize=1)
-def parsed(text: str) -> tuple[Block, ...]:
-    """Return the blocks of a document; cached for the last one, because several functions parse it."""
-    return tuple(parse_markdown_text(text))
-
-
 def read_outline(
     text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, exercises: Collection[str] = EXERCISE
 ) -> Outline:
@@ -386,9 +380,10 @@ def read_outline(
     tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), lasting)[0])), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
-    typed = stretches(tree, lasting, exercises)
+    document = _Document(tree, lasting, exercises)
+    typed = document.stretches()
     root = _heading(tree, None, typed)
-    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed)))
+    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed, document)))
 
 
 def _title(tree: HeaderNode, name: str) -> str:
@@ -398,9 +393,10 @@ def _title(tree: HeaderNode, name: str) -> str:
     return tree.title if tree.own("title") is not None or len(above) < 2 or not name else name
 
 
-def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch]) -> Iterator[Item]:
-    rests = rests_of_units(tree)
-    divs = _typed_divs(tree, typed) if typed else {}
+def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], document: _Document) -> Iterator[Item]:
+    rests, order = document.rests, document.order
+    # The other nodes of each div that has a type, by the id of its first node.
+    divs = {id(order[at]): order[at + 1 : end + 1] for at, end in document.fences.items() if id(order[at]) in typed}
     whole = {first: [node for node in rest if isinstance(node, TextNode)]
              for first, rest in (divs | rests).items() if _is_one_text(first, rest, typed)}  # fmt: skip
     later = {id(node) for nodes in whole.values() for node in nodes}
@@ -425,17 +421,6 @@ def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch]) -> Ite
             owner = typed[id(node)].line if id(node) in typed else 0
             if id(node) not in divs or id(node) in whole:  # otherwise the fence around several texts
                 yield TextItem(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
-
-
-def _typed_divs(tree: HeaderNode, typed: Mapping[int, Stretch]) -> dict[int, list[Node]]:
-    """Return the other nodes of each div that has a type, by the id of its first node."""
-    order = list(preorder(tree))
-    place = {id(node): at for at, node in enumerate(order)}
-    return {
-        id(first): order[place[id(first)] + 1 : place[id(last)] + 1]
-        for first, last in fences_of_divs(tree)
-        if id(first) in typed
-    }
 
 
 def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) -> dict[str, Any]:

@@ -27,7 +27,7 @@ from lmm.terminal import count
 from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.near_types import as_meant, check_metadata
+from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.prepared import read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, is_own_output, step_of
 from lmm_education.material import Chunk, PreparedDocument, Withheld
@@ -248,12 +248,12 @@ def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read 
         source.file.encode("utf-8")
     except UnicodeEncodeError as error:
         raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
-    text = files.read_document(source.path)
+    text = books.read(source.path)
     if "\0" in text:
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
     if reason := passed_over(source, text, prepared=prepared):
         return Skipped(source, reason)
-    check_metadata(as_meant(text, ())[0])
+    check_metadata(text)
     made_from = made_of = ""
     if is_own_output(text):
         name, made_of = read_mark(text)

@@ -21,7 +21,7 @@ from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.source_files import own_stem, sort_key
 from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool, whole_blocks
 from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
-from lmm_education.payloads import Ids, texts_of, types_in
+from lmm_education.payloads import Ids, plain, texts_of, types_in
 
 # -- annotations -----------------------------------------------------------------------------------
 
@@ -115,6 +115,7 @@ def prepare_steps(
     Raises:
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
     """
+    text, docid, file = plain(text), plain(docid), plain(file)
     chapter = replace(chapter, addresses=link_addresses(text))
     outline = read_outline(
         text, title=title or own_stem(file), lasting=withholding.lasting, exercises=withholding.exercises
@@ -142,7 +143,7 @@ def limits_of(settings: Preparation, count: Count | None, *, where: str = "") ->
 
 def _document(steps: Steps) -> PreparedDocument:
     ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
-    title = rendered_text(chapter.title or steps.outline.title, chapter)
+    title = plain(rendered_text(chapter.title or steps.outline.title, chapter))
     words, names = own_words(root, steps.pooled), _names(steps)
     sections: list[Section] = []
     chunks: list[Chunk] = []
@@ -161,20 +162,25 @@ def _document(steps: Steps) -> PreparedDocument:
             chunks.append(replace(chunk, title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
     outline = [item_values(item) for item in items]
-    shown = [{**item_values(item), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)]
+    kept = {id(item) for item in _for_students(items, withholding)}
+    shown = [
+        {**values, "own": withholding.shown(item.own)}
+        for item, values in zip(items, outline, strict=True)
+        if id(item) in kept
+    ]
     readable = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=steps.docid,
         file=steps.file,
         title=title,
-        language=steps.settings.language,
+        language=plain(steps.settings.language),
         sections=() if steps.settings.documents == "none" else tuple(sections),
         chunks=tuple(chunks),
         metadata=root.own,
         outline=outline,
         sort_key=sort_key(steps.file, chapter.book, chapter.position),
-        part=chapter.numbers.part,
-        book=chapter.book_title,
+        part=plain(chapter.numbers.part),
+        book=plain(chapter.book_title),
         withheld=tuple(_withheld(steps)),
         withhold=withholding.withheld,
         audience=EVERYONE if readable else TEACHER,
@@ -228,8 +234,9 @@ def readable(
     notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
     for item in seen:
         if isinstance(item, TextItem):
-            text = with_notes(item.text, *notes[withholding.of(_types(item))])
-            item = replace(item, text=text, moved=item.lines.first + text.count("\n") != item.lines.last)
+            text = with_notes(item.text, *notes[withholding.of(_types(item))]) if "[^" in item.text else item.text
+            moved = item.lines.first + text.count("\n") != item.lines.last
+            item = replace(item, text=text, moved=moved) if moved or text != item.text else item
         if isinstance(item, Heading) or item.text.strip():
             yield item
 
@@ -263,8 +270,6 @@ def with_notes(text: str, notes: Mapping[str, str], used: Collection[str]) -> st
     >>> with_notes("[^why]: They hold chlorophyll.", notes, {"why"}), with_notes("[^why]: They hold.", notes, ())
     ('', 'They hold.')
     """
-    if "[^" not in text:
-        return text
 
     def shown(mark: re.Match[str]) -> str:
         return mark[0] if mark[1] not in notes else "" if mark[2] else f" ({notes[mark[1]]})"
@@ -335,6 +340,8 @@ def _inner(items: Iterable[Item]) -> tuple[Inner, ...]:
 
 def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
     """Return items without the texts that are withheld from students, and without headings that become empty."""
+    if all(withholding.of(_types(item)) == EVERYONE for item in items):
+        return tuple(items)
     keep, above = set[int](), list[Heading]()
     for item in items:
         readable = withholding.of(_types(item)) == EVERYONE

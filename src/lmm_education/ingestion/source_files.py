@@ -10,7 +10,7 @@ import re
 import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
-from pathlib import Path, PurePath, PurePosixPath
+from pathlib import Path, PurePath
 
 from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
@@ -152,7 +152,7 @@ def _is_ours(source: SourceFile) -> bool:
 def step_of(text: str) -> str | None:
     """Return the step that a prepared file shows, edited or not; None for other texts, and nothing for files of older
     versions."""
-    first = next(iter_blocks(text), None)
+    first = next(iter_blocks(text), None) if f"\n{MARK}:" in text else None
     if first is None or not first.content.startswith("---") or f"\n{MARK}:" not in first.content:
         return None
     found = re.search(r"^  step: (documents|chunks|pooled(?=\r?\n  text:))", first.content, re.MULTILINE)
@@ -170,7 +170,8 @@ def own_stem(file: str) -> str:
     >>> own_stem("notes/leaves.pooled.md"), own_stem("leaves.md")
     ('leaves', 'leaves')
     """
-    return PurePosixPath(file).stem.removesuffix(PurePosixPath(POOLED).stem)
+    name = file.rpartition("/")[2]
+    return (name.rpartition(".")[0] or name).removesuffix(POOLED.removesuffix(".md"))
 
 
 def original(path: Path) -> Path:

@@ -470,6 +470,8 @@ def read_manifest(path: Path) -> Manifest:
 class EdgeWriter(EdgeReader):
     """A run of changes in a new generation, which the first change begins as a copy of `base`, the current one."""
 
+    is_atomic = True
+
     def __init__(self, generations: Generations, base: EdgeView | None, manifest: Manifest) -> None:
         self._generations, self._manifest = generations, manifest
         self._base = base if base and base.generation else None
@@ -533,9 +535,9 @@ class EdgeWriter(EdgeReader):
             self._changing("chunks")
         if self._begun is None:
             return False
-        records = [dict(each.payload) for each in self.scroll("documents", where=[RECORDS], fields=_OF_A_RECORD)]
-        records.sort(key=lambda record: str(record.get("file")))
-        frequencies = self.frequencies().to_bytes()
+        found = self.scroll("documents", where=[RECORDS], fields=(*_OF_A_RECORD, WORDS))
+        records = sorted((dict(each.payload) for each in found), key=lambda record: str(record.get("file")))
+        frequencies = Frequencies.total(Frequencies.from_text(each.pop(WORDS, "")) for each in records).to_bytes()
         for collection in COLLECTIONS:
             self._shards.pop(collection).finish()
         manifest = json.dumps(self._manifest.as_json(), ensure_ascii=False, indent=1)

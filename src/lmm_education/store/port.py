@@ -274,7 +274,10 @@ class StoreView(Reader, Protocol):
 
 
 class Writer(Reader, Protocol):
-    """A run of changes. Reads through it see the changes made so far."""
+    """A run of changes. Reads through it see the changes made so far; others see none of them before the end, if it
+    `is_atomic`."""
+
+    is_atomic: bool
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """Store points; existing ones with the same id are replaced completely."""

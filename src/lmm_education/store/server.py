@@ -220,6 +220,7 @@ def point_size(point: Point) -> int:
 class ServerStore:
     """The store on a server: reader, writer and view, which keeps the manifest and the stamp of its beginning."""
 
+    is_atomic = False
     _state: tuple[Manifest | None, str] | None = None  # of a view
 
     def __init__(self, requests: Requests, settings: StorageSettings) -> None:

@@ -24,7 +24,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
-from lmm_education.ingestion.near_types import as_meant, check_metadata
+from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.outline import EXERCISE, SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
@@ -154,7 +154,7 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
             if reason := passed_over(source, text):
                 reading.skipped.append((source.path, reason))
             else:
-                check_metadata(as_meant(text, ())[0])
+                check_metadata(text)
                 chapter = books.chapter(source.path, text)
                 file = source.path.as_posix()
                 kinds = settings.withholding
