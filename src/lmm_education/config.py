@@ -97,7 +97,6 @@ class StorageSettings(Table, frozen=True):
     timeout: Annotated[NotNegative, Key("seconds")] = 30.0
     replication_factor: Annotated[Count | None, Key("of a cluster, when collections are made", 2)] = None
     shard_number: Annotated[Count | None, Key("of a cluster, when collections are made", 4)] = None
-    quantization: Annotated[Literal["none", "scalar", "binary"], Key('"scalar" or "binary": less memory')] = "none"
 
     @property
     def addresses(self) -> Names:

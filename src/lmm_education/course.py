@@ -600,16 +600,6 @@ class Course(CourseParts):
             raise StoreError("it is not known which documents were stored", where=self.store.location, hint=hint)
         return ingest_into(self, paths, IngestOptions(again=True, repair=True, prune=prune), listener=listener)
 
-    def compact(self) -> None:
-        """Compact the store.
-
-        Raises:
-            StoreMissing: nothing was ingested.
-        """
-        if self.store.manifest() is None:
-            raise StoreMissing(self.store.location)
-        self.store.compact()
-
     def push(self, to: str | Path, *, on_points: Callable[[int], None] = lambda count: None) -> Transfer:
         """Copy the store to another folder, or to a Qdrant server's address; existing points there are kept.
 

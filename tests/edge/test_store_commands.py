@@ -138,17 +138,6 @@ def test_what_a_document_is_named_by() -> None:
         find_stored("b.md", known, "")
 
 
-def test_compact(course: Path) -> None:
-    """What is in it stays."""
-    done = lmm("compact", cwd=course)
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.startswith("compacted ")
-    assert json.loads(lmm("status", "--json", cwd=course).stdout)["chunks"] == 60
-    nothing = lmm("compact", "--course", "other", cwd=course)
-    assert nothing.returncode == 1
-    assert "lmm ingest" in nothing.stderr
-
-
 def test_push_and_pull(course: Path, tmp_path: Path) -> None:
     """To a server and back into another course, which a configuration file names."""
     with QdrantServer(api_key="secret") as server:

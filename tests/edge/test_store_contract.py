@@ -431,15 +431,6 @@ def test_a_store_can_be_begun_anew(store: Store) -> None:
     assert (store.manifest(), found(store)) == (other, [2])
 
 
-def test_compacting_changes_nothing_that_can_be_seen(store: Store) -> None:
-    """Points, vectors and answers stay."""
-    fill(store, *(chunk(i, i % 3, dense=(1.0, i, 0.0)) for i in range(1, 60)))
-    before = sorted(store.scroll("chunks", vectors=True), key=lambda point: point.id)
-    store.compact()
-    assert sorted(store.scroll("chunks", vectors=True), key=lambda point: point.id) == before
-    assert store.manifest() is not None
-
-
 def test_a_closed_store_says_so(store: Store) -> None:
     """After `close`, nothing can be asked."""
     fill(store, chunk(1, 1))
@@ -488,6 +479,4 @@ def test_frequencies_are_the_sum_of_the_records(opening: Open, store: Store) -> 
     with store.writing(HYBRID) as writer:
         writer.delete("documents", [point_id(1), point_id(3), point_id(99)])
     assert reader.frequencies() == store.frequencies() == Frequencies.of([sparse(9), sparse(9)])
-    store.compact()
-    assert store.frequencies() == Frequencies.of([sparse(9), sparse(9)])
     reader.close()

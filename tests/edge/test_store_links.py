@@ -69,7 +69,7 @@ PLACES = (".lmm", ".lmm/store", ".lmm/store/course", ".lmm/store/course/generati
 
 
 @pytest.mark.parametrize("place", PLACES)
-@pytest.mark.parametrize("command", [("ingest", "."), ("search", "mitosis"), ("store", "compact"), ("store", "status")])
+@pytest.mark.parametrize("command", [("ingest", "."), ("search", "mitosis"), ("store", "status")])
 def test_a_folder_of_the_store_that_is_a_link(
     home: Path, clone: Path, lmm: Callable[..., Ran], place: str, command: tuple[str, ...]
 ) -> None:

@@ -186,7 +186,6 @@ ROWS = [
     Row("store check", prepare=store_files({"current": "{", "generations/000001-00000000/sizes.json": "{"})),
     Row("store repair notes/good.md", prepare=store_link("store/course/generations", "home"), codes=(1, 2)),
     Row("store repair notes", prepare=store_files({"current": '{"format": 2, "generation": "../../../../home"}'})),
-    Row("store compact", prepare=store_link("store/course/generations", "home"), codes=(1, 2)),
     Row("store push outbox"),
     Row("store pull outbox"),
     Row("store delete good.md"),

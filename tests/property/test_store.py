@@ -80,11 +80,6 @@ class Runs(RuleBasedStateMachine):
         self.store.close()
         self.store = EdgeStore(Path(self.folder.name, "course"))
 
-    @rule()
-    def compact(self) -> None:
-        """Nothing that can be seen changes."""
-        self.store.compact()
-
     @invariant()
     def equals_the_model(self) -> None:
         """Every way of asking agrees with the dictionary."""

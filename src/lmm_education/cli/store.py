@@ -1,4 +1,4 @@
-"""`lmm store`: show, check, rebuild, compact and copy the store."""
+"""`lmm store`: show, check, rebuild and copy the store."""
 
 from __future__ import annotations
 
@@ -22,7 +22,7 @@ if TYPE_CHECKING:
 
 @options.group()
 def store() -> None:
-    """Inspect, check, repair and compact the store of a course, or copy it to a Qdrant server and back."""
+    """Inspect, check and repair the store of a course, or copy it to a Qdrant server and back."""
 
 
 @store.command()
@@ -67,23 +67,6 @@ def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
 
     printer = IngestPrinter(lines=True, dry_run=False)
     return print_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer))
-
-
-@store.command()
-@course_options.opened
-def compact(course: Course) -> int:
-    """Write everything into new files with new indexes, and remove what is no longer needed."""
-    before = course.status().size
-    course.compact()
-    after = course.status().size
-    place = course.store.location
-    gained = (
-        f": {terminal.megabytes(before)} before, {terminal.megabytes(after)} now"
-        if before is not None and after is not None
-        else ""
-    )
-    terminal.say(f"compacted {place}{gained}")
-    return DONE
 
 
 @store.command()

@@ -630,16 +630,6 @@ class EdgeStore(WaitReporter, EdgeReader):
                     self._view = None
                 self._generations.sweep()
 
-    def compact(self) -> None:
-        """See `port.Store.compact`: every point into new files, with new indexes."""
-        manifest = self.manifest()
-        if manifest is None:
-            return
-        self.check()
-        with self.writing(manifest, anew=True) as writer:
-            for collection in COLLECTIONS:
-                writer.upsert(collection, self.scroll(collection, vectors=True))
-
     def check(self) -> str:
         """See `port.Store.check`: every byte is read and compared with what was written."""
         with self.view() as view:

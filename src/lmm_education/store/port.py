@@ -344,10 +344,6 @@ class Store(Reader, Protocol):
         """
         ...
 
-    def compact(self) -> None:
-        """Rebuild indexes, remove what is no longer needed."""
-        ...
-
     def check(self) -> str:
         """Compare everything stored with what was written; return how much that is, empty where there is no store.
 

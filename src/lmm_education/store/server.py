@@ -111,18 +111,11 @@ def creation(vectors: Vectors, settings: StorageSettings) -> dict[str, Any]:
     shard."""
     from qdrant_client import models
 
-    quantizations: dict[str, Any] = {
-        "scalar": models.ScalarQuantization(
-            scalar=models.ScalarQuantizationConfig(type=models.ScalarType.INT8, quantile=0.99, always_ram=True)
-        ),
-        "binary": models.BinaryQuantization(binary=models.BinaryQuantizationConfig(always_ram=True)),
-    }
     return {
         "vectors_config": vector_params(vectors),
         "sparse_vectors_config": {"sparse": models.SparseVectorParams()} if vectors.sparse else None,
         "replication_factor": settings.replication_factor,
         "shard_number": settings.shard_number,
-        "quantization_config": quantizations.get(settings.quantization) if vectors.dense else None,
     }
 
 
@@ -488,13 +481,6 @@ class ServerStore:
     def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:
         """See `port.Store.reporting`."""
         return self._requests.reporting(on_wait)
-
-    def compact(self) -> None:
-        """See `port.Store.compact`. A server optimizes by itself; missing indexes are made."""
-        for collection in COLLECTIONS:
-            info = self._call("get_collection", collection)
-            if info is not None:
-                self._index_fields(collection, info)
 
     def check(self) -> str:
         """See `port.Store.check`: every point is read; servers look after their files themselves."""

@@ -278,7 +278,6 @@ def test_tools(course: Course) -> None:
 def test_the_store(course: Course, tmp_path: Path) -> None:
     assert course.status().documents == 2
     assert course.check()
-    course.compact()
     copied = course.push(tmp_path / "copy")
     assert copied.written == copied.same + copied.written > 0
     assert course.pull(tmp_path / "copy").written == 0
@@ -295,7 +294,7 @@ def test_before_anything_is_stored(folder: Path) -> None:
     with Course.open(folder, embedder=HashEmbedder(8)) as course:
         assert course.documents() == []
         assert course.status().manifest is None
-        for verb in (course.check, course.compact, lambda: course.remove("x"), lambda: course.search("x")):
+        for verb in (course.check, lambda: course.remove("x"), lambda: course.search("x")):
             with pytest.raises(StoreMissing):
                 verb()
 
