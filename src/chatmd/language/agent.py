@@ -321,7 +321,9 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     if known is not None:
         return known
     reader = _Reader()
-    reader.characters(document)
+    if (at := document.source.text.find("\0")) >= 0:
+        span = SourceRange(document.source, at, at + 1)
+        reader.problem(span, "this file contains a NUL character", "delete it, to make this a text file")
     for element in document.elements:
         if element.tag == "input":
             reader.input(element)
@@ -349,63 +351,50 @@ def attribute_span(element: Element, name: str) -> SourceRange:
     return opening if offset is None else opening._replace(start=inside + offset)
 
 
+@dataclass(slots=True)
 class _Reader:
     """Converts elements to values; problems are collected in `problems`, and reading goes on."""
 
-    def __init__(self) -> None:
-        self.config: AgentConfig | None = None
-        self.tools: list[Tool] = []
-        self.tool_names: set[str] = set()
-        self.items: list[Item] = []
-        self.problems: list[Problem] = []
-        self.inputs: dict[str, DeclaredInput] = {}
-        self.values: dict[str, str] = {}
-        self.unset: list[Problem] = []
-        self.output: DeclaredOutput | None = None
-
-    def characters(self, document: SyntaxTree) -> None:
-        """Report a NUL character, which text files do not contain."""
-        at = document.source.text.find("\0")
-        if at >= 0:
-            span = SourceRange(document.source, at, at + 1)
-            self._problem(span, "this file contains a NUL character", "delete it, to make this a text file")
+    config: AgentConfig | None = None
+    output: DeclaredOutput | None = None
+    tools: list[Tool] = field(default_factory=list)
+    items: list[Item] = field(default_factory=list)
+    inputs: dict[str, DeclaredInput] = field(default_factory=dict)
+    values: dict[str, str] = field(default_factory=dict)
+    problems: list[Problem] = field(default_factory=list)
+    unset: list[Problem] = field(default_factory=list)
 
     def stray_text(self, node: Text) -> None:
         """Report text outside of any element."""
         offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
         span = node.span._replace(start=min(node.span.start + offset, node.span.end))
-        self._problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
+        self.problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
 
     # -- elements ------------------------------------------------------------------------------------
 
     def _config(self, element: Element) -> None:
         if self.config is not None:  # the first one counts
             return
-        values = self._values(element) | {"reasoning_effort": self._effort(element)}
-        self.config = AgentConfig(**values, span=element.span)
-
-    def _effort(self, element: Element) -> str:
-        written = (element.get("reasoning_effort") or "").strip().lower()
-        if written and written not in EFFORTS:
+        effort = (element.get("reasoning_effort") or "").strip().lower()
+        if effort and effort not in EFFORTS:
             self._bad(element, "reasoning_effort", "is not a reasoning effort", f"one of {', '.join(EFFORTS)}")
-            return ""
-        return EFFORTS[written] if written else ""
+        values = self._values(element) | {"reasoning_effort": EFFORTS.get(effort, "")}
+        self.config = AgentConfig(**values, span=element.span)
 
     def _tool(self, element: Element) -> None:
         values = element.values
         given = [name for name in _KINDS if name in values]
         name = values.get("name", "").strip()
         if len(given) > 1:
-            self._problem(
+            self.problem(
                 attribute_span(element, given[1]), f"a tool cannot have both {' and '.join(given)}", "keep one of them"
             )
         if given and not values[given[0]].strip():
             self._bad(element, given[0], "is empty", "add the missing attribute")
         if not name and given[:1] != ["mcp_server"]:
-            self._problem(element.span, "this tool has no name", 'write name="…"')
-        elif name in self.tool_names:
+            self.problem(element.span, "this tool has no name", 'write name="…"')
+        elif name and any(tool.name == name for tool in self.tools):
             self._bad(element, "name", "is the name of another tool", "give each its own")
-        self.tool_names |= {name} if name else set()
         fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
         include, includes = fields.pop("include"), fields.pop("includes")
         include = (name,) if name and kind == "mcp" else include or includes  # the most specific
@@ -434,14 +423,14 @@ class _Reader:
     def _output(self, element: Element) -> None:
         schema, check = ((element.get(name) or "").strip() for name in ("schema", "check"))
         if not schema and not check:
-            self._problem(element.span, "this <output> asks for nothing", 'write schema="….json" or check="…"')
+            self.problem(element.span, "this <output> asks for nothing", 'write schema="….json" or check="…"')
         retries = 0 if element.get("retries") == "0" else self._integer(element, "retries")
         self.output = DeclaredOutput(schema, check, 2 if retries is None else retries, element.span)
 
     def _msg(self, element: Element) -> None:
         role = (element.get("role") or "").strip().lower()
         if not element.has("role"):
-            self._problem(element.span, "this message has no role", f'write role="…": {", ".join(ROLES)}')
+            self.problem(element.span, "this message has no role", f'write role="…": {", ".join(ROLES)}')
         elif role not in ROLES:
             self._bad(element, "role", "is not a role", f"one of {', '.join(ROLES)}")
         elif role == "tool":
@@ -459,7 +448,7 @@ class _Reader:
     def _call(self, element: Element) -> None:
         arguments = self._content(element)
         if not any(not isinstance(part, str) or part.strip(BLANK) for part in arguments):
-            self._problem(element.span, "this call has no arguments", "write {} for none", error=False)
+            self.problem(element.span, "this call has no arguments", "write {} for none", error=False)
         call, name = (self._required(element, attribute) for attribute in ("tool_call_id", "function_name"))
         texts, custom = _texts(element, "id", "signature", "provider"), element.get("type") == _CUSTOM
         self.items.append(CallItem(call, name, arguments, **texts, custom=custom, span=element.span))
@@ -520,7 +509,7 @@ class _Reader:
         try:
             image_of(img)
         except ChatmdError as error:
-            self._problem(img.span, error.message, error.hint)
+            self.problem(img.span, error.message, error.hint)
         return img
 
     def _src(self, element: Element) -> tuple[str, bool]:
@@ -536,7 +525,7 @@ class _Reader:
     def _required(self, element: Element, name: str, *, may_be_empty: bool = True) -> str:
         value = element.get(name)
         if value is None:
-            self._problem(element.span, f"<{element.tag}> has no {name}", f'write {name}="…"')
+            self.problem(element.span, f"<{element.tag}> has no {name}", f'write {name}="…"')
         elif not value.strip() and not may_be_empty:
             self._bad(element, name, "is empty", "give it a value")
         return value or ""
@@ -591,9 +580,10 @@ class _Reader:
     # -- problems ------------------------------------------------------------------------------------
 
     def _bad(self, element: Element, name: str, what: str, hint: str, *, error: bool = True) -> None:
-        self._problem(attribute_span(element, name), f'{name}="{element.get(name) or ""}" {what}', hint, error=error)
+        self.problem(attribute_span(element, name), f'{name}="{element.get(name) or ""}" {what}', hint, error=error)
 
-    def _problem(self, span: SourceRange, message: str, hint: str, *, error: bool = True) -> None:
+    def problem(self, span: SourceRange, message: str, hint: str, *, error: bool = True) -> None:
+        """Add a problem."""
         self.problems.append(Problem(span, message, hint, "error" if error else "warning"))
 
 

@@ -293,7 +293,7 @@ def parse_body(text: str, *, file: str = "") -> SyntaxTree:
     >>> parse_body("Be brief.").children
     (Text(value='Be brief.', raw=False),)
     """
-    return _Builder(SourceText(text, file)).build(is_body=True)
+    return _Builder(SourceText(text, file), "user").build()
 
 
 @dataclass(slots=True)
@@ -312,19 +312,18 @@ class _Frame:
     raw: bool = False
 
 
+@dataclass(slots=True)
 class _Builder:
     """Builds the tree in one pass over the tokens, with the open elements on a stack."""
 
-    def __init__(self, source: SourceText) -> None:
-        self.source = source
-        self.problems: list[Problem] = []
-        self.counts = {True: 0, False: 0}  # errors, warnings
-        self.stack: list[_Frame] = []
+    source: SourceText
+    root: str = DOCUMENT
+    problems: list[Problem] = field(default_factory=list)
+    counts: dict[bool, int] = field(default_factory=lambda: {True: 0, False: 0})  # errors, warnings
+    stack: list[_Frame] = field(default_factory=lambda: [_Frame(DOCUMENT, 0, 0, ())])
 
-    def build(self, *, is_body: bool = False) -> SyntaxTree:
+    def build(self) -> SyntaxTree:
         text = self.source.text
-        self.root = "user" if is_body else DOCUMENT
-        self.stack.append(_Frame(DOCUMENT, 0, 0, ()))
         flaws: list[Flaw] = []
         for token in tokens(text, flaws):
             self._take(token)
@@ -335,7 +334,7 @@ class _Builder:
         for flaw in flaws:
             self._problem(flaw.start, flaw.start + 1, flaw.message, flaw.hint, error=flaw.is_error)
         self.problems.sort(key=lambda problem: problem.span.start)
-        return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), is_body)
+        return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), self.root != DOCUMENT)
 
     def _take(self, token: Token) -> None:
         frame = self.stack[-1]

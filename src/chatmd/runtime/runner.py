@@ -10,7 +10,7 @@ import os
 from collections import deque
 from collections.abc import AsyncGenerator
 from contextlib import AsyncExitStack
-from dataclasses import replace
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 
 from chatmd.content.documents import SourceDocument, plain_text
@@ -144,20 +144,21 @@ def agree(run: Run, text: str) -> Run:
 # -- Running it ------------------------------------------------------------------------------------------------------
 
 
+@dataclass(slots=True)
 class Runner:
     """Runs a file on the background loop. `steer` and `cancel` may be called from any thread.
 
     Without a `path`, the transcript in `memory` is run. `locked` says that the caller holds the file's lock.
     """
 
-    def __init__(
-        self, path: Path | None, context: Run, memory: Transcript | None = None, *, locked: bool = False
-    ) -> None:
-        self.path, self.context, self.memory, self.locked = path, context, memory, locked
-        self._notes: deque[str] = deque()
-        self._turn: asyncio.Task[None] | None = None
-        self._loop: asyncio.AbstractEventLoop | None = None
-        self._cancelled = False
+    path: Path | None
+    context: Run
+    memory: Transcript | None = None
+    locked: bool = False
+    _notes: deque[str] = field(default_factory=deque)
+    _turn: asyncio.Task[None] | None = None
+    _loop: asyncio.AbstractEventLoop | None = None
+    _cancelled: bool = False
 
     def steer(self, text: str) -> None:
         """Send a note while the model is at work; it gets it with the next result of a tool, else as a message."""

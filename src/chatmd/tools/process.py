@@ -40,28 +40,15 @@ def readable(text: str) -> str:
 
     Other control characters, and bytes that were not text, are spelled out. Takes linear time for any input.
 
-    >>> readable("\\x1b[31mred\\x1b[0m 10%\\r100%\\r\\nb\\x08bell\\x07")
+    >>> readable("\\x1b[31mred\\x1b[0m 10%\\r100%\\r\\nbell\\x07")
     '100%\\nbell\\\\x07'
     """
     if _UNREADABLE.search(text) is None:
         return text
     text = ESCAPES.sub("", text)
-    if "\x08" in text:
-        text = _struck_over(text)
     if "\r" in text:
         text = "\n".join(line.rstrip("\r").rpartition("\r")[2] for line in text.split("\n"))
     return _UNREADABLE.sub(lambda match: f"\\x{ord(match[0]) & 0xFF:02x}", text)
-
-
-def _struck_over(text: str) -> str:
-    """Apply backspaces: each removes the character before it in the line."""
-    left: list[str] = []
-    for char in text:
-        if char != "\x08":
-            left.append(char)
-        elif left and left[-1] != "\n":
-            left.pop()
-    return "".join(left)
 
 
 class Stream:
