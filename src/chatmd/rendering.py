@@ -18,7 +18,7 @@ from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
 from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
 from chatmd.language.inputs import fill
-from chatmd.language.lint import find_unseen, problem_line, unseen_note
+from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, Node, Text
 from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
@@ -99,7 +99,10 @@ def as_table(rendered: Rendered) -> str:
          4  user       Why?
     ── A/b ── 4 tokens
     """
-    rows = [(one.tokens, one.message.role, _beginning(one.message)) for one in rendered.messages]
+    rows = []
+    for one in rendered.messages:
+        said = (line.strip() for text in message_texts(one.message) for line in text.splitlines())
+        rows.append((one.tokens, str(one.message.role), next(filter(None, said), "")[:60]))
     rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
     lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
     return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
@@ -127,11 +130,6 @@ def _body(message: Message) -> Iterator[str]:
         yield f"[{'failure' if result.failed else 'result'} of {result.call}] {result.name}"
         yield result.text
         yield from (f"[{describe_image(image)}]" for image in result.images)
-
-
-def _beginning(message: Message) -> str:
-    first = next((line for text in message_texts(message) for line in text.splitlines() if line.strip()), "")
-    return first.strip()[:60]
 
 
 # -- as data -----------------------------------------------------------------------------------------------
@@ -167,7 +165,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     whole, notes = repair(text)
     document = run.rules.imported(parse(whole, file=run.chain[-1]))
     spec = read_agent(document)
-    notes = (*notes, *map(unseen_note, find_unseen(document)), *map(problem_line, spec.unset))
+    notes = (*notes, *(problem_line(one, UNSEEN) for one in find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
     left_out = tuple(f"{settings.model} does not take {name}, which is left out" for name in refused_settings(settings))
     notes = (*notes, *left_out)

@@ -45,9 +45,8 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
     return [problem for problem in found if problem.unseen]
 
 
-def unseen_note(problem: Problem) -> str:
-    """Return the line that warns of an unseen part before a model is asked."""
-    return problem_line(problem, "the model will not see this: ")
+UNSEEN = "the model will not see this: "
+"""What `problem_line` says about them before a model is asked."""
 
 
 def problem_line(problem: Problem, about: str = "") -> str:

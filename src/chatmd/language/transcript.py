@@ -61,13 +61,14 @@ def messages_of(items: Iterable[Item], *, expand: Expand = refuse) -> tuple[Mess
     return tuple(conversation.messages)
 
 
+@dataclass(slots=True)
 class _Conversation:
     """Collects messages; `stage` is the kind of item that was last added to the last one."""
 
-    def __init__(self, expand: Expand) -> None:
-        self.expand, self.stage = expand, ""
-        self.messages: list[Message] = []
-        self.names: dict[str, str] = {}
+    expand: Expand
+    stage: str = ""
+    messages: list[Message] = field(default_factory=list)
+    names: dict[str, str] = field(default_factory=dict)
 
     def add(self, item: Item) -> None:
         """Add an item as a new message, or to the last one if both belong to one reply."""

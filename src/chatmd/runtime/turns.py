@@ -31,7 +31,7 @@ from chatmd.language.agent import (
 )
 from chatmd.language.imports import imports_in
 from chatmd.language.inputs import check_values, set_inputs
-from chatmd.language.lint import find_unseen, problem_line, unseen_note
+from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, SyntaxTree
 from chatmd.language.syntax import errors_of, write
 from chatmd.language.transcript import (
@@ -186,7 +186,7 @@ class Conversation:
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
         for problem in find_unseen(document):
-            run.tell(Notice(unseen_note(problem)))
+            run.tell(Notice(problem_line(problem, UNSEEN)))
         for problem in self.spec.unset:
             run.tell(Notice(problem_line(problem)))
         check_values(self.spec.inputs)

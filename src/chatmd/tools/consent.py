@@ -124,7 +124,10 @@ def own_declarations(
     declarations = [_declaration(tool, run, together) for tool in spec.tools]
     if spec.output is not None and spec.output.check:
         declarations.append(_declaration(spec.output.tool, run, together))
-    declarations += dict.fromkeys(_inline(one, together) for one in _inline_agents(spec) if not one.local)
+    asks = is_asked({"network"}, together)
+    for src in dict.fromkeys(one.src for one in _inline_agents(spec) if not one.local):
+        words = f"asks the agent {src}"
+        declarations.append(Declaration("<agent>", words + _LEAVES * asks, asks, words, is_tool=False))
     sent = sent_files(spec, run)
     for real, part in sent.items():
         words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
@@ -279,13 +282,6 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
 
 
 _LEAVES = ": files read here could be sent that way"
-
-
-def _inline(agent: SubAgent, together: Collection[Power]) -> Declaration:
-    """An agent from a URL in a message."""
-    asks = is_asked({"network"}, together)
-    words = f"asks the agent {agent.src}"
-    return Declaration("<agent>", words + _LEAVES * asks, asks, words, is_tool=False)
 
 
 def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
