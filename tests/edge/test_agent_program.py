@@ -229,6 +229,38 @@ def test_not_available(
         wait_until(lambda: not any(map(is_running, heard(folder, "started"))))
 
 
+ODD = """import json, sys
+for line in sys.stdin:
+    asked = json.loads(line)
+    for params in ([], {"sessionId": [], "update": 1}, {"sessionId": "7", "update": ["x"], "options": [1]}):
+        for number in ({}, {"id": 1}):
+            method = "session/request_permission" if number else "session/update"
+            print(json.dumps({"jsonrpc": "2.0", **number, "method": method, "params": params}), flush=True)
+    print("[1]\\n\\x00{", flush=True)
+    results = {"session/new": {"sessionId": 7}, "session/prompt": {"stopReason": 1, "usage": [1]}}
+    result = results.get(asked.get("method"), [])
+    print(json.dumps({"jsonrpc": "2.0", "id": asked.get("id"), "result": result}), flush=True)
+"""
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("#!/bin/sh\necho 'Unknown argument: acp' >&2\nexit 2\n", "ended with exit code 2: Unknown argument: acp"),
+        (f"#!{sys.executable}\n{ODD}", "sent an empty reply"),
+    ],
+    ids=["another version", "odd values"],
+)
+def test_a_program_that_does_not_speak_the_protocol(
+    program: ScriptedServer, folder: Path, capfd: pytest.CaptureFixture[str], text: str, said: str
+) -> None:
+    """It is an error of ours, and nothing of it is printed."""
+    (folder / "bin" / "claude-agent-acp").write_text(text)
+    with pytest.raises(errors.ModelError, match=said):
+        ask(Message("user", "Why?"), timeout=5)
+    assert capfd.readouterr() == ("", "")
+
+
 def test_what_it_asks_for_is_refused(program: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Files, terminals, permissions; the user reads it once, and the answer arrives."""
     monkeypatch.setenv("AGENT_HABIT", "asks")

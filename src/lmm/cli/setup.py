@@ -13,7 +13,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, EmptyReply, LmmError
+from lmm.errors import ConfigError, EmptyReply, LmmError, ModelNotFound
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
@@ -229,7 +229,10 @@ def _program(agent: str) -> str:
     """Return where the program of an agent is, or what installs it."""
     from lmm.models.agent_programs import find_agent
 
-    program, path = find_agent(agent)
+    try:
+        program, path = find_agent(agent)
+    except ModelNotFound as error:
+        return str(error)
     return path or f"its program is missing: npm install -g {program.package}"
 
 

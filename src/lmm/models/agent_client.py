@@ -115,7 +115,7 @@ class AgentModel:
                     yield self._reply(request, text, thoughts, result)
 
     def _reply(self, request: ChatRequest, text: str, thoughts: tuple[Reasoning, ...], result: _Json) -> Reply:
-        reason, told = result.get("stopReason"), result.get("usage") or {}
+        reason, told = result.get("stopReason"), _part(result, "usage")
         if reason == "refusal":
             raise errors.ModelRejected(f"{self.name} refused to answer", hint="ask in other words")
         if reason == "cancelled":  # not by us
@@ -189,7 +189,7 @@ class AgentConnection:
         told = await agent._request(
             "initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities=refused, clientInfo=about
         )
-        agent._can = told.get("agentCapabilities") or {}
+        agent._can = _part(told, "agentCapabilities")
         agent._rest()
         return agent
 
@@ -201,7 +201,7 @@ class AgentConnection:
     @property
     def takes_images(self) -> bool:
         """Whether a prompt may have pictures."""
-        return bool((self._can.get("promptCapabilities") or {}).get("image"))
+        return bool(_part(self._can, "promptCapabilities").get("image"))
 
     @asynccontextmanager
     async def asked(
@@ -224,17 +224,19 @@ class AgentConnection:
 
     async def _close(self, session: str, prompt: asyncio.Task[_Json] | None) -> None:
         """End a session; a prompt in progress is cancelled, and a program that ignores this is stopped."""
-        with suppress(OSError, RequestError):
-            if prompt is not None and not prompt.done():
-                await self._connection.send_notification("session/cancel", {"sessionId": session})
-                await asyncio.wait((prompt,), timeout=_GRACE)
-                if not prompt.done():
-                    prompt.cancel()
-                    await asyncio.to_thread(self.stop)
-            if session and "close" in (self._can.get("sessionCapabilities") or {}):
-                # Not by the library, which would wait for the response.
-                about = {"sessionId": session}
-                await self.send({"jsonrpc": "2.0", "id": session, "method": "session/close", "params": about})
+        about = {"sessionId": session}
+        if prompt is not None and not prompt.done():
+            with suppress(OSError):
+                await asyncio.wait_for(self._connection.send_notification("session/cancel", about), _GRACE)
+            await asyncio.wait((prompt,), timeout=_GRACE)
+            if not prompt.done():
+                prompt.cancel()
+                await asyncio.to_thread(self.stop)
+        if session and "close" in _part(self._can, "sessionCapabilities"):
+            # Not by the library, which would wait for the response.
+            message = {"jsonrpc": "2.0", "id": session, "method": "session/close", "params": about}
+            with suppress(OSError):
+                await asyncio.wait_for(self.send(message), _GRACE)
         if prompt is not None and prompt.done() and not prompt.cancelled():
             prompt.exception()  # retrieved: else asyncio complains
         self._sessions.pop(session, None)
@@ -293,9 +295,10 @@ class AgentConnection:
             updates.put_nowait({"sessionUpdate": method})
         if method != "session/request_permission":
             raise RequestError.method_not_found(method)
-        options = (one for one in parameters.get("options") or () if str(one.get("kind")).startswith("reject"))
-        chosen = next(({"outcome": "selected", "optionId": one.get("optionId")} for one in options), None)
-        return {"outcome": chosen or {"outcome": "cancelled"}}
+        for option in parameters.get("options") or ():
+            if isinstance(option, dict) and str(option.get("kind")).startswith("reject"):
+                return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
+        return {"outcome": {"outcome": "cancelled"}}
 
     # -- the transport ---------------------------------------------------------------------------------
 
@@ -318,6 +321,12 @@ class AgentConnection:
 
 
 # -- messages in its form, and what it sends in ours ---------------------------------------------------
+
+
+def _part(value: _Json, key: str) -> _Json:
+    """Return an object in what a program sent; an empty one if it is missing, or something else."""
+    part = value.get(key)
+    return part if isinstance(part, dict) else {}
 
 
 def prompt_of(request: ChatRequest, *, system_apart: bool) -> tuple[str, list[_Json]]:

@@ -67,7 +67,8 @@ def find_agent(model: str) -> tuple[AgentProgram, str]:
         ModelNotFound: there is no such agent.
     """
     if (program := AGENT_PROGRAMS.get(model)) is None:
-        raise errors.ModelNotFound(f"there is no agent 'ACP/{model}'", hint=errors.nearest(model, AGENT_PROGRAMS))
+        hint = f"known: {', '.join(AGENT_PROGRAMS)}; Codex is not, since it keeps tools that cannot be switched off"
+        raise errors.ModelNotFound(f"there is no agent 'ACP/{model}'", hint=hint)
     # Not in folders relative to the current one, which may be a stranger's.
     folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
     return program, shutil.which(program.command[0], path=os.pathsep.join(folders)) or ""
