@@ -232,6 +232,8 @@ def test_not_available(
 ODD = """import json, sys
 for line in sys.stdin:
     asked = json.loads(line)
+    if "method" not in asked:
+        continue
     for params in ([], {"sessionId": [], "update": 1}, {"sessionId": "7", "update": ["x"], "options": [1]}):
         for number in ({}, {"id": 1}):
             method = "session/request_permission" if number else "session/update"

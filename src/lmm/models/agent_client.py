@@ -19,7 +19,7 @@ import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, suppress
+from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -304,9 +304,12 @@ class AgentConnection:
 
     async def send(self, message: _Json) -> None:
         """Write a message of the library."""
-        if self._process.stdin is not None:
-            self._process.stdin.write(json.dumps(message).encode() + b"\n")
-            await self._process.stdin.drain()
+        assert self._process.stdin is not None, "it was started with a pipe"
+        is_answer = "method" not in message  # nobody waits for it, if the program has gone
+        with suppress(ConnectionError) if is_answer else nullcontext():
+            if not (is_answer and self.ended):
+                self._process.stdin.write(json.dumps(message).encode() + b"\n")
+                await self._process.stdin.drain()
 
     async def receive(self) -> _Json | None:
         """Return the next message; nothing at the end. What is no message is a program's chatter."""
