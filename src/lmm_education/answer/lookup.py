@@ -228,7 +228,7 @@ ROWS = {
             ["query"],
             query=_TEXT | {"description": "a question, or key words"},
             limit=_COUNT | {"maximum": 20, "default": 5},
-            types=_NAMES | {"description": "only these types of material, as exercise or definition"},
+            types=_NAMES | {"description": "only material of these types, such as exercise, if there is any"},
             documents=_NAMES | {"description": "only these documents: file or title"},
         ),
     ),
