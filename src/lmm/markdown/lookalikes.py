@@ -7,6 +7,7 @@ taken for the absence of what was written. Code, comments and formulas are none.
 
 from __future__ import annotations
 
+import functools
 import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
@@ -77,9 +78,14 @@ def find_lookalikes(blocks: Sequence[Block], *, unsure: bool = False) -> list[Lo
     >>> one.line, one.reason, sorted(one.controls)
     (2, 'mapping values are not allowed in this context', ['skip'])
     """
+    return [one for one in _all_lookalikes(tuple(blocks)) if one.is_sure or unsure]
+
+
+@functools.lru_cache(maxsize=1)
+def _all_lookalikes(blocks: tuple[Block, ...]) -> list[Lookalike]:
     found = list(_displaced(blocks))
     if _CANDIDATE.search("".join(block.source for block in blocks if not isinstance(block, MetadataBlock))):
-        found += (one for one in _Page(blocks).lookalikes() if one.is_sure or unsure)
+        found += _Page(blocks).lookalikes()
     return sorted(found, key=lambda one: one.line)
 
 

@@ -7,6 +7,7 @@ Pandoc's own tree of real books (tests/edge/test_spans_pandoc.py).
 
 from __future__ import annotations
 
+import functools
 import itertools
 import re
 from bisect import bisect_right
@@ -16,6 +17,7 @@ from types import MappingProxyType
 from lmm.markdown.inline import InlineReader, Span, closing_fence, read_attributes, unquoted
 
 NO_ADDRESSES: Mapping[str, str] = MappingProxyType({})
+_LARGE = 5_000  # characters: a document rather than a block
 
 
 def spans(text: str, *, in_list: bool = False, addresses: Mapping[str, str] = NO_ADDRESSES) -> list[Span]:
@@ -33,11 +35,24 @@ def spans(text: str, *, in_list: bool = False, addresses: Mapping[str, str] = NO
     >>> [(block.language, block.runs) for block in spans("```{r oak, echo=FALSE}\\n1\\n```\\n")]
     [('r', True)]
     """
+    if len(text) > _LARGE and in_list and not addresses:
+        return list(_read_whole(text)[0])
+    return _scanner(text, in_list, addresses).scan()
+
+
+def _scanner(text: str, in_list: bool, addresses: Mapping[str, str] = NO_ADDRESSES) -> _Scanner:
     scanner = _Scanner(text)
     if in_list:
         scanner.columns = [_indentation(text)]
     scanner.labels |= addresses
-    return scanner.scan()
+    return scanner
+
+
+@functools.lru_cache(maxsize=2)
+def _read_whole(text: str) -> tuple[tuple[Span, ...], Mapping[str, str]]:
+    """Return the spans and the addresses in a document; cached for the last ones, because several functions ask."""
+    scanner = _scanner(text, True)
+    return tuple(scanner.scan()), scanner.labels
 
 
 def link_addresses(text: str) -> Mapping[str, str]:
@@ -46,9 +61,7 @@ def link_addresses(text: str) -> Mapping[str, str]:
     >>> link_addresses("A [leaf].\\n\\n[Leaf]: leaf.html\\n")
     {'leaf': 'leaf.html'}
     """
-    scanner = _Scanner(text if "]:" in text else "")
-    scanner.read()
-    return scanner.labels
+    return _read_whole(text)[1] if "]:" in text else NO_ADDRESSES
 
 
 WORDS = "\0words"

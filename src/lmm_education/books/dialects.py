@@ -68,7 +68,7 @@ def _shown(text: str, *, after_header: bool) -> str:
         return part
 
     at, pieces = 0, list[str]()
-    for span in spans(text):
+    for span in spans(text, in_list=True):
         if span.kind in _PROTECTED and span.start >= at:
             masked.append(text[span.start : span.end])
             pieces += [text[at : span.start], f"\ue000{len(masked) - 1}\ue001"]

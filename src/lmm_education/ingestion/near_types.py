@@ -30,9 +30,9 @@ Note = tuple[int, str]
 """A line, and what is taken for what on it."""
 
 
-@functools.lru_cache(maxsize=1)
+@functools.lru_cache(maxsize=2)
 def parsed(text: str) -> tuple[Block, ...]:
-    """Return the blocks of a document; cached for the last one, because several functions parse it."""
+    """Return the blocks of a document; cached for the last ones, because several functions parse it."""
     return tuple(parse_markdown_text(text))
 
 
