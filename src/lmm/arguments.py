@@ -9,15 +9,20 @@ import re
 from collections.abc import Callable, Mapping
 from typing import Any, TypeVar
 
+from lmm.config_tables import Table, keys_of
 from lmm.errors import nearest
 
 T = TypeVar("T")
+_OPTIONS = "Annotated[Any, "
 _NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
 _ACCEPTED: Mapping[str, type | tuple[type, ...]] = {"str": str, "str | Path": (str, os.PathLike)}
 
 
 def check_arguments(kind: type[T]) -> type[T]:
     """Make the public methods of a class check their arguments by `check_options`.
+
+    Where a method has ``**options: Annotated[Any, Kind]``, they are the options of that `Table` (see `read_options`),
+    and its signature names them.
 
     >>> @check_arguments
     ... class Leaf:
@@ -54,18 +59,62 @@ def check_options(verb: str, given: Mapping[str, object], kinds: Mapping[str, An
             raise TypeError(f"{verb}(): {name} must be {kind}, not {value!r}")
 
 
+class OptionError(TypeError):
+    """An option has an unknown name or a wrong value: `name` says which, `problem` what is wrong."""
+
+    def __init__(self, verb: str, name: str, problem: str) -> None:
+        super().__init__(f"{verb}(): {name} {problem}")
+        self.name, self.problem = name, problem
+
+
+def read_options(kind: type[Table], given: Mapping[str, object], verb: str = "") -> dict[str, Any]:
+    """Return options by their names, as the fields of a table have them.
+
+    Raises:
+        OptionError: an option is unknown, or its value is of a wrong type.
+
+    >>> from lmm_education.search.query import SearchOptions
+    >>> read_options(SearchOptions, {"limt": 3}, "search")
+    Traceback (most recent call last):
+    lmm.arguments.OptionError: search(): limt is unknown (did you mean 'limit'?)
+    """
+    known, found = keys_of(kind), dict[str, Any]()
+    for name, value in given.items():
+        if name not in known:
+            raise OptionError(verb, name, f"is unknown ({nearest(name, known)})")
+        try:
+            found[name] = known[name].read(value)
+        except ValueError as error:
+            example = f"; such as {known[name].example}" if known[name].example else ""
+            raise OptionError(verb, name, f"{error}{example}") from None
+    return found
+
+
 def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     inner = inspect.unwrap(function)
     names, _, rest, *_ = inspect.getfullargspec(inner)
+    kinds = {name: kind for name, kind in inner.__annotations__.items() if name != "return"}
+    options = kinds.pop(rest or "", "Unpack[]")
+    if options == "Any":  # what is called checks them
+        return function
 
     @functools.wraps(function)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        kinds = {name: kind for name, kind in inner.__annotations__.items() if name != "return"}
-        options = kinds.pop(rest or "", "Unpack[]")
-        if options.startswith("Unpack["):  # else what is called checks them
-            kinds |= getattr(inner.__globals__.get(options[7:-1]), "__annotations__", {})
-            verb = f"{(self if isinstance(self, type) else type(self)).__name__}.{function.__name__}"
-            check_options(verb, dict(zip(names[1:], args, strict=False)) | kwargs, kinds)
+        verb = f"{(self if isinstance(self, type) else type(self)).__name__}.{function.__name__}"
+        own = dict(zip(names[1:], args, strict=False)) | kwargs
+        if options.startswith(_OPTIONS):
+            others = {name: own.pop(name) for name in kwargs if name not in kinds}
+            kwargs |= read_options(inner.__globals__[options[len(_OPTIONS) : -1]], others, verb)
+            check_options(verb, own, kinds)
+        else:
+            more = getattr(inner.__globals__.get(options[7:-1]), "__annotations__", {})
+            check_options(verb, own, kinds | more)
         return function(self, *args, **kwargs)
 
+    if options.startswith(_OPTIONS):  # for help, and for completion in notebooks
+        signature, kind = inspect.signature(inner), inner.__globals__[options[len(_OPTIONS) : -1]]
+        named = [*signature.parameters.values()][:-1]
+        for name, default in zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True):
+            named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+        call.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     return call

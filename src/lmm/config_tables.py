@@ -111,10 +111,9 @@ class Key:
         if self.type is ModelName and isinstance(value, str):
             return parse_name(value, where=place)
         try:
-            decode = functools.partial(_decode, folder)
-            found = msgspec.convert(value, self.type, strict=strict, dec_hook=decode)
-        except msgspec.ValidationError as error:
-            raise ConfigError(f"{name} must be {_wanted(self.type, error)}, not {value!r}", where=place) from None
+            found = self.read(value, folder, strict=strict)
+        except ValueError as error:
+            raise ConfigError(f"{name} {error}", where=place) from None
         if isinstance(found, Parameters) and (ours := _OURS & {*found}):
             raise ConfigError(
                 f"'{min(ours)}' is not a parameter of [{table}]: every request sets it itself", where=place
@@ -123,6 +122,25 @@ class Key:
             for url in filter(None, (found,) if isinstance(found, str) else found):
                 check_server(url, name, place)
         return found
+
+    def read(self, value: Any, folder: Path = Path(), *, strict: bool = True) -> Any:
+        """Return a value as one of the field's type; see `convert`.
+
+        Raises:
+            ValueError: it is of another type; the message says what it must be.
+        """
+        try:
+            return msgspec.convert(value, self.type, strict=strict, dec_hook=functools.partial(_decode, folder))
+        except msgspec.ValidationError as error:
+            raise ValueError(f"must be {_wanted(self.type, error)}, not {value!r}") from None
+
+
+@dataclass(frozen=True, slots=True)
+class Option(Key):
+    """The annotation that makes a field of a `Table` an option of an operation: a keyword of its method, a field of a
+    request, and with `flags`, such as ``--limit N``, an option of its command."""
+
+    flags: str = ""
 
 
 class Table(msgspec.Struct, frozen=True):

@@ -8,36 +8,34 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 import threading
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iterator, Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING, Any, Literal, TypedDict, Unpack
+from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from lmm import loop
 from lmm.arguments import check_arguments
 from lmm.errors import LmmError
 from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder, RunnableTool
-from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions, History
+from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept
 from lmm_education.errors import SearchError, StoreError, StoreMissing
-from lmm_education.ingestion.plan import IngestReport, Listener, ignore
-from lmm_education.material import Passage, PreparedDocument
+from lmm_education.ingestion.plan import IngestOptions, IngestReport, Listener, ignore
+from lmm_education.material import PreparedDocument
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
-from lmm_education.search.query import SearchOptions, SearchResult, Value
+from lmm_education.search.query import SearchOptions, SearchResult
 from lmm_education.store.port import Fields, StoreStatus
 
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
-    from lmm.models.budget import SharedBudget
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Calibration, Progress
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
-    from lmm_education.ingestion.apply import IngestOptions
     from lmm_education.leaks import LeakReport
     from lmm_education.search.search import CourseSearch
     from lmm_education.store.open import Transfer
@@ -47,6 +45,7 @@ if TYPE_CHECKING:
     from lmm_education.study.plans import StudyPlan
     from lmm_education.study.study_documents import Entry, Reading, StudyDocument
 
+Asked = TypeVar("Asked", bound=SearchOptions)
 Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
 
 
@@ -68,25 +67,14 @@ class Course(CourseParts):
     # -- prepare and store -------------------------------------------------------------------------
 
     def ingest(
-        self,
-        *paths: str | Path,
-        again: bool = False,
-        dry_run: bool = False,
-        listener: Listener = ignore,
-        **how: Unpack[IngestArguments],
+        self, *paths: str | Path, listener: Listener = ignore, **options: Annotated[Any, IngestOptions]
     ) -> IngestReport:
         """Prepare documents and store them; only what changed is embedded.
 
         Args:
             paths: files, folders and patterns; by default the course's folder.
-            again: embed everything again; rebuild the store if its settings differ, or if it is damaged.
-            dry_run: report what would change, and change nothing.
             listener: called with progress events, in this thread.
-            save_files: write the result of each step as markdown beside the document.
-            output: the folder for these files (implies `save_files`).
-            ingest: False prepares only: nothing is embedded or stored.
-            prune: remove stored documents whose files are gone.
-            annotate: make missing and stale annotations first, with the configured model.
+            options: `IngestOptions`, such as ``dry_run=True``; with ``ingest=False``, nothing is embedded or stored.
 
         Returns:
             A report on every document; its `failed` lists the errors.
@@ -96,8 +84,7 @@ class Course(CourseParts):
         """
         from lmm_education.ingestion.ingest import ingest_into
 
-        options = _ingest_options(how, again=again, dry_run=dry_run)
-        return ingest_into(self, paths or [self.root], options, listener=listener)
+        return ingest_into(self, paths or [self.root], IngestOptions(**options), listener=listener)
 
     aingest = loop.threaded(ingest)
 
@@ -134,18 +121,18 @@ class Course(CourseParts):
         listener: Listener = ignore,
         on_result: Callable[[IngestReport | LmmError], None] = lambda result: None,
         on_poll: Callable[[str], None] = lambda reason: None,
-        **how: Unpack[IngestArguments],
+        **options: Annotated[Any, IngestOptions],
     ) -> None:
         """Ingest now, and whenever files were saved and none changed for `quiet` seconds, until Ctrl-C or `stop`.
 
-        `how` is as for `ingest`. `on_result` is called with each report, or with the error that ended a run; `on_poll`
-        with the reason why files must be polled. All callbacks are called in another thread.
+        `options` are those of `ingest`. `on_result` is called with each report, or with the error that ended a run;
+        `on_poll` with the reason why files must be polled. All callbacks are called in another thread.
         """
         from lmm_education.ingestion.ingest import watch_course
 
-        watched, options = paths or [self.root], _ingest_options(how)
+        watched, how = paths or [self.root], IngestOptions(**options)
         watch_course(
-            self, watched, options, quiet=quiet, stop=stop, listener=listener, on_result=on_result, on_poll=on_poll
+            self, watched, how, quiet=quiet, stop=stop, listener=listener, on_result=on_result, on_poll=on_poll
         )
 
     # -- search and ask ----------------------------------------------------------------------------
@@ -156,53 +143,20 @@ class Course(CourseParts):
 
         return CourseSearch(self)
 
-    def search(
-        self,
-        question: str = "",
-        *,
-        types: str | Sequence[str] = (),
-        documents: Sequence[str] = (),
-        where: Mapping[str, Value | Sequence[Value]] | None = None,
-        fields: Fields = (),
-        limit: int | None = None,
-        companion: bool | None = None,
-        sections: bool = True,
-        expand: int | None = None,
-        reranker: str | None = None,
-    ) -> SearchResult:
+    def search(self, question: str = "", **options: Annotated[Any, SearchOptions]) -> SearchResult:
         """Find the passages that best match a question; without a question, those that meet the conditions.
 
-        ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches only that document. For
-        options that are None, [search] in config.toml applies.
+        ``*exercise*`` in the question prefers passages of that type, ``@week-3`` searches only that document.
 
         Args:
-            types: only passages of these types.
-            documents: only these documents: docid, file, or the file's name.
-            where: metadata keys, each with a value or several, of which a passage must have one.
-            fields: payload fields to return with each passage: names, or True for all.
-            limit: how many passages, at most.
-            companion: whole sections instead of passages.
-            sections: also rank the sections that the passages belong to.
-            expand: how many sub-questions the aux model writes.
-            reranker: ``none``, ``model``, ``http``, ``FastEmbed/…``.
+            options: `SearchOptions`, such as ``types="exercise"`` or ``where={"level": "easy"}``.
 
         Raises:
             SearchError: the question cannot be asked of this store, or names something that is not in it.
             StoreError: there is no store, or it was made with other settings.
             ModelError: a required model does not answer.
         """
-        options = SearchOptions(
-            limit=limit,
-            types=(types,) if isinstance(types, str) else tuple(types),
-            documents=tuple(documents),
-            where=_values(where),
-            fields=fields,
-            companion=companion,
-            sections=sections,
-            expand=expand,
-            reranker=reranker,
-        )
-        return self._search.search(question, options)
+        return self._search.search(question, self._at_place(SearchOptions(**options)))
 
     asearch = loop.threaded(search)
 
@@ -233,48 +187,42 @@ class Course(CourseParts):
             models = models.replace(major={"temperature": temperature})
         return shared_chat(models.major), shared_chat(models.aux)
 
-    def _answering(self, asked: AskOptions, options: _AskArguments, search: CourseSearch | None = None) -> Answering:
+    def _answering(self, options: AskOptions, search: CourseSearch | None = None) -> Answering:
         from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.answer.answering import Answering
 
-        major, aux = self._chats(options.get("model"), options.get("temperature"))
-        if budget := options.get("budget"):
-            spent = SharedBudget.of(budget)
+        major, aux = self._chats(options.model, options.temperature)
+        if options.budget:
+            spent = SharedBudget.of(options.budget)
             major, aux = BudgetedModel(major, spent), BudgetedModel(aux, spent)
-        return Answering(dataclasses.replace(search or self._search, chat=aux), asked, major, aux)
+        chosen = self._at_place(options)
+        return Answering(dataclasses.replace(search or self._search, chat=aux), chosen, major, aux)
 
-    async def _events(self, question: str, options: _AskArguments) -> AsyncGenerator[AnswerEvent]:
-        search = SearchOptions(
-            types=(types,) if isinstance(types := options.get("types", ()), str) else tuple(types),
-            documents=tuple(options.get("documents", ())),
-            where=_values(options.get("where")),
-            expand=options.get("expand"),
-            reranker=options.get("reranker"),
-        )
-        asked = AskOptions(
-            search=search,
-            context_tokens=options.get("context_tokens"),
-            history=options.get("mode"),
-            agent=options.get("agent"),
-        )
+    async def _events(self, question: str, options: AskOptions) -> AsyncGenerator[AnswerEvent]:
         earlier = [
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
-            for each in options.get("history", ())
+            for each in options.history
         ]
-        answering = await asyncio.to_thread(self._answering, asked, options)
-        if here := options.get("here"):
-            answering = answering.at(await asyncio.to_thread(self._section_at, here))
+        answering = await asyncio.to_thread(self._answering, options)
         async for event in answering.stream(question, earlier):
             yield event
 
-    def _section_at(self, address: str) -> Passage:
+    def _at_place(self, options: Asked) -> Asked:
+        """Return options with the section at the reader's place.
+
+        Raises:
+            SearchError: it is not part of the course.
+        """
         from lmm_education.study.study_documents import section_at
 
+        if not options.here:
+            return options
         with self.view() as catalogue:
-            found = section_at(catalogue, address)
-        if found is None:
-            raise SearchError(f"'{address}' is not a page or a section of the course", hint="such as leaves.md#colour")
-        return found
+            section = section_at(catalogue, options.here)
+        if section is None:
+            hint = "such as leaves.md#colour"
+            raise SearchError(f"'{options.here}' is not a page or a section of the course", hint=hint)
+        return options.replace(section=section)
 
     @loop.background
     async def aask(
@@ -282,27 +230,13 @@ class Course(CourseParts):
         question: str,
         *,
         listener: AnswerListener = lambda event: None,
-        **options: Unpack[_AskArguments],
+        **options: Annotated[Any, AskOptions],
     ) -> Answer:
         """Answer a question from the course's own material, with its sources.
 
         Args:
             listener: called with each event, including pieces of the answer, in another thread.
-            history: earlier answers, or pairs of question and answer, oldest first.
-            mode: how the history is used, instead of the configured way.
-            types: only material of these types, such as ``exercise``.
-            documents: only these documents, by docid or file.
-            where: only passages whose metadata have one of these values.
-            here: the reader's place: a page of the published book, or a file of the course, with the id or title of a
-                heading, such as ``leaves.md#colour``.
-            agent: whether the model gets tools to search by itself, instead of as configured.
-            expand: let the `aux` model write so many further searches.
-            reranker: ranks what was found again, as in `search`.
-            context_tokens: tokens of the material that the model is shown, instead of the configured number.
-            budget: limit for all its requests together: tokens (``20000``) or money (``0.50$``); the usage of a request
-            is known only after it.
-            model: a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model; else the configured one.
-            temperature: the model's temperature, instead of the configured one.
+            options: `AskOptions`, such as ``types="exercise"``, ``history=[answer]`` or ``model="Ollama/llama3.2"``.
 
         Raises:
             StoreError: nothing was ingested, or the store cannot be read.
@@ -310,7 +244,7 @@ class Course(CourseParts):
             ModelError: a model did not answer.
             LimitReached: the budget is used up, or the price of the model is unknown.
         """
-        async for event in self._events(question, options):
+        async for event in self._events(question, AskOptions(**options)):
             listener(event)
             if isinstance(event, Answer):
                 return event
@@ -318,9 +252,9 @@ class Course(CourseParts):
 
     ask = loop.blocking(aask)
 
-    def stream(self, question: str, **options: Unpack[_AskArguments]) -> AsyncGenerator[AnswerEvent]:
+    def stream(self, question: str, **options: Annotated[Any, AskOptions]) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of an answer, with ``async for``; the last one is the `Answer`. See `aask`."""
-        return loop.bridge(self._events(question, options))
+        return loop.bridge(self._events(question, AskOptions(**options)))
 
     # -- study material ----------------------------------------------------------------------------
 
@@ -507,8 +441,8 @@ class Course(CourseParts):
         asked = _questions(questions)
 
         def measure(course: CourseParts, variant: Variant) -> AnswerEvaluation:
-            options: _AskArguments = {"model": variant.model or None, "budget": budget}
-            answering = self._answering(AskOptions(), options, CourseSearch(course))
+            options = AskOptions(model=variant.model or None, budget=budget)
+            answering = self._answering(options, CourseSearch(course))
             return loop.run(evaluate_answers(answering, asked, label=variant.label, progress=progress))
 
         if not axes:
@@ -536,8 +470,8 @@ class Course(CourseParts):
         from lmm_education.leaks import find_leaks
         from lmm_education.search.search import CourseSearch
 
-        options: _AskArguments = {"model": model, "budget": budget}
-        answering = self._answering(AskOptions(), options, CourseSearch(self.for_students()))
+        options = AskOptions(model=model, budget=budget)
+        answering = self._answering(options, CourseSearch(self.for_students()))
         return loop.run(find_leaks(self, answering, self.exercises(), progress=progress))
 
     def calibrate(
@@ -592,7 +526,6 @@ class Course(CourseParts):
         Raises:
             StoreError: no paths were given, and the store has no list of documents.
         """
-        from lmm_education.ingestion.apply import IngestOptions
         from lmm_education.ingestion.ingest import ingest_into
 
         if not paths and not self.store.records():
@@ -628,49 +561,6 @@ class Course(CourseParts):
         from lmm_education.ingestion.apply import remove_documents
 
         return remove_documents(self.store, documents)
-
-
-class IngestArguments(TypedDict, total=False):
-    """Arguments of `Course.ingest`."""
-
-    save_files: bool
-    output: str | Path | None
-    ingest: bool
-    prune: bool
-    annotate: bool
-
-
-class _AskArguments(TypedDict, total=False):
-    """Arguments of `Course.aask`."""
-
-    history: Sequence[tuple[str, str] | Answer]
-    mode: History | None
-    types: str | Sequence[str]
-    documents: Sequence[str]
-    where: Mapping[str, Value | Sequence[Value]] | None
-    here: str
-    agent: bool | None
-    expand: int | None
-    reranker: str | None
-    context_tokens: int | None
-    budget: str | float | SharedBudget | None
-    model: ModelLike | None
-    temperature: float | None
-
-
-def _ingest_options(how: IngestArguments, **others: bool) -> IngestOptions:
-    from lmm_education.ingestion.apply import IngestOptions
-
-    values: dict[str, Any] = {**how, **others}
-    if values.get("output") is not None:
-        values |= {"output": Path(values["output"]), "save_files": True}
-    return IngestOptions(**values)
-
-
-def _values(where: Mapping[str, Value | Sequence[Value]] | None) -> dict[str, Sequence[Value]]:
-    if not isinstance(where, Mapping | None):
-        raise TypeError(f'where is a dict, such as {{"level": "easy"}}, not {where!r}')
-    return {key: (value,) if isinstance(value, str | int) else tuple(value) for key, value in (where or {}).items()}
 
 
 def _questions(given: Questions) -> list[Question]:

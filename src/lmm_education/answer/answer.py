@@ -7,8 +7,9 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal
+from typing import Annotated, Any, Literal
 
+from lmm.config_tables import Count, NotNegative, Option
 from lmm.disk.files import document_lock
 from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
@@ -27,17 +28,27 @@ Basis = Literal["course", "general", "nothing"]
 _SHOWN = 90  # characters of an answer
 
 
-@dataclass(frozen=True, slots=True)
-class AskOptions:
-    """How to answer; None means as configured under [answer].
+class AskOptions(SearchOptions, frozen=True):
+    """How to answer; None means as configured under [answer]. These are the keywords of `Course.ask` and the options of
+    ``lmm ask``.
 
-    `context_tokens` is the number of tokens of the material that the model is shown; `agent` gives it tools to search.
+    `history` are earlier exchanges: answers, or pairs of question and answer, oldest first. `budget` limits all the
+    requests together, in tokens (``20000``) or money (``0.50$``); the usage of a request is known only after it.
+    `model` is a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model.
     """
 
-    search: SearchOptions = field(default_factory=SearchOptions)
-    context_tokens: int | None = None
-    history: History | None = None
-    agent: bool | None = None
+    history: Annotated[Any, Option("earlier answers, or pairs of question and answer")] = ()
+    mode: Annotated[
+        History | None,
+        Option("How the history is used: none, summary, extraction, rewrite.", flags="--mode MODE"),
+    ] = None
+    agent: Annotated[bool | None, Option("Let the model search with tools, or not.", flags="--agent/--no-agent")] = None
+    context_tokens: Annotated[
+        Count | None, Option("Show the model at most this many tokens of material.", flags="--context-tokens N")
+    ] = None
+    budget: Annotated[Any, Option("the limit of all requests together")] = ""
+    model: Annotated[Any, Option("the model that answers")] = None
+    temperature: Annotated[NotNegative | None, Option("The model's temperature.", flags="--temperature NUMBER")] = None
 
 
 @dataclass(frozen=True, slots=True)

@@ -81,10 +81,7 @@ class Answering:
 
     def at(self, here: Passage | None) -> Answering:
         """Return a copy for a reader who has the section `here` open."""
-        options = self.options
-        return dataclasses.replace(
-            self, options=dataclasses.replace(options, search=dataclasses.replace(options.search, here=here))
-        )
+        return dataclasses.replace(self, options=self.options.replace(section=here))
 
     async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of an answer; the last one is the `Answer`.
@@ -148,7 +145,7 @@ class Answering:
 
     def meant(self, question: str, history: Sequence[Exchange]) -> str:
         """Return the question with "this" replaced by the section that its reader has open."""
-        here = self.options.search.here
+        here = self.options.section
         return with_here(question, here.heading, first=not history) if here else question
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Understood, Usage]:
@@ -185,7 +182,7 @@ class Answering:
 
     @property
     def _history(self) -> History:
-        return self.options.history or self.course.settings.answer.history
+        return self.options.mode or self.course.settings.answer.history
 
     def _is_relevant(self, result: SearchResult) -> bool:
         threshold = self.course.settings.search.threshold
@@ -198,9 +195,7 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of a written answer; an `agent` gets tools to search further, within its turns."""
         yield Found(result.text, tuple(sources))
-        within = dataclasses.replace(
-            self.options.search, companion=False, sections=False, documents=result.documents, types=()
-        )
+        within = self.options.replace(companion=False, sections=False, documents=result.documents, types=())
         lookup = Lookup(self.searching, sources, within)
         turns, usage = self.course.settings.answer.turns if agent else 1, result.usage
         if agent:
@@ -251,7 +246,7 @@ class Answering:
         """Return the quoted sentences, and the numbers of their sources; empty if no passage matches well enough."""
         if not result.text.strip():
             raise SearchError("there is no question besides the document or type", hint="write one")
-        here = self.options.search.here if result.this else None
+        here = self.options.section if result.this else None
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
         study = self.course.settings.study
         asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
@@ -277,13 +272,12 @@ class Answering:
     async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
         """Return the search result, and the sources for the model; for `this`, see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
-        chosen = self.options.search
         # More passages than for a reader: the model reads as many as fit into the budget.
-        limit = max(chosen.limit or self.course.settings.search.limit, _CANDIDATES)
-        options = dataclasses.replace(chosen, limit=limit, sections=True, companion=False, reworded=True, this=this)
+        limit = max(self.options.limit or self.course.settings.search.limit, _CANDIDATES)
+        options = self.options.replace(limit=limit, sections=True, companion=False, reworded=True)
 
         def choose(result: SearchResult, view: SearchView) -> Sources:
-            narrowed = result.types or options.types or options.where or options.here
+            narrowed = result.types or options.types or options.where or options.section
             if not (result.types or options.types or options.where):
                 study = self.course.settings.study
                 without = (*study.exercises, *study.solutions)
@@ -292,7 +286,7 @@ class Answering:
             whole = [] if narrowed else whole_documents(result, view, tokens)
             return choose_sources(result.sections, tokens, count_tokens, whole)
 
-        return await self.searching.asearch_with(wanted, options, choose)
+        return await self.searching.asearch_with(wanted, options, choose, this)
 
     async def _room(self) -> int:
         """Return the tokens of the model's context window that are available for material."""

@@ -67,8 +67,7 @@ class Lookup:
             StoreError: the store cannot be read.
         """
         own = self.options
-        types, documents = own.types or tuple(types), own.documents or tuple(documents)
-        options = replace(own, limit=limit, types=types, documents=documents)
+        options = own.replace(limit=limit, types=own.types or types, documents=own.documents or documents)
         result = await self.searching.asearch(query, options)
         return "".join([self._shown(result.hits), *(f"\n\nNote: {notice}" for notice in result.notices)])
 

@@ -12,6 +12,7 @@ from lmm.cli import options
 from lmm.event_printer import MarkdownWriter
 from lmm.messages import Retrying, Usage
 from lmm.terminal import DONE, FAILED, usage_text
+from lmm_education.answer.answer import AskOptions
 from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
@@ -20,25 +21,12 @@ if TYPE_CHECKING:
 
 @options.command()
 @options.argument("question", "QUESTION", "Your question; *type* and @document narrow it.")
-@course_options.conditions
+@course_options.of(AskOptions, "types", "documents", "where", "here")
 @click.option("--history", metavar="FILE", type=options.PATH, help="The conversation that this question continues.")
-@click.option(
-    "--mode",
-    metavar="MODE",
-    type=click.Choice(["none", "summary", "extraction", "rewrite"]),
-    help="How the history is used: none, summary, extraction, rewrite.",
-)
-@click.option("--agent/--no-agent", default=None, help="Let the model search with tools, or not.")
-@course_options.effort
-@click.option(
-    "--context-tokens",
-    metavar="N",
-    type=click.IntRange(min=1),
-    help="Show the model at most this many tokens of material.",
-)
+@course_options.of(AskOptions, "mode", "agent", "expand", "reranker", "context_tokens")
 @options.budget()
 @options.model
-@click.option("--temperature", metavar="NUMBER", type=click.FloatRange(min=0), help="The model's temperature.")
+@course_options.of(AskOptions, "temperature")
 @options.flag("--show-context", help="Print the material that the model gets.")
 @options.flag("--show-prompt", help="Print everything that is sent to the model: instructions, conversation, material.")
 @options.as_json
@@ -46,7 +34,6 @@ if TYPE_CHECKING:
 @options.config
 def ask(
     *,
-    where: tuple[str, ...],
     history: Path | None,
     model: str | None,
     show_context: bool,
@@ -62,7 +49,6 @@ def ask(
     """
     from lmm_education.answer.answer import append_history, read_history
     from lmm_education.course import Course
-    from lmm_education.search.query import read_where
 
     if asked["budget"].isdigit() and asked["context_tokens"] is None:
         hint = f"--context-tokens {asked['budget']}"
@@ -70,7 +56,7 @@ def ask(
     earlier = [(each.question, each.answer) for each in (read_history(history) if history else [])]
     printer = AnswerPrinter(show_context, show_prompt, silent=as_json)
     with Course.open(config=config, course=course, model=model) as opened:
-        answer = opened.ask(history=earlier, where=read_where(where), listener=printer, **asked)
+        answer = opened.ask(history=earlier, listener=printer, **asked)
     if as_json:
         terminal.say_json(answer.as_json())
     else:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import functools
+import typing
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -10,24 +11,44 @@ from typing import Any
 import click
 
 from lmm.cli import options
+from lmm.config_tables import Key, Names, Option, Table, keys_of
 
 course = click.option("--course", metavar="NAME", help="The name of the course, if there are several.")
 paths = options.argument(
     "paths", "PATH", "Markdown, R Markdown or Quarto files, folders, patterns.", many=True, type=options.PATH
 )
-conditions = options.together(
-    click.option("--type", "types", metavar="TYPE", multiple=True, help="Only material of this type; may be repeated."),
-    click.option(
-        "--doc", "documents", metavar="DOC", multiple=True, help="Only this document: its docid, file or file name."
-    ),
-    click.option("--where", metavar="KEY=VALUE", multiple=True, help="Only passages with this metadata."),
-)
-"""Conditions on passages, passed as ``types``, ``documents`` and ``where``."""
-effort = options.together(
-    click.option("--expand", metavar="N", type=click.IntRange(min=0), help="Let the aux model write N sub-questions."),
-    click.option("--rerank", "reranker", metavar="NAME", help="Rank again with: none, model, http, FastEmbed/…."),
-)
-"""More effort for a search, passed as ``expand`` and ``reranker``."""
+
+
+def of(kind: type[Table], *names: str) -> options.Decorator:
+    """Declare options as the fields of a table are annotated (`lmm.config_tables.Option`)."""
+    keys = keys_of(kind)
+    return options.together(*(_declared(keys[name]) for name in names))
+
+
+def _declared(option: Key) -> options.Decorator:
+    assert isinstance(option, Option)
+    flags, _, metavar = option.flags.partition(" ")
+    kinds = typing.get_args(option.type) or (option.type,)
+    how: dict[str, Any] = {"help": option.about, "show_default": False}
+    if bool in kinds:
+        how |= {"default": option.default} | ({} if "/" in flags else {"flag_value": not option.default})
+    else:
+        how |= {"metavar": metavar, "multiple": Names in kinds or option.name == "where", "callback": _read(option)}
+    return click.option(flags, option.field, **how)
+
+
+def _read(option: Option) -> Callable[[click.Context, click.Parameter, Any], Any]:
+    def read(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
+        if option.name == "where":
+            from lmm_education.search.query import read_where
+
+            return read_where(given)
+        try:
+            return option.default if given is None else option.read(given, strict=False)
+        except ValueError as error:
+            raise click.BadParameter(str(error)) from None
+
+    return read
 
 
 def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Callable[..., int]]:

@@ -62,8 +62,8 @@ def search_manual(question: str) -> SearchResult:
     indexed = index / "indexed"
     with CourseParts.open(config=config, env={}) as manual:
         if not indexed.is_file() or indexed.read_text() != state:
-            from lmm_education.ingestion.apply import IngestOptions
             from lmm_education.ingestion.ingest import ingest_into
+            from lmm_education.ingestion.plan import IngestOptions
 
             terminal.note("indexing the manual, once…")
             try:

@@ -8,13 +8,12 @@ from collections.abc import Callable
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-import click
-
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
+from lmm_education.ingestion.plan import IngestOptions
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
@@ -25,14 +24,9 @@ _SOON = 5.0  # seconds
 
 @options.command()
 @course_options.paths
-@options.dry_run("Show what would change, and how many chunks would be embedded.")
-@options.flag("--save-files", help="Write the result of each step as markdown, beside the document.")
-@click.option("--output", metavar="DIR", type=options.PATH, help="Write these files there (implies --save-files).")
-@options.flag("--no-ingest", help="Prepare only; embed and store nothing.")
+@course_options.of(IngestOptions, "dry_run", "save_files", "output", "ingest")
 @options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
-@options.flag("--prune", help="Remove documents from the store if their files are gone.")
-@options.flag("--annotate", help="First make missing or outdated annotations, as lmm annotate does.")
-@options.flag("--again", help="Embed everything again; if settings changed, rebuild the store.")
+@course_options.of(IngestOptions, "prune", "annotate", "again")
 @options.flag("--quiet", "-q", help="Print only the summary and problems, no line for each document.")
 @options.flag("--json", "as_json", help="Report as JSON.")
 @course_options.opened
@@ -40,13 +34,10 @@ def ingest(
     course: Course,
     *,
     paths: tuple[Path, ...],
-    dry_run: bool,
-    no_ingest: bool,
     watch: bool,
-    again: bool,
     quiet: bool,
     as_json: bool,
-    **steps: Any,
+    **how: Any,
 ) -> int:
     """Prepare documents and store them, so that they can be searched.
 
@@ -54,12 +45,12 @@ def ingest(
     Folders are searched for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
     reported, the others continue, and the exit code is 1.
     """
-    if no_ingest and (steps["prune"] or again):
+    dry_run = how["dry_run"]
+    if not how["ingest"] and (how["prune"] or how["again"]):
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
-    if watch and (dry_run or again):
+    if watch and (dry_run or how["again"]):
         raise ConfigError("--watch cannot be combined with --dry-run or --again", hint="run these first, then --watch")
     printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
-    steps |= {"ingest": not no_ingest, "listener": printer}
     for hint in course.models.hints:
         terminal.say(hint, err=True)
     if watch:
@@ -67,12 +58,13 @@ def ingest(
         terminal.say("watching; Ctrl-C stops", err=True)
         course.watch(
             *paths,
-            **steps,
+            **how,
+            listener=printer,
             on_result=_each_time(course, as_json),
             on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
         )
         return DONE
-    return print_ingest(course, lambda: course.ingest(*paths, **steps, again=again, dry_run=dry_run), as_json=as_json)
+    return print_ingest(course, lambda: course.ingest(*paths, **how, listener=printer), as_json=as_json)
 
 
 def print_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:

@@ -13,6 +13,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE, FAILED
 from lmm_education.cli import course_options
+from lmm_education.search.query import SearchOptions
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
@@ -33,22 +34,20 @@ _PIECES = re.compile(r"\s*\S+\s?|\s+")  # words, each followed by a space
     required=False,
     default="",
 )
-@course_options.conditions
+@course_options.of(SearchOptions, "types", "documents", "where", "here")
 @click.option(
     "--fields", metavar="A,B", multiple=True, help="Show these fields of each passage: metadata keys, file, …"
 )
 @click.option("--id", "ids", metavar="ID", multiple=True, help="Fetch the passage or section with this id.")
-@click.option("--limit", metavar="N", type=click.IntRange(min=1), help="Show at most this many results.")
-@click.option("--documents/--chunks", "companion", default=None, help="Show whole sections, or passages.")
+@course_options.of(SearchOptions, "limit", "companion")
 @options.flag("--sections", help="Also rank the sections of the results.")
 @options.flag("--full", help="Show whole passages.")
 @options.as_json
-@course_options.effort
+@course_options.of(SearchOptions, "expand", "reranker")
 @course_options.opened
 def search(
     course: Course,
     *,
-    where: tuple[str, ...],
     fields: tuple[str, ...],
     ids: tuple[str, ...],
     sections: bool,
@@ -61,13 +60,11 @@ def search(
     Without a question, --type, --doc and --where list passages in the order of the documents. Exit code 1:
     nothing was found, or nothing fits.
     """
-    from lmm_education.search.query import read_where
-
     wanted = tuple(name.strip() for some in fields for name in some.split(",") if name.strip())
     if ids:
         result = course.fetch(*ids, fields=wanted)
     else:
-        result = course.search(where=read_where(where), fields=wanted, sections=sections or as_json, **asked)
+        result = course.search(fields=wanted, sections=sections or as_json, **asked)
     notices = [*course.encoder.notices, *result.notices]
     threshold = course.settings.search.threshold
     fits = threshold is None or result.relevance is None or result.relevance >= threshold

@@ -35,8 +35,9 @@ from lmm_education.evaluation.results import (
     QuestionOutcome,
     Statistic,
 )
-from lmm_education.ingestion.apply import IngestOptions, stored_documents
+from lmm_education.ingestion.apply import stored_documents
 from lmm_education.ingestion.ingest import ingest_into
+from lmm_education.ingestion.plan import IngestOptions
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, hit_of
@@ -400,7 +401,7 @@ def calibrate_threshold(
         progress("calibrating", len(good) + len(bad), total)
         good.append(searcher.search(target.question.text, _PLAIN).relevance or 0.0)
         if held_out and (others := _other_documents(target, texts)):
-            bad.append(searcher.search(target.question.text, replace(_PLAIN, documents=others)).relevance or 0.0)
+            bad.append(searcher.search(target.question.text, _PLAIN.replace(documents=others)).relevance or 0.0)
     bad += [] if held_out else [searcher.search(text, _PLAIN).relevance or 0.0 for text in without]
     progress("calibrating", total, total)
     return calibrate(good, bad, held_out=held_out)

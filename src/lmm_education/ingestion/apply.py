@@ -41,6 +41,7 @@ from lmm_education.ingestion.plan import (
     DocumentReport,
     Embedding,
     Ended,
+    IngestOptions,
     IngestPlan,
     IngestReport,
     Listener,
@@ -69,31 +70,6 @@ GROUP = 512  # chunks of the documents that are written together
 # a copy of what is not shared; it should stay below a tenth of the run.
 PUBLISH_EVERY, PUBLISH_SHARE = 5.0, 10.0  # seconds; times what publishing took
 T = TypeVar("T")
-
-
-@dataclass(frozen=True, slots=True)
-class IngestOptions:
-    """How documents are ingested.
-
-    `save_files` writes what each step made, into `output` or beside the document; without `ingest`, that is
-    all. `prune` removes stored documents whose files are gone. `annotate` makes annotations first. `again`
-    embeds everything again, and makes the store anew where its settings differ or it is damaged; `repair` does that
-    in any case, without opening it. `dry_run` changes nothing.
-    """
-
-    save_files: bool = False
-    output: Path | None = None
-    ingest: bool = True
-    prune: bool = False
-    annotate: bool = False
-    again: bool = False
-    dry_run: bool = False
-    repair: bool = False
-
-    @property
-    def is_review(self) -> bool:
-        """Whether documents are only prepared, into files that are looked at before they are ingested."""
-        return self.save_files and not self.ingest and not self.dry_run
 
 
 @dataclass(slots=True)

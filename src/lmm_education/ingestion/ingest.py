@@ -31,7 +31,6 @@ from lmm_education.books.chapters import Books
 from lmm_education.encode.bm25 import WORDS_FORMAT
 from lmm_education.errors import IngestError, StoreDamaged, StoreError, StoreMissing, StoreOutdated
 from lmm_education.ingestion.apply import (
-    IngestOptions,
     IngestRun,
     add_notices,
     apply,
@@ -46,6 +45,7 @@ from lmm_education.ingestion.plan import (
     Begun,
     DocumentFile,
     Event,
+    IngestOptions,
     IngestReport,
     Listener,
     PlannedDocument,

@@ -21,6 +21,7 @@ from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
 from lmm.notebook.outputs import environments
+from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.dialects import as_shown
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.near_types import as_meant, parsed
@@ -115,8 +116,6 @@ def is_comment(text: str) -> bool:
 # solution is part of it, whatever its heading is called: students must not see it. The innermost type counts.
 
 
-EXERCISE = ("exercise",)
-SOLUTION = ("solution",)
 _ENVIRONMENTS = ("exercise", "solution")
 _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
 
@@ -134,14 +133,9 @@ class Stretch:
         return self.types[0] if len(self.types) == 1 else list(self.types)
 
 
-def stretches(
-    tree: HeadingNode, lasting: Collection[str] = SOLUTION, exercises: Collection[str] = EXERCISE
-) -> dict[int, Stretch]:
-    """Return the origin of each node's type, by the node's id; nodes without a type are missing.
-
-    Args:
-        lasting: types that extend beyond the text below a metadata block.
-        exercises: types that headings may be named after, besides those.
+def stretches(tree: HeadingNode, kinds: Withholding = DEFAULT) -> dict[int, Stretch]:
+    """Return the origin of each node's type, by the node's id; nodes without a type are missing. The types in
+    `kinds.lasting` extend beyond the text below a metadata block; headings may be named after them, or be exercises.
 
     >>> from lmm.markdown import load_text
     >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\n- and so\\n\\n# B\\n\\nText.\\n")
@@ -149,7 +143,7 @@ def stretches(
     >>> [node.text for node in preorder(tree) if id(node) in found]
     ['So.', '- and so']
     """
-    return _Document(tree, lasting, exercises).stretches()
+    return _Document(tree, kinds).stretches()
 
 
 @dataclass(slots=True)
@@ -157,8 +151,7 @@ class _Document:
     """The nodes of a document in order, and where its divs end."""
 
     tree: HeadingNode
-    lasting: Collection[str]
-    exercises: Collection[str]
+    kinds: Withholding
     solved: int = 0  # where the solutions end that have been found so far
     order: list[Node] = field(default_factory=list)
     place: dict[int, int] = field(default_factory=dict)
@@ -174,7 +167,11 @@ class _Document:
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(self.tree)}
         self.opened = {last: first for first, last in self.fences.items()}
         for at, node in enumerate(self.order):
-            if isinstance(node, TextNode) and node.block and (kind := environment(node.block.source, self.lasting)):
+            if (
+                isinstance(node, TextNode)
+                and node.block
+                and (kind := environment(node.block.source, self.kinds.lasting))
+            ):
                 self.typed[at] = kind
 
     def stretches(self) -> dict[int, Stretch]:
@@ -220,7 +217,7 @@ class _Document:
                     self._note(types, self._end_of_section(start))
 
     def _lasts(self, types: Collection[str]) -> bool:
-        return any(is_one_of(kind, self.lasting) for kind in types)
+        return any(is_one_of(kind, self.kinds.lasting) for kind in types)
 
     def _note(self, types: Collection[str], end: int) -> None:
         self.solved = max(self.solved, end) if self._lasts(types) else self.solved
@@ -232,7 +229,7 @@ class _Document:
         if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
             return ""
         is_inside = self.place[id(node)] < self.solved
-        return named_type(node.title, (*self.lasting, *(() if is_inside else self.exercises)))
+        return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
 
     def _end_of_section(self, at: int) -> int:
         return at + sum(1 for _ in preorder(self.order[at]))
@@ -253,7 +250,7 @@ class _Document:
         return end
 
 
-def environment(text: str, lasting: Collection[str] = SOLUTION) -> str:
+def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
     """Return the type of a div or chunk that a text opens, by its class or label; empty if there is none.
 
     >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
@@ -364,23 +361,18 @@ class Outline:
     items: tuple[Item, ...]
 
 
-def read_outline(
-    text: str, *, title: str = "", lasting: Collection[str] = SOLUTION, exercises: Collection[str] = EXERCISE
-) -> Outline:
-    """Return the outline of a markdown document.
-
-    Args:
-        title: for a document that has neither a title nor a heading.
-        lasting, exercises: see `stretches`.
+def read_outline(text: str, *, title: str = "", kinds: Withholding = DEFAULT) -> Outline:
+    """Return the outline of a markdown document. `title` is for one that has neither a title nor a heading; for
+    `kinds`, see `stretches`.
 
     >>> outline = read_outline("# Leaves\\n\\n---\\ntype: exercise\\n---\\nWhy green?\\n")
     >>> [(type(item).__name__, item.own) for item in outline.items]
     [('Heading', {}), ('TextItem', {'type': 'exercise'})]
     """
-    tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), lasting)[0])), title=title)
+    tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), kinds.lasting)[0])), title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
-    document = _Document(tree, lasting, exercises)
+    document = _Document(tree, kinds)
     typed = document.stretches()
     root = _heading(tree, None, typed)
     return Outline(_title(tree, title), root, tuple(_items(tree, root, typed, document)))

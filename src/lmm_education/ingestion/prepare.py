@@ -117,9 +117,7 @@ def prepare_steps(
     """
     text, docid, file = plain(text), plain(docid), plain(file)
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(
-        text, title=title or own_stem(file), lasting=withholding.lasting, exercises=withholding.exercises
-    )
+    outline = read_outline(text, title=title or own_stem(file), kinds=withholding)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
     limits = limits_of(settings, count, where=file)
     root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))

@@ -47,6 +47,7 @@ from lmm_education.search.query import (
     named_documents,
     named_types,
     read_question,
+    several,
 )
 from lmm_education.search.ranking import (
     HERE,
@@ -94,8 +95,9 @@ _HOW_LONG = re.compile(
 @dataclass(frozen=True, slots=True)
 class Plan:
     """A parsed question: `asked` is without marks of types, `text` without all marks, and `parts` of it are searched,
-    too. Sections that `named` names come first. `boosted` are the types that it asks for; `where` must always hold;
-    `reranked` is the least number of passages to fetch for reranking."""
+    too. Its `options` have no gaps. Sections that `named` names come first, and with `this`, the one that is open.
+    `boosted` are the types that it asks for; `where` must always hold; `reranked` is the least number of passages to
+    fetch for reranking."""
 
     question: str
     asked: str
@@ -103,8 +105,8 @@ class Plan:
     options: SearchOptions
     limit: int
     depth: int
-    companion: bool
     named: str = ""
+    this: bool = False
     parts: tuple[str, ...] = ()
     boosted: tuple[str, ...] = ()
     documents: tuple[str, ...] = ()
@@ -120,22 +122,15 @@ class Plan:
 
     def is_here(self, hit: Passage) -> bool:
         """Return whether the reader has the section of a passage open."""
-        return self.options.here is not None and hit.is_below(self.options.here)
-
-
-class LookedUp(NamedTuple):
-    """Passages, best first; the `coverage` of the question (see `ranking`); whether some passage has a word of it."""
-
-    hits: Sequence[Passage]
-    coverage: float = 1.0
-    has_word: bool = True
+        return self.options.section is not None and hit.is_below(self.options.section)
 
 
 class Candidates(NamedTuple):
-    """Passages that may match a text, by id, with their relevance to it; the weight of each leg; else as `LookedUp`."""
+    """Passages that may match a text, with their relevance to it; the weight of each leg; the `coverage` of the
+    question (see `ranking`); whether some passage has a word of it."""
 
-    hits: dict[str, Passage]
-    weights: Mapping[str, float]
+    hits: Sequence[Passage]
+    weights: Mapping[str, float] = {}
     coverage: float = 1.0
     has_word: bool = True
 
@@ -168,9 +163,9 @@ class CourseSearch:
         """Run `asearch` without an event loop; if no model is needed, none is started."""
         filled = options.filled(self.course.settings.search)
         if filled.expand or filled.reworded or filled.reranker != "none":
-            return loop.run(self.asearch(question, options))
+            return loop.run(self.asearch(question, filled))
         with self.view() as view:
-            return view.search(question, options)
+            return view.search(question, filled)
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
         """See `SearchView.fetch`."""
@@ -189,9 +184,16 @@ class CourseSearch:
         return result
 
     async def asearch_with(
-        self, question: str, options: SearchOptions, use: Callable[[SearchResult, SearchView], T]
+        self,
+        question: str,
+        options: SearchOptions,
+        use: Callable[[SearchResult, SearchView], T],
+        this: bool | None = None,
     ) -> tuple[SearchResult, T]:
-        """Return the result, and what `use` makes of it; if no model is needed, both run in one other thread."""
+        """Return the result, and what `use` makes of it; if no model is needed, both run in one other thread.
+
+        `this`: the question refers to the section that is open; None: to be determined.
+        """
 
         options, notices = options.filled(self.course.settings.search), list[str]()
         name = options.reranker or "none"
@@ -200,12 +202,13 @@ class CourseSearch:
         score = open_reranker(name, tools) if name != "none" else None
         with self.view() as view:
 
-            def at_once() -> tuple[Plan, LookedUp, bool, tuple[SearchResult, T] | None]:
-                plan = view.plan(question, options)
+            def at_once() -> tuple[Plan, Candidates, bool, tuple[SearchResult, T] | None]:
+                plan = view.plan(question, options, this)
                 if score is not None:
                     plan = replace(plan, reranked=self.course.settings.search.rerank_limit)
                 found = view.look_up(plan)
-                expands = bool(plan.text) and self._expands(plan, found, client)
+                is_foreign = options.reworded and found.coverage < COVERED and can_write(client)
+                expands = bool(plan.text) and (is_foreign if options.expand is None else options.expand > 0)
                 if expands or (plan.text and score):
                     return plan, found, expands, None
                 result = view.result(plan, found, reranker=name)
@@ -235,12 +238,6 @@ class CourseSearch:
                 return result, use(result, view)
 
             return await asyncio.to_thread(result_of)
-
-    def _expands(self, plan: Plan, found: LookedUp, client: Client) -> bool:
-        """Return whether to search for more than the question: as requested, or if its words are not the course's."""
-        if plan.options.expand is not None:
-            return bool(plan.options.expand)
-        return plan.options.reworded and found.coverage < COVERED and can_write(client)
 
     async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
         """Return further questions by the aux model: as many as requested, or one if it may help.
@@ -337,13 +334,13 @@ class SearchView:
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def plan(self, question: str, options: SearchOptions) -> Plan:
+    def plan(self, question: str, options: SearchOptions, this: bool | None = None) -> Plan:
         """Parse the question, and resolve names in it and in the options.
 
         Raises:
             SearchError: they name something that is not in the store.
         """
-        names, settings = self.catalogue, self.settings
+        names, settings, options = self.catalogue, self.settings, options.filled(self.settings)
         marked = has_marks(question)
         asked = read_question(question, names.types, names.names if marked else ())
         documents = (
@@ -351,20 +348,19 @@ class SearchView:
             *(named_documents(options.documents, names.names) if options.documents else ()),
         )
         types = named_types(options.types, names.types) if options.types else ()
-        where = dict(options.where)
+        where = {key: several(value) for key, value in options.where.items()}
         below = [self._below(path) for path in where.pop("headings", ())]
-        options = options.filled(settings)
-        limit, companion = options.limit or 0, bool(options.companion)
+        limit = options.limit or 0
         if limit < 1:
             raise SearchError(f"the limit is {limit}", hint="ask for at least one passage")
         text, shown = asked.text.strip(), asked.asked.strip()
         if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
             text = ""  # only punctuation is left of a question that consists of marks
         languages = names.languages
-        if options.here:
+        if options.section:
             languages = LANGUAGES
-            said = with_here(text, options.here.heading) if options.this is None else text
-            options, shown = replace(options, this=options.this or said != text), shown if said == text else said
+            said = with_here(text, options.section.heading) if this is None else text
+            this, shown = this or said != text, shown if said == text else said
             text = said
         text = with_headings(text, languages, names.numbered)
         # What the page calls by its heading is the section that is open: others may have the same.
@@ -375,9 +371,9 @@ class SearchView:
             text,
             options=options,
             limit=limit,
-            depth=max(settings.prefetch, limit * (3 if companion else 1)),
-            companion=companion,
+            depth=max(settings.prefetch, limit * (3 if options.companion else 1)),
             named=named,
+            this=bool(this),
             parts=compared(text, languages),
             boosted=asked.types,
             documents=tuple(dict.fromkeys(documents)),
@@ -386,7 +382,7 @@ class SearchView:
             notices=asked.notices,
         )
 
-    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> LookedUp:
+    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> Candidates:
         """Return the best passages for the plan's text and for further `questions`, which count half together.
 
         At most ``plan.pool`` passages are returned; for companions, from enough different sections. If the question
@@ -396,7 +392,7 @@ class SearchView:
             SearchError: the question contains neither a letter nor a digit.
         """
         if not plan.text:
-            return LookedUp(self._listed(plan))
+            return Candidates(self._listed(plan))
         if not any(map(str.isalnum, plan.text)):
             raise SearchError(f"there is nothing to search for in '{plan.text}'", hint="add words to search for")
         if not self._encoder.vectors:
@@ -408,26 +404,26 @@ class SearchView:
             first, *more = (self._candidates(plan, text) for text in (plan.text, *plan.parts, *questions))
             ranked = self._ranked(plan, first, more)
             sections = {hit.section for hit in ranked}
-            if not plan.companion or len(ranked) < plan.depth or len(sections) >= plan.limit:
-                hits = ranked if plan.companion else ranked[: plan.pool]
-                return LookedUp(hits, first.coverage, first.has_word)
+            companion = plan.options.companion
+            if not companion or len(ranked) < plan.depth or len(sections) >= plan.limit:
+                return first._replace(hits=ranked if companion else ranked[: plan.pool])
             plan = replace(plan, depth=plan.depth * 4)  # too many passages from too few sections
 
     def result(
-        self, plan: Plan, found: LookedUp, *, questions: Sequence[str] = (), reranker: str = "none"
+        self, plan: Plan, found: Candidates, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
         """Return the result for passages in their final order, and for the further questions that found them."""
-        hits = found.hits
+        hits, companion = found.hits, bool(plan.options.companion)
         fixed, full = self._fixed_weights(self._encoder.vectors), self._full_match(plan.text, plan.languages)
         # The scale of a reranker's scores is its own; only their order counts.
         votes = by_relevance([hit.score for hit in hits]) if reranker == "none" else by_rank(len(hits))
-        sections = self._sections(plan, hits, votes) if plan.companion or plan.options.sections else ()
-        if plan.companion and sections and not any(section.text for section in sections):
+        sections = self._sections(plan, hits, votes) if companion or plan.options.sections else ()
+        if companion and sections and not any(section.text for section in sections):
             raise SearchError(
                 "the store contains no sections to return",
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
-        shown = sections[: plan.limit] if plan.companion else hits[: plan.limit]
+        shown = sections[: plan.limit] if companion else hits[: plan.limit]
         # Found by meaning only: the nearest passages to a question that may have nothing to do with the course.
         has_no_word = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0 and not found.has_word
         return SearchResult(
@@ -437,11 +433,11 @@ class SearchView:
             hits=tuple(shown),
             sections=tuple(sections),
             types=plan.boosted,
-            this=bool(plan.options.this) and any(map(plan.is_here, hits)),
+            this=plan.this and any(map(plan.is_here, hits)),
             documents=plan.documents,
             languages=plan.languages,
             questions=(*plan.parts, *questions),
-            companion=plan.companion,
+            companion=companion,
             reranker=reranker,
             relevance=max((relevance(hit.legs, full, fixed) for hit in hits), default=0.0) if plan.text else None,
             notices=(
@@ -511,7 +507,7 @@ class SearchView:
         fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
         if not legs:
-            return Candidates({}, fixed)
+            return Candidates((), fixed)
         # The best passages for all of it might include none of a requested type, or of the section that is open.
         more: list[Where] = [[Match("type", plan.boosted)]] if plan.boosted else []
         more += [[Among(here)]] if (here := self._ids_here(plan)) else []
@@ -534,11 +530,11 @@ class SearchView:
         payloads |= {each.id: each.payload for each in self._store.get("chunks", [*ids.keys() - payloads.keys()])}
         coverage = self._coverage(plan, text, [each.vector for each in found[-1]]) if holding else 1.0
         leg_weights, full = self._weights(coverage, fixed), self._full_match(text, plan.languages)
-        hits = dict[str, Passage]()
+        hits = list[Passage]()
         for id in ids:
             said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
             score, fields = relevance(said, full, leg_weights), _chosen(payload, plan.options.fields)
-            hits[id] = hit_of(id, payload, score=score, legs=said, fields=fields)
+            hits.append(hit_of(id, payload, score=score, legs=said, fields=fields))
         return Candidates(hits, leg_weights, coverage, bool(scores.get(SPARSE)) or not holding)
 
     def _weights(self, coverage: float, fixed: Mapping[str, float]) -> Mapping[str, float]:
@@ -550,17 +546,17 @@ class SearchView:
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
         """Return the candidates of all questions, best first; the further ones count as much as the first together."""
-        scores = {id: hit.score for id, hit in first.hits.items()}
+        scores = {hit.id: hit.score for hit in first.hits}
         for each in more:
-            for id, hit in each.hits.items():
-                scores[id] = scores.get(id, 0.0) + hit.score / len(more)
-        hits = {id: hit for each in (*reversed(more), first) for id, hit in each.hits.items()}
+            for hit in each.hits:
+                scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / len(more)
+        hits = {hit.id: hit for each in (*reversed(more), first) for hit in each.hits}
         boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(plan.named, plan.languages)
         named = {id: words_named(plan.named, topic, hit) for id, hit in hits.items()}
         longest, ranked = max(named.values(), default=0), list[Passage]()
         for id, hit in hits.items():
             is_here = plan.is_here(hit)
-            is_named = bool(longest and named[id] == longest) or bool(plan.options.this and is_here)
+            is_named = bool(longest and named[id] == longest) or (plan.this and is_here)
             section = NAMED * is_named + HERE * is_here
             ranked.append(replace(hit, score=scores[id] / share + section + boost * (hit.type in plan.boosted)))
         ranked.sort(key=lambda hit: (-hit.score, hit.id))
@@ -590,9 +586,9 @@ class SearchView:
 
     def _ids_here(self, plan: Plan) -> frozenset[str]:
         """Return the ids of the passages in the section that the reader has open."""
-        if plan.options.here is None:
+        if plan.options.section is None:
             return frozenset()
-        document = plan.options.here.place.document
+        document = plan.options.section.place.document
         hits: list[Passage] = self.catalogue.once(f"passages of {document}", partial(self._all_of, document))
         return frozenset(hit.id for hit in hits if plan.is_here(hit))
 

@@ -297,9 +297,7 @@ def write_cards(
         except LmmError as error:
             report.failures.append(error_of(error, document.file))
             continue
-        report.reading.documents[number] = study_document(
-            text, file=document.file, id=document.id, lasting=kinds.lasting, exercises=kinds.exercises
-        )
+        report.reading.documents[number] = study_document(text, file=document.file, id=document.id, kinds=kinds)
     report.hints = list(dict.fromkeys(report.hints))
     report.cards = cards_of(report.reading, settings.study).cards
     return report
@@ -357,7 +355,7 @@ async def make_cards(
         """Return the text that a section teaches, if it is long enough."""
         if not typed:
             *_, root = node, *node.ancestors()
-            typed.update(stretches(root, kinds.lasting, kinds.exercises))
+            typed.update(stretches(root, kinds))
         types = {id(each): typed[id(each)].types for each in node.texts if id(each) in typed}
         left_out = {key for key, found in types.items() if any(is_one_of(kind, without) for kind in found)}
         texts = [each for each in node.texts if not (is_on(each.own("skip")) or id(each) in left_out)]

@@ -39,9 +39,10 @@ from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm.notebook.outputs import read_cell
+from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata
-from lmm_education.ingestion.outline import EXERCISE, SOLUTION, Stretch, stretches
+from lmm_education.ingestion.outline import Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.payloads import is_one_of
@@ -85,8 +86,7 @@ def clean_notes(
     edits: Edits = "refuse",
     keep_lines: bool = False,
     where: str = "document",
-    lasting: Collection[str] = SOLUTION,
-    exercises: Collection[str] = EXERCISE,
+    kinds: Withholding = DEFAULT,
 ) -> Notes:
     """Return the clean notes of a document.
 
@@ -96,7 +96,7 @@ def clean_notes(
         keep_lines: replace what is left out by blank lines, so that line numbers stay the same and error messages of
             other programs point to the right place.
         where: names the document in errors.
-        lasting, exercises: see `stretches`.
+        kinds: see `stretches`.
 
     Raises:
         ExportError: an edit is pending, or has lost its marks; metadata cannot be read or removed.
@@ -105,7 +105,7 @@ def clean_notes(
     '# Leaves\\n\\nLeaves are green.\\n'
     """
     try:
-        text, _ = as_meant(text, lasting)
+        text, _ = as_meant(text, kinds.lasting)
         check_metadata(text)
     except UnreadableMetadata as error:
         raise ExportError(error.message, where=f"{where}:{error.where}", hint=error.hint) from error
@@ -114,7 +114,7 @@ def clean_notes(
     tree = blocks_to_tree(blocks)
     if tree is None:
         return Notes("")
-    kept, left_out = _chosen(tree, keep, lasting, exercises)
+    kept, left_out = _chosen(tree, keep, kinds)
     cleaned = _clean_header(header, where) if header is not None else None
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]
@@ -173,17 +173,17 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 # -- selection -------------------------------------------------------------------------------------
 
 
-def _chosen(
-    tree: HeadingNode, keep: Collection[str], lasting: Collection[str], exercises: Collection[str]
-) -> tuple[set[int], list[LeftOut]]:
+def _chosen(tree: HeadingNode, keep: Collection[str], special: Withholding) -> tuple[set[int], list[LeftOut]]:
     """Return the ids of the headings and texts to keep, and what is left out."""
-    found = stretches(tree, lasting, exercises)
+    found = stretches(tree, special)
     fences = fences_of_divs(tree)
     for first, last in fences:
         found.pop(id(last), None)
         if id(first) in found:
             found[id(last)] = found[id(first)]
-    kinds = {id(node): TEXT for node in preorder(tree)} | {key: _kind(each, lasting) for key, each in found.items()}
+    kinds = {id(node): TEXT for node in preorder(tree)} | {
+        key: _kind(each, special.lasting) for key, each in found.items()
+    }
     stays: dict[int, bool] = {}
 
     def visit(node: Node, below: list[bool]) -> bool:
@@ -375,16 +375,9 @@ class ExportOptions:
     def cleaner(self, path: Path) -> Cleaner:
         """Return a function that cleans the text of a document at this path, or in this folder."""
         settings = settings_at(path, self.config)
-        study, kinds = settings.study, settings.withholding
+        study = settings.study
         keep, edits = (*study.keep, *self.keep), self.edits or study.edits
-        return partial(
-            clean_notes,
-            keep=keep,
-            edits=edits,
-            keep_lines=self.keep_lines,
-            lasting=kinds.lasting,
-            exercises=kinds.exercises,
-        )
+        return partial(clean_notes, keep=keep, edits=edits, keep_lines=self.keep_lines, kinds=settings.withholding)
 
 
 @dataclass(frozen=True, slots=True)

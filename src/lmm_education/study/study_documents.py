@@ -19,13 +19,14 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import link_addresses
+from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.near_types import check_metadata
-from lmm_education.ingestion.outline import EXERCISE, SOLUTION, Heading, Outline, TextItem, read_outline, stored_outline
+from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
 from lmm_education.material import Lines, Location, Passage
@@ -66,18 +67,17 @@ def study_document(
     file: str,
     id: str = "",
     chapter: BookChapter = NO_BOOK,
-    lasting: Collection[str] = SOLUTION,
-    exercises: Collection[str] = EXERCISE,
+    kinds: Withholding = DEFAULT,
 ) -> StudyDocument:
     """Return the document in a markdown text, with texts as readers see them. `id` is used if it has no docid; by
-    default the file. For `lasting` and `exercises`, see `stretches`.
+    default the file. For `kinds`, see `stretches`.
 
     Raises:
         IngestError: the header cannot be read.
     """
     stem = file.rpartition("/")[2].rpartition(".")[0] or file
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=stem, lasting=lasting, exercises=exercises)
+    outline = read_outline(text, title=stem, kinds=kinds)
     items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, TextItem) else i for i in outline.items)
     seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
     outline = replace(outline, title=chapter.title or outline.title, items=seen)
@@ -156,11 +156,8 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
             else:
                 check_metadata(text)
                 chapter = books.chapter(source.path, text)
-                file = source.path.as_posix()
-                kinds = settings.withholding
-                document = study_document(
-                    text, file=file, id=source.file, chapter=chapter, lasting=kinds.lasting, exercises=kinds.exercises
-                )
+                file, kinds = source.path.as_posix(), settings.withholding
+                document = study_document(text, file=file, id=source.file, chapter=chapter, kinds=kinds)
                 reading.documents.append(document)
         except LmmError as error:
             reading.errors.append(error_of(error, str(source.path)))

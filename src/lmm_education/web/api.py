@@ -4,13 +4,14 @@ from __future__ import annotations
 
 import asyncio
 from collections.abc import Mapping
-from dataclasses import replace
 from typing import Any
 
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
 from lmm import loop
+from lmm.arguments import OptionError, read_options
+from lmm.errors import nearest
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchOptions
@@ -78,7 +79,7 @@ async def read_here(service: Service, body: Mapping[str, Any]) -> Passage | None
 # -- endpoints ---------------------------------------------------------------------------------------
 
 
-_MOST_VALUES = 100  # for each condition of a search
+_MOST = 100  # results, and values of a condition
 _SEARCH_FIELDS = ("query", "limit", "types", "documents", "where", "companion", "here")
 _SOLUTIONS = ("1", "true", "yes")
 
@@ -95,7 +96,7 @@ async def search(request: Request) -> Response:
     ``where``, ``companion`` and ``here``."""
     service, body = service_of(request), await read_json(request)
     question = checked_question(required(body, "query"), service.settings.longest_question)
-    options = replace(_search_options(body), here=await read_here(service, body))
+    options = _search_options(body).replace(section=await read_here(service, body))
     await service.guard.admit(request)
     searching = GatedSearch(service.searching.course, gate=service.gate, refusal=service.texts["spent"])
     result = await loop.run_async(searching.asearch(question, options))
@@ -103,28 +104,19 @@ async def search(request: Request) -> Response:
 
 
 def _search_options(body: Mapping[str, Any]) -> SearchOptions:
-    if unknown := sorted(body.keys() - _SEARCH_FIELDS):  # a filter with a misspelt name would match everything
-        hint = "there are: " + ", ".join(_SEARCH_FIELDS)
-        raise RequestError(f"'{unknown[0]}' is not supported", hint=hint, param=unknown[0])
-    limit, companion, where = body.get("limit"), body.get("companion"), body.get("where", {})
-    if limit is not None and (type(limit) is not int or not 1 <= limit <= 100):
-        raise RequestError("'limit' must be a whole number from 1 to 100", param="limit")
-    if companion is not None and not isinstance(companion, bool):
-        raise RequestError("'companion' must be true or false", param="companion")
-    if not isinstance(where, Mapping) or len(where) > _MOST_VALUES:
-        raise RequestError(f"'where' must be an object of up to {_MOST_VALUES} keys", param="where")
-    conditions = {key: _values(value, "where") for key, value in where.items()}
-    types, documents = (tuple(map(str, _values(body.get(name, []), name))) for name in ("types", "documents"))
-    return SearchOptions(limit, types, documents, conditions, companion=companion)
-
-
-def _values(value: object, name: str) -> tuple[str | int | bool, ...]:
-    values = value if isinstance(value, list) else [value]
-    if len(values) > _MOST_VALUES:
-        raise RequestError(f"'{name}' has more than {_MOST_VALUES} values", param=name)
-    if not all(isinstance(item, str | int | bool) for item in values):
-        raise RequestError(f"'{name}' must have texts, numbers, or lists of them", param=name)
-    return tuple(values)
+    given = {name: value for name, value in body.items() if name != "query"}
+    try:
+        if unknown := sorted(given.keys() - {*_SEARCH_FIELDS}):  # a misspelt filter would match everything
+            raise OptionError("search", unknown[0], f"is unknown ({nearest(unknown[0], _SEARCH_FIELDS)})")
+        options = SearchOptions(**read_options(SearchOptions, given))
+    except OptionError as error:
+        raise RequestError(f"'{error.name}' {error.problem}", param=error.name) from None
+    values = sum(len(each) if isinstance(each, tuple) else 1 for each in options.where.values())
+    many = {"limit": options.limit or 0, "types": len(options.types), "documents": len(options.documents)}
+    for name, count in (many | {"where": values}).items():
+        if count > _MOST:
+            raise RequestError(f"'{name}' is more than {_MOST}", param=name)
+    return options
 
 
 async def overview(request: Request) -> Response:

@@ -167,7 +167,7 @@ def test_ask_with_history_and_model_of_ones_own(course: Course) -> None:
     again = course.ask("And why?", history=[answer, ("a", "b")], mode="none", model=ScriptedModel(["Because [1]."]))
     assert again.text == "Because [1]."
     with pytest.raises(TypeError, match="did you mean 'budget'"):
-        course.ask("Why?", budgte="1")  # type: ignore[call-arg]
+        course.ask("Why?", budgte="1")
 
 
 def test_ask_where_the_reader_is(course: Course) -> None:

@@ -60,7 +60,7 @@ def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
 def test_the_reranker_has_the_last_word(botany: Course) -> None:
     """On passages, and on the sections that they vote for."""
     options = SearchOptions(reranker="model", limit=2)
-    before = [hit.id for hit in CourseSearch(botany).search("water", replace(options, reranker="none", limit=8)).hits]
+    before = [hit.id for hit in CourseSearch(botany).search("water", options.replace(reranker="none", limit=8)).hits]
     worst = before.index(id_of("joint")) + 1
     result = CourseSearch(botany, chat=ScriptedModel([json.dumps({"best_first": [worst]})])).search("water", options)
     assert [hit.id for hit in result.hits] == [id_of("joint"), before[0]]
@@ -95,7 +95,7 @@ ANSWER = SearchOptions(reworded=True)
 def test_an_answer_goes_on_without_what_fails(botany: Course, helper: dict[str, Any]) -> None:
     """It says so, and nothing is lost of what the question itself finds."""
     model = ScriptedModel([ModelUnavailable("the server is down")] * 2)
-    found = CourseSearch(botany, chat=model).search("water", replace(ANSWER, **{"expand": 0} | helper))
+    found = CourseSearch(botany, chat=model).search("water", ANSWER.replace(**{"expand": 0} | helper))
     assert found.hits[:3] == CourseSearch(botany).search("water").hits[:3]
     assert [notice.partition(": ")[2] for notice in found.notices] == ["the server is down"]
     assert found.reranker == "none"
@@ -130,7 +130,7 @@ def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany:
     assert "Botany\n  Leaves\n" in model.seen[0].messages[0].text
     searching.search("How is the tax of a couple computed?", ANSWER)  # in the course's words
     searching.search(question)
-    searching.search(question, replace(ANSWER, expand=0))
+    searching.search(question, ANSWER.replace(expand=0))
     assert len(model.seen) == 1
 
 
@@ -189,7 +189,7 @@ def test_a_reranker_is_asked_although_other_words_came_too_late(
                 yield event
 
     model = LateThenRanks(['{"best_first": [2, 1]}'])
-    found = CourseSearch(botany, chat=model).search("What do spouses owe the state?", replace(ANSWER, reranker="model"))
+    found = CourseSearch(botany, chat=model).search("What do spouses owe the state?", ANSWER.replace(reranker="model"))
     assert found.reranker == "model"
 
 
