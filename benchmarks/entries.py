@@ -27,11 +27,12 @@ from lmm.config import EmbeddingSettings
 from lmm.models.tokens import count_tokens
 from lmm.providers import parse_name
 from lmm_education import Course
-from lmm_education.answer.answer import AskOptions, Found
+from lmm_education.answer.answer import Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.sources import shown
 from lmm_education.encode.encoder import open_embedder
 from lmm_education.evaluation.experiments import Variant, scratch_courses
+from lmm_education.options import AskOptions
 from lmm_education.search.search import CourseSearch
 
 RECIPES = SHARED / "trials" / "documents" / "recipes.md"

@@ -38,9 +38,9 @@ from lmm_education.evaluation.experiments import Variant, evaluate, read_texts, 
 from lmm_education.evaluation.judge import Level, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.results import DEPTH, Difference, MeanEstimate, compare, estimate, measure_ranks
+from lmm_education.options import SearchOptions
 from lmm_education.parts import CourseParts
 from lmm_education.search import ranking
-from lmm_education.search.query import SearchOptions
 from lmm_education.search.ranking import Shares
 from lmm_education.search.search import CourseSearch
 
@@ -154,7 +154,7 @@ class RecordedWords(ScriptedModel):
         """The words for the question at the end of the prompt."""
         prompt = render(request.messages[0])
         found = next(words for question, words in self.words.items() if question in prompt)
-        yield Reply(json.dumps({"questions": [found]}), self.name, Usage())
+        yield Reply(json.dumps({"texts": [found]}), self.name, Usage())
 
 
 def recorded(courses: Mapping[Path, CourseParts], *, named: bool) -> Values:

@@ -30,7 +30,7 @@ from lmm_education.evaluation.judge import Expected, find_ranks, find_targets
 from lmm_education.evaluation.questions import Question, read_questions
 from lmm_education.evaluation.results import DEPTH, measure_ranks
 from lmm_education.material import Lines, Location, Passage
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 from lmm_education.search.search import CourseSearch
 
 QUESTIONS = Path(__file__).parent / "questions"

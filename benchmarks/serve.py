@@ -44,7 +44,7 @@ def _piece(delta: dict[str, str], finish: str | None = None) -> bytes:
 
 
 _USED = {"prompt_tokens": 3000, "completion_tokens": 100, "total_tokens": 3100}
-_COURSE_WORDS = _piece({"content": json.dumps({"questions": ["how chlorophyll absorbs light"]})})
+_COURSE_WORDS = _piece({"content": json.dumps({"texts": ["how chlorophyll absorbs light"]})})
 _END = _piece({}, "stop") + _event(choices=[], usage=_USED) + b"e\r\ndata: [DONE]\n\n\r\n0\r\n\r\n"
 
 

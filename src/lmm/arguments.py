@@ -73,7 +73,7 @@ def read_options(kind: type[Table], given: Mapping[str, object], verb: str = "")
     Raises:
         OptionError: an option is unknown, or its value is of a wrong type.
 
-    >>> from lmm_education.search.query import SearchOptions
+    >>> from lmm_education.options import SearchOptions
     >>> read_options(SearchOptions, {"limt": 3}, "search")
     Traceback (most recent call last):
     lmm.arguments.OptionError: search(): limt is unknown (did you mean 'limit'?)

@@ -1,6 +1,6 @@
 """What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
 
-from .answer.answer import Answer as Answer, AskOptions as AskOptions
+from .answer.answer import Answer as Answer
 from .course import (
     Course as Course,
     ingest as ingest,
@@ -8,5 +8,6 @@ from .course import (
     querydb as querydb,
 )
 from .exports import to_langchain_documents as to_langchain_documents, to_llama_index_nodes as to_llama_index_nodes
-from .ingestion.plan import IngestOptions as IngestOptions, IngestReport as IngestReport
-from .search.query import SearchOptions as SearchOptions, SearchResult as SearchResult
+from .ingestion.plan import IngestReport as IngestReport
+from .options import AskOptions as AskOptions, IngestOptions as IngestOptions, SearchOptions as SearchOptions
+from .search.query import SearchResult as SearchResult

@@ -33,10 +33,10 @@ from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.ingestion.apply import is_made_otherwise
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.plan import IngestOptions, IngestReport
+from lmm_education.ingestion.plan import IngestReport
 from lmm_education.material import Passage
+from lmm_education.options import IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts, course_root
-from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
 if TYPE_CHECKING:

@@ -17,15 +17,16 @@ from lmm.arguments import check_arguments
 from lmm.errors import LmmError
 from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder, RunnableTool
-from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener, AskOptions
+from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept
 from lmm_education.errors import SearchError, StoreError, StoreMissing
-from lmm_education.ingestion.plan import IngestOptions, IngestReport, Listener, ignore
+from lmm_education.ingestion.plan import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
+from lmm_education.options import AskOptions, IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
-from lmm_education.search.query import SearchOptions, SearchResult
+from lmm_education.search.query import SearchResult
 from lmm_education.store.port import Fields, StoreStatus
 
 if TYPE_CHECKING:

@@ -109,7 +109,7 @@ def test_sub_questions_and_rerankers_are_settings_like_others(capsys: pytest.Cap
 
     def answer(request: Recorded) -> str:
         ranks = "You rank passages" in request.last
-        return '{"best_first": [2, 1]}' if ranks else '{"questions": ["Was ist eine Stichprobe?"]}'
+        return '{"best_first": [2, 1]}' if ranks else '{"texts": ["Was ist eine Stichprobe?"]}'
 
     with ScriptedServer(answer) as server:
         (folder / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')

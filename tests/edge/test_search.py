@@ -279,7 +279,7 @@ def test_sub_questions_and_ranking_by_a_model_behind_http(
 
     def answer(request: Recorded) -> Any:
         ranks = "You rank passages" in request.last
-        return '{"best_first": [2, 1]}' if ranks else '{"questions": ["How is tax computed?"]}'
+        return '{"best_first": [2, 1]}' if ranks else '{"texts": ["How is tax computed?"]}'
 
     with ScriptedServer(answer) as server:
         (here / "config.toml").write_text(f'[aux]\nmodel = "OpenAICompatible/m"\nbase_url = "{server.url}"\n')

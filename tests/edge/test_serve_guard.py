@@ -348,7 +348,7 @@ def test_the_budget_outlives_a_restart(serve: Serve, server: ScriptedServer, cap
 
 def test_a_search_that_asks_a_model_is_counted(serve: Serve, server: ScriptedServer, folder: Path) -> None:
     """With the budget that answers have, in the queue that they have; one that asks no model goes on."""
-    server.answer = lambda request: '{"questions": ["What is chlorophyll?"]}'
+    server.answer = lambda request: '{"texts": ["What is chlorophyll?"]}'
     lines = "daily_tokens = 30\nquestions_per_minute = 0\n[search]\nexpand = 2"  # a reply takes 18
     client = Client(serve(lines))
     asked = [client.send("/search", {"query": f"Why is leaf {i} green?"}) for i in range(4)]

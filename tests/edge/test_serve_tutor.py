@@ -23,9 +23,10 @@ import lmm_education
 from lmm.errors import ConfigError
 from lmm_education import Course
 from lmm_education.agent_tools import open_published_course
-from lmm_education.answer.answer import Answer, AskOptions
+from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
+from lmm_education.options import AskOptions
 from lmm_education.search.search import CourseSearch
 
 ATTEMPTS: list[dict[str, Any]] = [

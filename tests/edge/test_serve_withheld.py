@@ -17,8 +17,8 @@ from fakes.openai_server import Action, ScriptedServer
 import lmm_education
 from lmm_education import Course
 from lmm_education.agent_tools import open_published_course
-from lmm_education.answer.answer import AskOptions
 from lmm_education.answer.answering import Answering
+from lmm_education.options import AskOptions
 from lmm_education.search.search import CourseSearch
 from lmm_education.store.port import FORMAT
 from lmm_education.web.app import ROUTES

@@ -17,7 +17,7 @@ from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreUnavailable
 from lmm_education.material import SparseVector
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 from lmm_education.search.search import CourseSearch
 from lmm_education.store import server_requests
 from lmm_education.store.open import open_store

@@ -209,7 +209,7 @@ class ScriptedServer:
         if "Number of texts: 1 at most" in json.dumps(
             body
         ):  # prompts/expand.md, beside an answer; test_run.py is about it
-            yield Action('{"questions": []}')
+            yield Action('{"texts": []}')
             return
         with self._changed:
             request = Recorded(len(self.requests) + 1, path, headers, body, time.monotonic())

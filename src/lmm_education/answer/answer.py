@@ -7,9 +7,8 @@ import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal
+from typing import Any, Literal
 
-from lmm.config_tables import Count, NotNegative, Option
 from lmm.disk.files import document_lock
 from lmm.disk.folder import check_named
 from lmm.errors import FileReadError, FileWriteError
@@ -21,34 +20,10 @@ from lmm_education.answer.refusals import declines
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.answer.verification import Verification
 from lmm_education.material import SOURCE, Passage, as_json
-from lmm_education.search.query import SearchNotice, SearchOptions
+from lmm_education.search.query import SearchNotice
 
-History = Literal["none", "summary", "extraction", "rewrite"]
 Basis = Literal["course", "general", "nothing"]
 _SHOWN = 90  # characters of an answer
-
-
-class AskOptions(SearchOptions, frozen=True):
-    """How to answer; None means as configured under [answer]. These are the keywords of `Course.ask` and the options of
-    ``lmm ask``.
-
-    `history` are earlier exchanges: answers, or pairs of question and answer, oldest first. `budget` limits all the
-    requests together, in tokens (``20000``) or money (``0.50$``); the usage of a request is known only after it.
-    `model` is a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model.
-    """
-
-    history: Annotated[Any, Option("earlier answers, or pairs of question and answer")] = ()
-    mode: Annotated[
-        History | None,
-        Option("How the history is used: none, summary, extraction, rewrite.", flags="--mode MODE"),
-    ] = None
-    agent: Annotated[bool | None, Option("Let the model search with tools, or not.", flags="--agent/--no-agent")] = None
-    context_tokens: Annotated[
-        Count | None, Option("Show the model at most this many tokens of material.", flags="--context-tokens N")
-    ] = None
-    budget: Annotated[Any, Option("the limit of all requests together")] = ""
-    model: Annotated[Any, Option("the model that answers")] = None
-    temperature: Annotated[NotNegative | None, Option("The model's temperature.", flags="--temperature NUMBER")] = None
 
 
 @dataclass(frozen=True, slots=True)

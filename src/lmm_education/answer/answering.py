@@ -24,11 +24,9 @@ from lmm_education.answer.answer import (
     Answer,
     AnswerBlock,
     AnswerEvent,
-    AskOptions,
     Attempted,
     Called,
     Found,
-    History,
     Prompted,
     answer_request,
     feedback_request,
@@ -42,9 +40,10 @@ from lmm_education.answer.history import Exchange, Understood, latest, understan
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
 from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
-from lmm_education.answer.verification import checked_quotations, verify, without_quotations
+from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
+from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, is_one_of
 from lmm_education.prompts.templates import course_prompts
@@ -104,17 +103,20 @@ class Answering:
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
 
         system, hinted = self._system(tutoring), tutoring.hinted
-        if hinted and self.can_write:
-            events = self._written(result, sources, hints_request(asked, hinted, sources, system))
-        elif self.is_agent or self.can_write:
-            request = answer_request(asked, sources, result.types, system)
-            events = self._written(result, sources, request, agent=self.is_agent)
+        if self.is_agent or self.can_write:
+            request = (
+                hints_request(asked, hinted, sources, system)
+                if hinted
+                else answer_request(asked, sources, result.types, system)
+            )
+            written = self._written(result, sources, request, agent=self.is_agent and not hinted)
+            known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
+            said = "\n\n".join([question, *known])
+            said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
+            events = verified(written, sources, said)
         else:
             events = self._quoted(result, sources, tutoring)
-        known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
-        said = "\n\n".join([question, *known])
-        said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
-        async with aclosing(verified(events, sources, said)) as checked:
+        async with aclosing(events) as checked:
             async for event in checked:
                 if isinstance(event, Answer):
                     usage += event.usage
@@ -181,7 +183,7 @@ class Answering:
         return self._history != "none" and not self._aux.name.startswith("Builtin/")
 
     @property
-    def _history(self) -> History:
+    def _history(self) -> str:
         return self.options.mode or self.course.settings.answer.history
 
     def _is_relevant(self, result: SearchResult) -> bool:
@@ -226,7 +228,7 @@ class Answering:
         )  # fmt: skip
 
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
-        """Iterate over the events of an answer without a language model: quotations, or hints."""
+        """Iterate over the events of an answer without a language model: quotations, which need no check, or hints."""
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result, sources)
         else:
@@ -236,11 +238,15 @@ class Answering:
         if not text:
             yield self._nothing(result, sources)
             return
+        cited = sources.cited(cited_numbers(text, sources.numbers))
+        parts = [] if tutoring.hinted else [part for part in text.split("\n\n") if part.startswith(">")]
+        said = (Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1))
+        verification = Verification(claims=tuple(said))
         text = text if tutoring.hinted else f"{text}\n\n{NOTICE}"
         yield TextDelta(text)
-        cited = sources.cited(cited_numbers(text, sources.numbers))
+        yield AnswerBlock(text)
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
-                     notices=result.notices, usage=result.usage)  # fmt: skip
+                     notices=result.notices, usage=result.usage, verification=verification)  # fmt: skip
 
     def _quotation(self, result: SearchResult, sources: Sources) -> tuple[str, list[int]]:
         """Return the quoted sentences, and the numbers of their sources; empty if no passage matches well enough."""
@@ -370,9 +376,8 @@ async def verified(
                 elif isinstance(event, Answer):
                     if blocks.rest:
                         yield checked(blocks.rest)
-                    said_here = event.text.removesuffix(NOTICE)
                     # In a thread, so that the words of other answers go on meanwhile.
-                    found = await asyncio.to_thread(verify, said_here, event.offered, said)
+                    found = await asyncio.to_thread(verify, event.text, event.offered, said)
                     event = dataclasses.replace(event, verification=found)
                 yield event
                 if isinstance(event, TextDelta) and (ended := blocks.feed(event.text)):

@@ -108,7 +108,8 @@ def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
     last, answer = history[-1], without_citations(history[-1].answer)
     shown = answer if len(answer) <= _LAST else f"{answer[:_LAST]} …"
     text = conversation_text([Exchange(last.question, shown)])
-    return replace(asked, background="\n\n".join(filter(None, (asked.background, text))))
+    parts = (text, asked.background) if asked.background.startswith(_AS_ASKED) else (asked.background, text)
+    return replace(asked, background="\n\n".join(filter(None, parts)))
 
 
 def conversation_text(history: Sequence[Exchange]) -> str:

@@ -23,7 +23,7 @@ from lmm_education.answer.sources import Sources, as_document
 from lmm_education.catalogue import Catalogue, Entry, contents_of
 from lmm_education.errors import SearchError
 from lmm_education.material import Lines, Passage, Section, is_called
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 from lmm_education.search.search import CourseSearch, notices_of_files
 
 T = TypeVar("T")

@@ -12,8 +12,8 @@ from lmm.cli import options
 from lmm.event_printer import MarkdownWriter
 from lmm.messages import Retrying, Usage
 from lmm.terminal import DONE, FAILED, usage_text
-from lmm_education.answer.answer import AskOptions
 from lmm_education.cli import course_options
+from lmm_education.options import AskOptions
 
 if TYPE_CHECKING:
     from lmm_education.answer.answer import Answer, AnswerEvent

@@ -50,8 +50,8 @@ def search_manual(question: str) -> SearchResult:
 
     from lmm.config_tables import Config
     from lmm.disk.files import cache_folder
+    from lmm_education.options import SearchOptions
     from lmm_education.parts import CourseParts  # Course would import what answers: another 0.1 s
-    from lmm_education.search.query import SearchOptions
     from lmm_education.search.search import CourseSearch
 
     pages, index = manual_folder(), cache_folder() / "manual"
@@ -63,7 +63,7 @@ def search_manual(question: str) -> SearchResult:
     with CourseParts.open(config=config, env={}) as manual:
         if not indexed.is_file() or indexed.read_text() != state:
             from lmm_education.ingestion.ingest import ingest_into
-            from lmm_education.ingestion.plan import IngestOptions
+            from lmm_education.options import IngestOptions
 
             terminal.note("indexing the manual, once…")
             try:

@@ -13,7 +13,7 @@ from lmm.cli import options
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
-from lmm_education.ingestion.plan import IngestOptions
+from lmm_education.options import IngestOptions
 
 if TYPE_CHECKING:
     from lmm_education.course import Course

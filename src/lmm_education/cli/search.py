@@ -13,7 +13,7 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE, FAILED
 from lmm_education.cli import course_options
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 
 if TYPE_CHECKING:
     from lmm_education.course import Course

@@ -37,11 +37,10 @@ from lmm_education.evaluation.results import (
 )
 from lmm_education.ingestion.apply import stored_documents
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.plan import IngestOptions
 from lmm_education.material import Passage
+from lmm_education.options import IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, hit_of
-from lmm_education.search.query import SearchOptions
 from lmm_education.search.search import CourseSearch
 
 # -- variants --------------------------------------------------------------------------------------

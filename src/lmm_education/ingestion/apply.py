@@ -41,7 +41,6 @@ from lmm_education.ingestion.plan import (
     DocumentReport,
     Embedding,
     Ended,
-    IngestOptions,
     IngestPlan,
     IngestReport,
     Listener,
@@ -58,6 +57,7 @@ from lmm_education.ingestion.prepare import Steps, prepare_steps
 from lmm_education.ingestion.prepared import prepared_text, sealed, step_files, write_step_files
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.material import PreparedDocument, SparseVector
+from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same

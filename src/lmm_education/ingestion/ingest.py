@@ -45,7 +45,6 @@ from lmm_education.ingestion.plan import (
     Begun,
     DocumentFile,
     Event,
-    IngestOptions,
     IngestReport,
     Listener,
     PlannedDocument,
@@ -59,6 +58,7 @@ from lmm_education.ingestion.plan import (
 from lmm_education.ingestion.prepare import PREPARED_FORMAT
 from lmm_education.ingestion.source_files import POOLED, SourceFile, SourceFiles, add_sources, find_sources, original
 from lmm_education.material import PreparedDocument
+from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument, document_of
 from lmm_education.store.port import FORMAT

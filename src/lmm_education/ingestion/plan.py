@@ -14,11 +14,10 @@ import stat
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Annotated, Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple
 
 import msgspec
 
-from lmm.config_tables import Option, Table
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
@@ -35,38 +34,6 @@ from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
 
 # -- reports and events of an ingestion ------------------------------------------------------------
-
-
-class IngestOptions(Table, frozen=True):
-    """How documents are ingested. `repair` rebuilds the store in any case, without opening it."""
-
-    again: Annotated[
-        bool, Option("Embed everything again; if settings changed, rebuild the store.", flags="--again")
-    ] = False
-    dry_run: Annotated[
-        bool, Option("Show what would change, and how many chunks would be embedded.", flags="--dry-run")
-    ] = False
-    save_files: Annotated[
-        bool, Option("Write the result of each step as markdown, beside the document.", flags="--save-files")
-    ] = False
-    output: Annotated[Path | None, Option("Write these files there (implies --save-files).", flags="--output DIR")] = (
-        None
-    )
-    ingest: Annotated[bool, Option("Prepare only; embed and store nothing.", flags="--no-ingest")] = True
-    prune: Annotated[bool, Option("Remove documents from the store if their files are gone.", flags="--prune")] = False
-    annotate: Annotated[
-        bool, Option("First make missing or outdated annotations, as lmm annotate does.", flags="--annotate")
-    ] = False
-    repair: bool = False
-
-    def __post_init__(self) -> None:
-        if self.output is not None:
-            msgspec.structs.force_setattr(self, "save_files", True)
-
-    @property
-    def is_review(self) -> bool:
-        """Whether documents are only prepared, into files that are looked at before they are ingested."""
-        return self.save_files and not self.ingest and not self.dry_run
 
 
 State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]

@@ -13,7 +13,7 @@ SLOTS: dict[str, tuple[str, ...]] = {
     "feedback": ("language",),
     "explain": ("language",),
     "follow_up": ("count",),
-    "expand": ("contents", "count", "question"),
+    "expand": ("contents", "count", "language", "question"),
     "hints": ("language",),
     "history_extraction": ("question",),
     "history_rewrite": ("question",),

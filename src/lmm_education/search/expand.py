@@ -18,9 +18,10 @@ CONTENTS = 6_000
 
 
 async def sub_questions(
-    question: str, count: int, client: Client, prompts: Prompts, *, contents: str = "", retries: int = 1
+    question: str, count: int, client: Client, prompts: Prompts, *, language: str, contents: str = "", retries: int = 1
 ) -> list[str]:
     """Return at most `count` distinct texts to look up that together cover the question, without the question itself.
+    `language` is that of the course, and `contents` its headings.
 
     Raises:
         SearchError: the model is not a language model.
@@ -31,16 +32,16 @@ async def sub_questions(
             f"{client.name} cannot write sub-questions",
             hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
         )
-    prompt = prompts.fill("expand", count=str(count), question=question, contents=contents)
-    said = await client.value(Ask.of(prompt), _questions(count), retries=retries)
-    found = dict.fromkeys(text for one in said["questions"] if (text := " ".join(one.split())))
+    prompt = prompts.fill("expand", count=str(count), question=question, contents=contents, language=language)
+    said = await client.value(Ask.of(prompt), _texts(count), retries=retries)
+    found = dict.fromkeys(text for one in said["texts"] if (text := " ".join(one.split())))
     return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
 
 @functools.lru_cache(maxsize=16)
-def _questions(count: int) -> Schema:
+def _texts(count: int) -> Schema:
     texts = {"type": "array", "items": {"type": "string"}, "maxItems": count}
-    return object_of(questions=texts)
+    return object_of(texts=texts)
 
 
 def can_write(model: ChatModel | Client) -> bool:

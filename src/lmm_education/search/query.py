@@ -6,18 +6,16 @@ import difflib
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Annotated, Any, Self
+from typing import Any
 
-from lmm.config_tables import Count, CountOrZero, Names, Option, Table
 from lmm.messages import Usage
 from lmm_education.catalogue import StoredName
-from lmm_education.config import SearchSettings
 from lmm_education.errors import SearchError
 from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
+from lmm_education.options import Value
 from lmm_education.payloads import PLACE
 from lmm_education.store.port import Match
 
-Value = str | int | bool
 # Fields of a chunk that can be named directly; all others refer to its metadata.
 FIELDS = (*PLACE, "title", "section", "order", "type", "text", "language", "hash", "metadata")
 _RENAMED = {"doc": "document", "lang": "language"}
@@ -34,64 +32,6 @@ _ABOUT = (
 )
 _PUNCTUATION = ".,;:!?)]}'’”…"
 _MOST_NOTICES = 5  # about unknown names: each is compared with all known ones
-
-
-class SearchOptions(Table, frozen=True):
-    """How to search; None means as configured under [search]. These are the keywords of `Course.search`, the options of
-    ``lmm search`` and the fields of ``POST /search``.
-
-    `types`, `documents` and `where` are conditions that a passage must meet; of several values, one is enough.
-    `sections` says whether the sections of the passages are ranked, too. `here` is the reader's place, whose passages
-    come first; `section` is the section there. `reworded`, for an answer: if `expand` is unset, the aux model may write
-    a question in the course's words, and a model that fails is no error.
-    """
-
-    types: Annotated[str | Names, Option("Only material of this type; may be repeated.", flags="--type TYPE")] = ()
-    documents: Annotated[
-        str | Names, Option("Only this document: its docid, file or file name.", flags="--doc DOC")
-    ] = ()
-    where: Annotated[
-        Mapping[str, Value | Sequence[Value]],
-        Option("Only passages with this metadata.", {"level": "easy"}, flags="--where KEY=VALUE"),
-    ] = {}
-    here: Annotated[
-        str,
-        Option(
-            "The reader's place: a page of the book, or a file with the id or title of a heading.",
-            "leaves.md#colour",
-            flags="--here PLACE",
-        ),
-    ] = ""
-    limit: Annotated[Count | None, Option("Show at most this many results.", flags="--limit N")] = None
-    companion: Annotated[bool | None, Option("Show whole sections, or passages.", flags="--documents/--chunks")] = None
-    expand: Annotated[CountOrZero | None, Option("Let the aux model write N sub-questions.", flags="--expand N")] = None
-    reranker: Annotated[
-        str | None, Option("Rank again with: none, model, http, FastEmbed/….", flags="--rerank NAME")
-    ] = None
-    fields: Annotated[bool | Names, Option("payload fields to return with each passage; True for all")] = ()
-    sections: Annotated[bool, Option("also rank the sections")] = True
-    section: Passage | None = None
-    reworded: bool = False
-
-    def filled(self, settings: SearchSettings) -> Self:
-        """Return the options with None replaced by the configured values, and single values by lists of one."""
-        return self.replace(
-            types=several(self.types),
-            documents=several(self.documents),
-            limit=settings.limit if self.limit is None else self.limit,
-            companion=settings.companion if self.companion is None else self.companion,
-            expand=settings.expand if self.expand is None else self.expand,
-            reranker=(settings.reranker if self.reranker is None else self.reranker) or "none",
-        )
-
-
-def several(value: Any) -> tuple[Any, ...]:
-    """Return a value, or the values of a list, as a tuple.
-
-    >>> several("exercise"), several(["exercise", "summary"])
-    (('exercise',), ('exercise', 'summary'))
-    """
-    return (value,) if isinstance(value, str | int) else tuple(value)
 
 
 class SearchNotice(str):

@@ -32,6 +32,7 @@ from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
 from lmm_education.material import Passage, SparseVector
+from lmm_education.options import SearchOptions, several
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, StoredDocument, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
@@ -39,7 +40,6 @@ from lmm_education.search.expand import can_write, shown_contents, sub_questions
 from lmm_education.search.instructions import LANGUAGES, compared, topic_words, with_headings, with_here
 from lmm_education.search.query import (
     SearchNotice,
-    SearchOptions,
     SearchResult,
     conditions,
     field_path,
@@ -47,7 +47,6 @@ from lmm_education.search.query import (
     named_documents,
     named_types,
     read_question,
-    several,
 )
 from lmm_education.search.ranking import (
     HERE,
@@ -275,7 +274,12 @@ class CourseSearch:
         self, view: SearchView, plan: Plan, client: Client, count: int, *, retries: int = 1
     ) -> list[str]:
         contents = await asyncio.to_thread(lambda: shown_contents(view.catalogue.contents))
-        return await sub_questions(plan.text, count, client, self._prompts(), contents=contents, retries=retries)
+        from lmm.notebook.annotations import language_name  # it imports the notebook, which few searches need
+
+        language = " or ".join(map(language_name, view.catalogue.languages))
+        return await sub_questions(
+            plan.text, count, client, self._prompts(), language=language, contents=contents, retries=retries
+        )
 
     def _prompts(self) -> Prompts:
         return course_prompts(self.course.models.prompts.folder)

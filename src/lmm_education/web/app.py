@@ -22,7 +22,7 @@ from starlette.routing import Route
 from starlette.types import ASGIApp, Message, Receive, Scope, Send
 
 from lmm.errors import LmmError
-from lmm_education.answer.answer import AskOptions
+from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
 from lmm_education.web import api, openai_api, page, teacher, teacher_course
 from lmm_education.web.guard import CONSENT_HEADER

@@ -23,7 +23,8 @@ from lmm.errors import LmmError
 from lmm.messages import Usage
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
-from lmm_education.search.query import SearchOptions, SearchResult
+from lmm_education.options import SearchOptions
+from lmm_education.search.query import SearchResult
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.http import too_soon
 from lmm_education.web.questions import Queue

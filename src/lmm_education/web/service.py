@@ -25,7 +25,7 @@ from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel, connected
 from lmm.models.structured import Schema, object_of
-from lmm_education.answer.answer import Answer, AnswerEvent, AskOptions, Found
+from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.config import ServeSettings, StorageSettings
@@ -33,6 +33,7 @@ from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.log_file import LogWriter, log_place
 from lmm_education.material import Passage
+from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
@@ -65,8 +66,8 @@ _LONGEST_ERROR, _LONGEST_SUGGESTION = 1000, 200  # characters
 
 @dataclass(frozen=True, slots=True)
 class GatheredText:
-    """A model whose text comes in a piece every `PAUSE` seconds, the first at once: readers see no difference, and a
-    piece costs the server as much as its text."""
+    """A model whose text comes in a piece every `PAUSE` seconds, the first one and the end of the first block at once:
+    readers see no difference, and a piece costs the server as much as its text."""
 
     model: ChatModel
 
@@ -83,7 +84,7 @@ class GatheredText:
         """Iterate over the model's events, with adjacent pieces of text joined."""
         arrived: asyncio.Queue[ChatEvent | BaseException | None] = asyncio.Queue()
         reading = asyncio.create_task(self._read(request, arrived))
-        held, last = "", 0.0
+        held, last, is_first = "", 0.0, True
         try:
             while True:
                 wait = max(0.0, last + PAUSE - time.monotonic()) if held else None
@@ -94,9 +95,10 @@ class GatheredText:
                     event = TextDelta("")
                 if isinstance(event, TextDelta):
                     held += event.text
-                    if held and (now := time.monotonic()) - last >= PAUSE:
+                    ends = is_first and "\n\n" in held  # clients of the API wait for the first block
+                    if held and ((now := time.monotonic()) - last >= PAUSE or ends):
                         yield TextDelta(held)
-                        held, last = "", now
+                        held, last, is_first = "", now, is_first and not ends
                     continue
                 if held:
                     yield TextDelta(held)

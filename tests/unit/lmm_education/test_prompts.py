@@ -65,6 +65,15 @@ def test_hints_give_no_result() -> None:
         assert "[1]" in said or "[2]" in said or "Exercise 3" in said, each
 
 
+def test_a_rewritten_question_asks_for_no_more_than_the_student_did() -> None:
+    """Attempts to get a solution are not made complete requests; and who insists is told that there are none."""
+    old, new = replies("tutor-old"), replies("tutor-new")
+    assert sum(len(each.asked.split()) for each in new) < sum(len(each.asked.split()) for each in old)
+    insists = [each for each in new if re.search("Just tell|My teacher|Ignore your|just say", each.shown)]
+    assert len(insists) == 4
+    assert all(re.search("don't give (?:the )?solutions", each.reply) for each in insists)
+
+
 def test_feedback_is_in_the_language_of_the_answer() -> None:
     found = [next((w for w in ("Deine Antwort", "Tu respuesta", "Your answer") if w in each.reply), "") for each in
              replies("feedback-new")]  # fmt: skip

@@ -18,7 +18,7 @@ from lmm.messages import ChatEvent, ChatRequest, TextDelta
 from lmm.testing import ScriptedModel
 from lmm_education import Course, querydb
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.web.words import notice_for, words_in
@@ -38,7 +38,7 @@ def botany(tmp_path: Path) -> Iterator[Course]:
 def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> None:
     """They are looked up beside it, and told."""
     question = "What makes leaves green?"
-    model = ScriptedModel(['{"questions": ["How are couples taxed?", "Where does water rise?"]}'])
+    model = ScriptedModel(['{"texts": ["How are couples taxed?", "Where does water rise?"]}'])
     plain = [hit.id for hit in CourseSearch(botany).search(question).hits]
     result = CourseSearch(botany, chat=model).search(question, SearchOptions(expand=2))
     assert result.questions == ("How are couples taxed?", "Where does water rise?")
@@ -50,7 +50,7 @@ def test_sub_questions_find_what_the_question_does_not_say(botany: Course) -> No
 
 def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
     """What the question's marks ask for holds for all of them."""
-    model = ScriptedModel(['{"questions": ["How are couples taxed?"]}'])
+    model = ScriptedModel(['{"texts": ["How are couples taxed?"]}'])
     result = CourseSearch(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
     assert {hit.place.document for hit in result.hits} == {"botany"}
     assert result.hits[0].type == "exercise"
@@ -103,7 +103,7 @@ def test_an_answer_goes_on_without_what_fails(botany: Course, helper: dict[str, 
 
 def test_what_helps_to_find_is_counted(botany: Course) -> None:
     """As usage of the search, once."""
-    model = ScriptedModel(['{"questions": ["tax of a couple"]}'])
+    model = ScriptedModel(['{"texts": ["tax of a couple"]}'])
     searching = CourseSearch(botany, chat=model)
     used = [searching.search("What do spouses owe the state?", ANSWER).usage.requests for _ in range(2)]
     assert used == [1, 0]
@@ -121,7 +121,7 @@ class Silent(ScriptedModel):
 
 def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany: Course) -> None:
     """For an answer, once for each question; the model sees the headings."""
-    model = ScriptedModel(['{"questions": ["tax of a couple computed jointly"]}'])
+    model = ScriptedModel(['{"texts": ["tax of a couple computed jointly"]}'])
     searching, question = CourseSearch(botany, chat=model), "What do spouses owe the state?"
     found = [searching.search(question, ANSWER) for _ in range(2)]
     assert found[0].hits[0].id == id_of("joint")

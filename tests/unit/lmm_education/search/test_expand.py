@@ -19,8 +19,8 @@ PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 
 def test_the_model_is_asked_for_so_many() -> None:
     """By a schema that takes no more."""
-    model = ScriptedModel(['{"questions": ["What is a leaf?", "What is chlorophyll?"]}'])
-    found = asyncio.run(sub_questions("Why are leaves green?", 2, Client.of(model), PROMPTS))
+    model = ScriptedModel(['{"texts": ["What is a leaf?", "What is chlorophyll?"]}'])
+    found = asyncio.run(sub_questions("Why are leaves green?", 2, Client.of(model), PROMPTS, language="English"))
     assert found == ["What is a leaf?", "What is chlorophyll?"]
     assert '"maxItems": 2' in model.seen[0].messages[0].text
     assert "Number of texts: 2 at most" in model.seen[0].messages[0].text
@@ -29,11 +29,14 @@ def test_the_model_is_asked_for_so_many() -> None:
 
 def test_a_question_counts_once_and_not_if_it_is_the_one_that_was_asked() -> None:
     """In any case; and an empty one is none."""
-    model = ScriptedModel(['{"questions": ["Why so?", " ", "What is\\na leaf?", "What is a leaf?", "Why?"]}'])
-    assert asyncio.run(sub_questions("why?", 9, Client.of(model), PROMPTS)) == ["Why so?", "What is a leaf?"]
+    model = ScriptedModel(['{"texts": ["Why so?", " ", "What is\\na leaf?", "What is a leaf?", "Why?"]}'])
+    assert asyncio.run(sub_questions("why?", 9, Client.of(model), PROMPTS, language="English")) == [
+        "Why so?",
+        "What is a leaf?",
+    ]
 
 
 def test_the_built_in_model_cannot_write_questions() -> None:
     """What to set is said."""
     with pytest.raises(SearchError, match=r"\[aux\]"):
-        asyncio.run(sub_questions("Why?", 2, Client.of(ExtractiveModel()), PROMPTS))
+        asyncio.run(sub_questions("Why?", 2, Client.of(ExtractiveModel()), PROMPTS, language="English"))

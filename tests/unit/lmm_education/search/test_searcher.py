@@ -15,7 +15,7 @@ from lmm_education.config import SearchSettings
 from lmm_education.encodings import ENCODINGS
 from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Location
-from lmm_education.search.query import SearchOptions
+from lmm_education.options import SearchOptions
 from lmm_education.store.edge import EdgeStore
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect")  # of qdrant-client's memory mode
