@@ -254,7 +254,7 @@ def test_only_one_document(course: Path, server: ScriptedServer) -> None:
 
 def history_answers(request: Recorded) -> str:
     """A model that rewrites, summarises and extracts by a rule, so that what is sent on can be told."""
-    if "Rewrite the question below" in request.last:
+    if "Rewrite the student's last question" in request.last:
         return '{"question": "Why are roots enlarged?"}'
     if "Summarize the conversation" in request.last:
         return "They talked about roots."
@@ -279,7 +279,8 @@ def test_history(course: Path, server: ScriptedServer, mode: Any, searched: str,
     assert answer.searched == searched
     shown = re.findall(r"<conversation>\n(.*?)\n</conversation>", server.requests[-1].last, re.S)
     last = "Question: What do roots do?\n\nAnswer: Roots take up water."
-    assert shown == [f"{background}\n\n{last}".strip()]
+    parts = (last, background) if mode == "rewrite" else (background, last)  # in the order of the conversation
+    assert shown == ["\n\n".join(parts).strip()]
     assert len(server.requests) == (1 if mode == "none" else 2)
 
 

@@ -169,7 +169,8 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
     wanted = f"Material of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
     said = tagged(Attachment(asked.question, "question")) + f"\n\n{wanted}" * bool(types)
     if sources.is_part:
-        said += f"\n\nThe sources are only the beginnings of the sections of “{sources.chapter}”: say so in the answer."
+        said += f"\n\nOf “{sources.chapter}”, you see only a part: sources that end with … are beginnings of sections."
+        said += " Say so in the answer."
     return ChatRequest((Message("system", system), Message("user", said, documents)))
 
 

@@ -5,12 +5,12 @@ from __future__ import annotations
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
-from lmm_education.answer.sources import Sources, cost_of, shortened
+from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.material import Passage
-from lmm_education.search.instructions import asks_for_all, topic_words
+from lmm_education.search.instructions import asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
 
@@ -22,7 +22,7 @@ def chapter_sources(
 ) -> Sources | None:
     """Return the sections of the chapter that a question wants summarized, in their order, without those called as one
     of some types; None if it names none, or one with a single section. If not all fit into a budget of tokens, the
-    long ones are cut to equal shares of it.
+    introduction and the summary stay whole, and long others are cut to equal shares of what is left.
     """
     catalogue = view.catalogue
     chapter = _asked_for(result, catalogue) if asks_for_all(result.question, catalogue.languages) else None
@@ -36,10 +36,15 @@ def chapter_sources(
     sections = [each for each in view.fetch(ids).hits if each.text and not _is_called(each, without)]
     if len(sections) < 2:
         return None
-    share, sources = _share([cost_of(each, count) for each in sections], budget), Sources(chapter=chapter.title)
+    costs = {each.id: cost_of(each, count) for each in sections}
+    whole = {each.id for at, each in enumerate(sections) if not at or _is_called(each, ("summary",))}
+    if sum(costs[id] for id in whole) > budget * WHOLE:
+        whole = set()
+    left = budget - sum(costs[id] for id in whole)
+    share, sources = _share([costs[each.id] for each in sections if each.id not in whole], left), Sources(chapter.title)
     for section in sections:
         shown = replace(section, number=sources.next_number)
-        cut = shown if cost_of(shown, count) <= share else shortened(shown, share, count)
+        cut = shown if section.id in whole or costs[section.id] <= share else shortened(shown, share, count)
         if cut is not shown:
             sources.is_part = True
         if cut is not None:
@@ -67,18 +72,24 @@ def _share(costs: Sequence[int], budget: int) -> int:
 
 
 def _asked_for(result: SearchResult, catalogue: Catalogue) -> Entry | None:
-    """Return the heading, or the document, that has the words of the question's topic, and few others."""
+    """Return the heading, or the document, whose title, or what is in front of a colon in it, is the question's topic;
+    else the highest one that has its words, if no other has at that level; else the one with few other words."""
     files = {each.file for each in catalogue.documents if not result.documents or each.id in result.documents}
-    best, found = 0.0, None
+    best, found, others = 0.0, None, list[Entry]()
     for language in catalogue.languages:
-        topic = _stems(topic_words(result.text, [language]), language)
+        topic = _stems(chapter_words(result.text, [language]), language)
         for entry in catalogue.contents if topic else ():
-            words = topic_words(entry.title, [language])
-            title = _stems(words or entry.title.split(), language)
-            alike = len(topic & title) / len(topic | title) if topic <= title or title <= topic else 0.0
-            if entry.file in files and alike >= _ALIKE and (value := alike - entry.level / 100) > best:
-                best, found = value, entry
-    return found
+            if entry.file not in files:
+                continue
+            for name in dict.fromkeys((entry.title, entry.title.partition(":")[0])):
+                title = _stems(name.split(), language)
+                alike = len(topic & title) / len(topic | title) if topic <= title or title <= topic else 0.0
+                if alike >= _ALIKE and (value := alike - entry.level / 100) > best:
+                    best, found = value, entry
+                others += [entry] if topic <= title else []
+    levels = [(each.level, each.number.count(".")) for each in others]
+    is_same = best >= 0.99  # a document, or a heading of the first level
+    return others[levels.index(min(levels))] if levels and not is_same and levels.count(min(levels)) == 1 else found
 
 
 def _stems(words: Iterable[str], language: str) -> set[int | None]:

@@ -38,7 +38,7 @@ class Sources:
     chapter: str = ""
     """The title of the chapter whose sections these are."""
     is_part: bool = False
-    """Whether only the beginnings of its long sections are shown."""
+    """Whether only the beginnings of long sections are shown, which end with an ellipsis."""
     _by_id: dict[str, Passage] = field(default_factory=dict)
 
     def __iter__(self) -> Iterator[Passage]:

@@ -11,6 +11,7 @@ _CALLED = {
         "übung aufgabe exercice ejercicio esercizio exercício oefening",
         "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen",
     ),
+    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
     "solution": (
         "lösung musterlösung corrigé solución soluzione solução oplossing",
         "lösungen musterlösungen corrigés soluciones soluzioni soluções oplossingen",

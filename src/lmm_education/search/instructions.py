@@ -87,6 +87,18 @@ def topic_words(question: str, languages: Collection[str]) -> frozenset[str]:
     return words
 
 
+def chapter_words(question: str, languages: Collection[str]) -> frozenset[str]:
+    """Return the topic of a question that wants a summary, even if its word is one of instruction.
+
+    >>> chapter_words("Summarize the chapter on testing.", ["en"])
+    frozenset({'testing'})
+    """
+    whole = frozenset[int | None]().union(*(_table(code).whole for code in languages if code in LANGUAGES)) | {None}
+    words = frozenset(WORD.findall(question.casefold()))
+    left = (word for word in words if all(word_id(word, code) not in whole for code in languages))
+    return topic_words(question, languages) or frozenset(left)
+
+
 def asks_for_all(question: str, languages: Collection[str]) -> bool:
     """Return whether a question wants a summary, or names a chapter as one.
 

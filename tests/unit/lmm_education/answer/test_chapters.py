@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lmm.testing import ScriptedModel
@@ -70,15 +72,40 @@ def test_a_chapter_is_sent_whole_and_in_order(course: Course, question: str) -> 
 
 
 def test_what_does_not_fit_is_said_to_be_a_part(course: Course) -> None:
-    """The beginning of each section is sent, and both the model and the reader are told."""
-    model = ScriptedModel(["So [1]."] * 3)
-    answer = course.ask("Summarize the chapter on joins.", model=model, context_tokens=400)
-    assert [source.heading for source in answer.offered] == ["Joins", "Outer joins", "Inner joins"]
-    assert all(source.text.endswith(" …") for source in answer.offered)
-    assert "only the beginnings of the sections of “Joins”" in model.seen[-1].messages[-1].text
+    """The introduction is sent, and of other sections the beginning; both the model and the reader are told."""
+    for tokens, whole in ((900, [True, False, False]), (400, [False] * 3)):
+        model = ScriptedModel(["So [1]."] * 3)
+        answer = course.ask("Summarize the chapter on joins.", model=model, context_tokens=tokens)
+        assert [source.heading for source in answer.offered] == ["Joins", "Outer joins", "Inner joins"]
+        assert [not source.text.endswith(" …") for source in answer.offered] == whole
+        assert "Of “Joins”, you see only a part" in model.seen[-1].messages[-1].text
     assert "the model was shown only the beginnings of the sections of “Joins”" in answer.notices
 
 
 def test_other_questions_are_searched(course: Course) -> None:
     answer = course.ask("What are indexes for joins?", model=ScriptedModel(["So [1]."] * 3), context_tokens=700)
     assert answer.offered[0].heading == "Indexes"
+
+
+@pytest.mark.parametrize(
+    ("question", "first"),
+    [
+        ("Summarize the chapter on testing.", "Writing Automated Tests"),
+        ("Summarize traits.", "Traits: Defining Shared Behavior"),
+        ("Give me an overview of generics.", "Generic Types, Traits, and Lifetimes"),
+    ],
+)
+def test_a_chapter_is_found_by_one_word(tmp_path: Path, question: str, first: str) -> None:
+    """By that in front of a colon; else the highest heading that has it."""
+    chapters = [
+        ("ch10", "Generic Types, Traits, and Lifetimes", ["Removing Duplication"]),
+        ("ch10-02", "Traits: Defining Shared Behavior", ["Defining a Trait", "Traits as Parameters"]),
+        ("ch11", "Writing Automated Tests", ["How to Write Tests", "Test Organization"]),
+    ]
+    for name, title, sections in chapters:
+        text = f"# {title}\n\n{words(title)}\n\n" + "".join(f"## {each}\n\n{words(each)}\n\n" for each in sections)
+        (tmp_path / f"{name}.md").write_text(text)
+    with Course.open(tmp_path) as course:
+        course.ingest()
+        answer = course.ask(question, model=ScriptedModel(["So [1]."] * 3), context_tokens=6000)
+    assert (answer.offered[0].title, len({source.place.file for source in answer.offered})) == (first, 1)
