@@ -114,7 +114,7 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     if options.startswith(_OPTIONS):  # for help, and for completion in notebooks
         signature, kind = inspect.signature(inner), inner.__globals__[options[len(_OPTIONS) : -1]]
         named = [*signature.parameters.values()][:-1]
-        for name, default in zip(kind.__struct_fields__, kind.__struct_defaults__, strict=True):
-            named.append(inspect.Parameter(name, inspect.Parameter.KEYWORD_ONLY, default=default))
+        for key in keys_of(kind).values():
+            named.append(inspect.Parameter(key.field, inspect.Parameter.KEYWORD_ONLY, default=key.default))
         call.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     return call

@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from pathlib import Path
+from types import MappingProxyType
 from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import msgspec
@@ -39,7 +40,7 @@ class SearchOptions(Table, frozen=True):
     where: Annotated[
         Mapping[str, Value | Sequence[Value]],
         Option("Only passages with this metadata.", {"level": "easy"}, flags="--where KEY=VALUE"),
-    ] = {}
+    ] = MappingProxyType({})
     here: Annotated[
         str,
         Option(
