@@ -66,6 +66,8 @@ PROVIDERS: dict[str, Provider] = {
         Provider("Recorded"),
     )
 }  # fmt: skip
+PROVIDER_KEYS = frozenset(key for provider in PROVIDERS.values() for key in provider.keys)
+"""The environment variables that may hold a provider's key."""
 ALIASES = {
     "gemini": "google",
     "llama-cpp": "llamacpp",

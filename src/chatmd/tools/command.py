@@ -24,7 +24,7 @@ from lmm.disk.folder import Folder
 from lmm.disk.names import is_secret_variable
 from lmm.errors import LmmError
 from lmm.messages import ToolDefinition, ToolOutput, ToolProgress, object_schema
-from lmm.providers import PROVIDERS
+from lmm.providers import PROVIDER_KEYS
 
 # -- The environment of programs: common variables, and those that a prompt names; never a key of a model provider
 #
@@ -101,8 +101,7 @@ def keys_of(settings: Settings) -> frozenset[str]:
     True
     """
     configured = (getattr(settings, tier).api_key for tier in TIERS)
-    known = {name for provider in PROVIDERS.values() for name in provider.keys}
-    return frozenset(known | {key.variable for key in configured if key})
+    return PROVIDER_KEYS | {key.variable for key in configured if key}
 
 
 MOST_SHOWN = 8_000

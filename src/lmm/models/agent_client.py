@@ -50,7 +50,7 @@ from lmm.messages import (
 from lmm.models.agent_programs import AgentProgram, find_agent
 from lmm.models.server import ModelServer
 from lmm.models.tokens import estimated
-from lmm.providers import PROVIDERS
+from lmm.providers import PROVIDER_KEYS
 from lmm.terminal import clipped
 
 _Json = dict[str, Any]
@@ -172,8 +172,7 @@ class AgentConnection:
         folder = tempfile.TemporaryDirectory(prefix="lmm-agent-", ignore_cleanup_errors=True)
         for name, text in program.files.items():
             (Path(folder.name) / name).write_text(text)
-        keys = {key for provider in PROVIDERS.values() for key in provider.keys}
-        environment = {name: value for name, value in os.environ.items() if name not in keys}
+        environment = {name: value for name, value in os.environ.items() if name not in PROVIDER_KEYS}
         environment |= {name: value.replace("{folder}", folder.name) for name, value in program.variables.items()}
         empty = Path(folder.name) / "empty"
         empty.mkdir()
