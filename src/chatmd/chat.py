@@ -17,7 +17,7 @@ from typing import Any, Literal, Self, TypeVar, overload
 
 from chatmd.checking import check_text, differences
 from chatmd.compaction.compact import KEEP, Compaction, CompactOptions
-from chatmd.context import Run, RunOptions, ask_nobody, settings_of
+from chatmd.context import Run, RunOptions, ask_nobody, log_notices, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, MessageItem, interpret, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
@@ -39,7 +39,7 @@ from lmm.arguments import check_arguments, check_options
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
-from lmm.messages import Event
+from lmm.messages import Event, ignore
 from lmm.models.given import ModelLike
 from lmm.models.structured import make_schema
 from lmm.terminal import count
@@ -462,6 +462,8 @@ class Chat:
             found = tuple(replace(one, name=f"{one.name}, {n + 1}") for one in found for n in range(repeat))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
         run = self._prepared(**options)
+        if run.options.listener is log_notices:  # each run would log the same
+            run = run.with_options(listener=ignore)
         return await refine(text, self.path, found, run, rounds=rounds, again=again, progress=progress)
 
     refine = blocking(arefine)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import logging
 from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
@@ -18,7 +19,7 @@ from chatmd.language.transcript import parse_cached
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
-from lmm.messages import Event, Listener, ToolCall, ignore
+from lmm.messages import Event, Listener, Notice, ToolCall
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.given import ModelLike
@@ -187,6 +188,12 @@ AskUser = Callable[[], Awaitable[str | Element | None]]
 (a failed turn is tried again); None ends the run."""
 
 
+def log_notices(event: Event, place: Place) -> None:
+    """Log notices, such as one about an attribute that has no meaning; without a listener, nobody would see them."""
+    if isinstance(event, Notice):
+        logging.getLogger("chatmd").warning(event.text)
+
+
 @dataclass(frozen=True, slots=True, kw_only=True)
 class RunOptions:
     """The options of a run, as the command line, `chatmd.Chat` and editors set them; all are optional.
@@ -200,7 +207,7 @@ class RunOptions:
     agents in messages; `skip_missing_tools` leaves out programs and MCP servers that cannot be started. `tools` are
     Python functions that the model may call (`chatmd.tools.registry`); `inputs` are values of what ``<input>``
     declares, and are written into the file; `say` is the user's first message. `listener` is called with each event
-    (`lmm.messages`, `chatmd.runtime.events`), in another thread.
+    (`lmm.messages`, `chatmd.runtime.events`), in another thread; without it, notices go to the logger ``chatmd``.
 
     The last reply must fit the `schema` (a type, or a JSON schema). `check` is called with it and returns what is
     wrong with it: nothing if that is None, True or empty. If something is wrong, the model is asked again, at most
@@ -226,7 +233,7 @@ class RunOptions:
     confirm: Confirm | None = None
     approve: Approve | None = None
     ask_user: AskUser | None = None
-    listener: Listener = ignore
+    listener: Listener = log_notices
 
 
 AskAgent = Callable[["Run", AgentRequest], Awaitable[str]]

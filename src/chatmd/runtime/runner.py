@@ -15,7 +15,7 @@ from pathlib import Path
 
 from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
-from chatmd.context import AgentRequest, Configuration, Rules, Run, RunOptions, open_model, settings_of
+from chatmd.context import AgentRequest, Configuration, Rules, Run, RunOptions, log_notices, open_model, settings_of
 from chatmd.errors import InvalidDocument, LimitReached
 from chatmd.language.agent import read_agent
 from chatmd.language.inputs import check_values
@@ -183,7 +183,8 @@ class Runner:
         listener = self.context.options.listener
 
         def tell(event: Event, place: Place) -> None:
-            listener(event, place)
+            if listener is not log_notices:  # the caller gets them
+                listener(event, place)
             mine.call_soon_threadsafe(arrived.put_nowait, (event, place))
 
         self.context = self.context.with_options(listener=tell)

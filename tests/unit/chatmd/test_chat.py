@@ -293,6 +293,16 @@ def test_tools_that_are_none_are_refused_in_words(tools: Any) -> None:
         Chat.from_text("<user>2+2?</user>").run(tools=tools)
 
 
+def test_what_has_no_meaning_is_logged(caplog: pytest.LogCaptureFixture) -> None:
+    """With the nearest name; who listens, or reads the stream, gets the notice instead."""
+    chat, events = Chat.from_text('<tool name="read_file" rots="x"/><user>A tree?</user>'), list[Event]()
+    chat.ask(model=ScriptedModel(["Oak."]), listener=lambda event, place: events.append(event))
+    assert not caplog.messages
+    assert "did you mean 'roots'?" in str(events)
+    assert chat.run(model=ScriptedModel(["Oak."])).answer == "Oak."
+    assert [message.partition("(")[2] for message in caplog.messages] == ["did you mean 'roots'?)"]
+
+
 def test_reprs_fit_a_line(tmp_path: Path) -> None:
     chat = Chat.from_text('<tool name="read_file"/><user>2+2?</user>', tools=[add])
     assert repr(chat) == "<Chat in memory: 1 message, the model's turn>"
