@@ -303,7 +303,7 @@ def _insertable(hit: Passage, file: str) -> dict[str, Any]:
         "place": str(place),
         "text": hit.text,
         "link": link,
-        "quotation": f"{quotation}>\n> {link}, lines {place.lines}\n",
+        "quotation": f"{quotation}>\n> {link}, {place.page or f'lines {place.lines}'}\n",
     }
 
 

@@ -15,7 +15,7 @@ import os
 import re
 from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager, contextmanager, nullcontext
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import islice, zip_longest
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
@@ -282,7 +282,7 @@ def _passage(index: FolderIndex, hit: Passage, number: int, folder: Path) -> Att
     """Return a passage as the model sees it; the file is named as other tools would have to name it."""
     file = Path(os.path.relpath(index.root / hit.place.file, folder.resolve())).as_posix()
     cut, more = " …" if len(hit.with_above) > _LONGEST else "", (("section", hit.path), ("index", index.name))
-    return Attachment(hit.with_above[:_LONGEST] + cut, LABEL, f"{file}:{hit.place.lines}", number, more)
+    return Attachment(hit.with_above[:_LONGEST] + cut, LABEL, str(replace(hit.place, file=file)), number, more)
 
 
 def _indexing_text(index: FolderIndex, report: IngestReport) -> str:

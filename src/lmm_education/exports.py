@@ -35,6 +35,7 @@ _BOOKKEEPING = (
     "parent",
     "what",
     "language",
+    "original",
 )
 
 

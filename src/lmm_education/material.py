@@ -14,6 +14,8 @@ from pathlib import PurePosixPath
 from textwrap import indent, shorten
 from typing import Any, Literal, NamedTuple
 
+from lmm.markdown.page_marks import Pages
+
 Metadata = Mapping[str, Any]
 Audience = Literal["everyone", "teacher"]
 Dense = Sequence[float]
@@ -50,7 +52,8 @@ class Location:
     """The place of a text: the document's id, its file (relative to the course's folder, with ``/``), lines, and the
     headings above it, outermost first, without the document's title. `numbers` are the numbers of the document and of
     each heading in a book, empty for those without; without any numbers, the tuple is empty. `inner` are the headings
-    inside the text."""
+    inside the text. `page` names the page, slide or minute of the `original`, for a text that was imported from one:
+    ``p. 7``; the original is a URL or a path in the course's folder, empty if it is not there."""
 
     document: str
     file: str
@@ -58,6 +61,18 @@ class Location:
     headings: tuple[str, ...] = ()
     numbers: tuple[str, ...] = ()
     inner: tuple[Inner, ...] = ()
+    page: str = ""
+    original: str = ""
+
+    @property
+    def link(self) -> str:
+        """The original, where it is known, opened on the page.
+
+        >>> Location("d", "a.md", Lines(1, 2), page="p. 6–7", original="a b.pdf").link
+        'a b.pdf#page=6'
+        """
+        is_page = self.page.startswith("p. ") and self.original.lower().endswith(".pdf")
+        return f"{self.original}#page={Pages.read(self.page).first}" if is_page else self.original
 
     @property
     def names(self) -> tuple[str, ...]:
@@ -75,7 +90,7 @@ class Location:
         return distinct_titles(named(number, name) for name, number in numbered if name)
 
     def __str__(self) -> str:
-        return f"{self.file}:{self.lines}"
+        return f"{self.file}:{self.lines}{self.page and f', {self.page}'}"
 
 
 _HAS_NUMBER = re.compile(r"(?:\d+[.:)]?|[A-Z](?:[.:]| [-–—])|Appendix|Anhang|Chapter \d|Kapitel \d)(?=[ .:]|$)")
@@ -297,15 +312,16 @@ class Passage:
     @property
     def reference(self) -> str:
         """Number, place and path, as listed below an answer."""
-        return f"[{self.number}] {self.place}  {self.path}"
+        return f"[{self.number}] {self.place}  {self.path}  {self.place.link}".rstrip()
 
 
-FOUND = ("id", "what", "score", "legs", "document", "file", "lines", "headings", "title", "section", "type", "text",
-         "fields")  # fmt: skip
-FOUND_SECTION = ("section", "score", "document", "file", "lines", "headings", "title", "depth", "parent", "before",
-                 "after", "passages")  # fmt: skip
-SOURCE = ("number", "id", "what", "type", "document", "file", "lines", "title", "headings")
-"""The values in JSON output: of a passage that was found, of a section, and of a source of an answer."""
+FOUND = ("id", "what", "score", "legs", "document", "file", "lines", "page", "link", "headings", "title", "section",
+         "type", "text", "fields")  # fmt: skip
+FOUND_SECTION = ("section", "score", "document", "file", "lines", "page", "link", "headings", "title", "depth",
+                 "parent", "before", "after", "passages")  # fmt: skip
+SOURCE = ("number", "id", "what", "type", "document", "file", "lines", "page", "link", "title", "headings")
+"""The values in JSON output: of a passage that was found, of a section, and of a source of an answer. The page and the
+link are those of the original, if there is one."""
 
 
 def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
@@ -321,4 +337,5 @@ def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
         "fields": dict(passage.payload),
         "passages": [hit.id for hit in passage.hits],
     }
-    return {name: values[name] for name in names}
+    values |= {name: value for name, value in (("page", place.page), ("link", place.link)) if value}
+    return {name: values[name] for name in names if name in values}

@@ -190,7 +190,7 @@ PLACE = (*_STORED, "first_line", "last_line")
 
 
 def _place(place: Location) -> dict[str, Any]:
-    rare = ("numbers", "inner")
+    rare = ("numbers", "inner", "page", "original")
     values = {name: _listed(value) for name in _STORED if (value := getattr(place, name)) or name not in rare}
     return {**values, "first_line": place.lines.first, "last_line": place.lines.last}
 

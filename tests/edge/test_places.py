@@ -2,20 +2,29 @@
 
 from __future__ import annotations
 
+import asyncio
+import json
 import re
 import subprocess
 from pathlib import Path
+from typing import Any
+from urllib.request import Request, urlopen
 
 import pytest
 from edge.import_documents import need_importer, pandoc
 from edge.knit_tools import need
+from edge.serving import serving
+from edge.support import lmm, run_here
+from edge.test_mcp_server import connected, text_of
+from fakes.openai_server import ScriptedServer
 from fakes.pdf_writer import PdfPage, pdf_of
 
 from lmm import Document
 from lmm.importing import import_file
-from lmm.markdown.page_marks import PAGE_MARK
+from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.testing import ScriptedModel
 from lmm_education.config import Preparation
+from lmm_education.exports import to_langchain_documents
 from lmm_education.ingestion.prepare import prepare_document
 
 FILL = "The garden behind the old house keeps what nobody has planted, and it grows as it likes."
@@ -24,22 +33,24 @@ PAGES = (
     ["Larches drop needles in October.", "Spruces keep needles for seven years."],
     ["Maples bleed sugar in March.", "Birches feed mites."],
 )
-SLIDES = ("Roots drink water.", "Bark stops beetles.", "Cork floats.", "Sap rises by suction.")
-SAID = (
-    ("00:05", "00:20", "<v Ada>Chlorophyll absorbs red light.</v>"),
-    ("00:21", "00:40", "<v Ada>Carotene absorbs blue light.</v>"),
-    ("12:34", "12:50", "<v Bo>Anthocyanin makes October red.</v>"),
-    ("1:02:03", "1:02:20", "Tannin makes leaves brown."),
-)
+SLIDES = ("Roots drink water.", "Bark stops beetles.", "Cork floats.", "Sap rises by suction.", "Pith is soft.",
+          "Cambium makes wood.")  # fmt: skip
+SAID = {
+    "57:00": "Chlorophyll absorbs red light.",
+    "58:30": "Carotene absorbs blue light.",
+    "1:00:00": "Anthocyanin makes October red.",
+    "1:01:30": "Tannin makes leaves brown.",
+    "1:03:00": "Stomata breathe at night.",
+    "1:04:30": "Wax keeps rain off.",
+}
 PLACES = {
     **{said: f"p. {n}" for n, page in enumerate(PAGES, 1) for said in page},
-    "Poplars make paper, and they are felled when": "p. 3–4",
+    "Poplars make paper, and they are felled when they are thirty years old.": "p. 3–4",
+    "Willows stand at the water.": "p. 4",
     **{said: f"slide {n}" for n, said in enumerate(SLIDES, 1)},
-    "Chlorophyll absorbs red light.": "0:05–0:40",
-    "Carotene absorbs blue light.": "0:05–0:40",
-    "Anthocyanin makes October red.": "12:34–12:50",
-    "Tannin makes leaves brown.": "1:02:03–1:02:20",
+    **{said: start for start, said in SAID.items()},
 }
+"""Twenty sentences, and where each is."""
 
 
 def originals(folder: Path) -> list[Path]:
@@ -59,8 +70,13 @@ def originals(folder: Path) -> list[Path]:
         slide = deck.slides.add_slide(deck.slide_layouts[1])
         slide.shapes.title.text, slide.placeholders[1].text = f"Topic {number}", sentence
     deck.save(folder / "deck.pptx")
-    cues = "\n\n".join(f"{start}.000 --> {end}.000\n{text}" for start, end, text in SAID)
-    (folder / "talk.vtt").write_text(f"WEBVTT\n\nNOTE made by hand\n\n{cues}\n")
+    cues = list[str]()
+    for start, sentence in SAID.items():
+        begin = Pages.read(start).first
+        said = [f"<v Ada>{sentence}</v>", *[f"<v Ada>{FILL}</v>"] * 9]
+        for second, each in zip(range(begin, begin + 90, 9), said, strict=True):
+            cues.append(f"{Pages('', second, second)}.000 --> {Pages('', second + 8, second + 8)}.500\n{each}")
+    (folder / "talk.vtt").write_text("WEBVTT\n\nNOTE made by hand\n\n" + "\n\n".join(cues) + "\n")
     return [folder / name for name in ("trees.pdf", "deck.pptx", "talk.vtt")]
 
 
@@ -210,3 +226,125 @@ def test_a_file_without_subtitles_is_refused(tmp_path: Path) -> None:
     (tmp_path / "a.srt").write_text("nothing\n")
     with pytest.raises(Exception, match="there are no subtitles in this file"):
         import_file(tmp_path / "a.srt")
+
+
+# -- the sources ---------------------------------------------------------------------------------------------
+
+
+def course_of(folder: Path) -> Path:
+    """A course of the three imports and their originals in a folder of it; its configuration file."""
+    need_importer()
+    (folder / "material").mkdir()
+    for path in originals(folder / "material"):
+        import_file(path)
+    (folder / ".lmm").mkdir()
+    config = folder / "config.toml"
+    with config.open("a") as written:
+        written.write('[embedding]\nmodel = "Builtin/wordllama"\n[serve]\nquestions_per_minute = 0\n')
+    assert lmm("ingest", "material").code == 0
+    return config
+
+
+def is_right(page: str, place: str) -> bool:
+    """Whether a source names the place of a sentence, within two pages or ten minutes, or the very slide."""
+    named, wanted = Pages.read(page), Pages.read(place)
+    wide = {"p.": 2, "slide": 1, "": 600}[wanted.unit]
+    return named.unit == wanted.unit and named.first <= wanted.first <= wanted.last <= named.last < named.first + wide
+
+
+def post(address: str, body: dict[str, Any]) -> str:
+    """What the server sends."""
+    request = Request(address, json.dumps(body).encode(), {"Content-Type": "application/json"})
+    with urlopen(request, timeout=60) as response:
+        text: str = response.read().decode()
+    return text
+
+
+def test_twenty_sentences_have_their_place_at_five_exits(
+    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Terminal, JSON, the page, the API and the tools of agents; with a link to the page of the file."""
+    config, found = course_of(folder), list[tuple[str, str, dict[str, Any]]]()
+    server.answer = lambda request: "It is so [1]."
+    assert len(PLACES) == 20
+    for said, place in PLACES.items():
+        (hit,) = json.loads(run_here(capsys, "search", said, "--limit", "1", "--json").out)["hits"]
+        assert said in hit["text"]
+        assert is_right(hit["page"], place), (said, hit["page"])
+        file = hit["file"].replace(".md", {"p": ".pdf", "s": ".pptx"}.get(place[0], ".vtt"))
+        page = f"#page={Pages.read(hit['page']).first}" if place.startswith("p.") else ""
+        assert hit["link"] == f"{file}{page}"
+        lines = "-".join(map(str, dict.fromkeys(hit["lines"])))
+        shown_place = f"{hit['file']}:{lines}, {hit['page']}"
+        found.append((said, shown_place, hit))
+        shown = run_here(capsys, "search", said, "--limit", "1").out.partition("\n")[0]
+        assert shown_place in shown
+        assert hit["link"] in shown
+
+    async def tools() -> None:
+        async with connected() as client:
+            for said, place, _ in found:
+                assert f'from="{place}"' in await text_of(client, "search", query=said, limit=1)
+                opened = await text_of(client, "open_section", place=place)
+                assert said in opened, place
+
+    asyncio.run(tools())
+    with serving(config) as address:
+        for said, _, hit in found:
+            events = [json.loads(line[6:]) for line in post(f"{address}/chat", {"question": said}).split("\n")
+                      if line.startswith('data: {"html"') and '"sources"' in line]  # fmt: skip
+            sources = [source for event in events for source in (*event["sources"], *event["read"])]
+            named = [source["page"] for source in sources if source["section"] == hit["section"]]
+            assert named, said
+            assert all(is_right(page, PLACES[said]) for page in named), (said, named)
+            body = {"model": "course", "messages": [{"role": "user", "content": said}]}
+            answer = json.loads(post(f"{address}/v1/chat/completions", body))
+            pages = [each["page"] for each in answer["sources"] if each["headings"] == hit["headings"]]
+            assert any(is_right(page, PLACES[said]) for page in pages), (said, pages)
+            assert any(f", {page})" in answer["choices"][0]["message"]["content"] for page in pages)
+
+
+def test_a_prepared_document_keeps_the_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """It is reviewed and ingested instead of the import."""
+    course_of(folder)
+    best = ("--limit", "1", "--json")
+    before = {said: json.loads(run_here(capsys, "search", said, *best).out)["hits"] for said in PLACES}
+    assert run_here(capsys, "ingest", "material", "--save-files", "--again").code == 0
+    assert run_here(capsys, "ingest", *map(str, Path("material").glob("*.pooled.md"))).code == 0
+    for said, (hit,) in before.items():
+        (now,) = json.loads(run_here(capsys, "search", said, *best).out)["hits"]
+        assert now["file"].endswith(".pooled.md")
+        assert (now["text"], now["page"], now["link"]) == (hit["text"], hit["page"], hit["link"])
+
+
+def test_without_the_original_only_the_words_are_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """A document without marks has neither; an original that comes later is linked at the next ingestion."""
+    course_of(folder)
+    name, said = folder / "material/trees.pdf", "Birches feed mites."
+    pdf = name.read_bytes()
+    name.unlink()
+
+    def hit() -> dict[str, object]:
+        assert run_here(capsys, "ingest", "material").code == 0
+        (found,) = json.loads(run_here(capsys, "search", said, "--limit", "1", "--json").out)["hits"]
+        return dict(found)
+
+    assert hit()["page"] == "p. 3–4"
+    assert "link" not in hit()
+    name.write_bytes(pdf)
+    assert hit()["link"] == "material/trees.pdf#page=3"
+    text = name.with_suffix(".md").read_text()
+    name.with_suffix(".md").write_text(without_marks(text))
+    assert "page" not in hit()
+    assert "link" not in hit()
+
+
+def test_documents_of_frameworks_have_the_page(tmp_path: Path) -> None:
+    """In their metadata."""
+    need_importer()
+    pytest.importorskip("langchain_core")
+    text = import_file(originals(tmp_path)[1]).text
+    document = prepare_document(text, docid="d", file="d.md", settings=Preparation(), original="deck.pptx")
+    pages = {each.page_content: each.metadata["page"] for each in to_langchain_documents([document])}
+    assert all(page == PLACES[said] for said, page in pages.items())
+    assert len(pages) == len(SLIDES)

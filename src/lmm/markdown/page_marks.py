@@ -9,6 +9,7 @@ no mark cuts a paragraph, a list or a table.
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
 from collections.abc import Iterable, Sequence
 from typing import NamedTuple, Self
 
@@ -86,7 +87,7 @@ def pages_of(first: int, last: int, marks: Sequence[tuple[int, Pages]]) -> Pages
     >>> [str(pages_of(*lines, marks)) for lines in ((1, 2), (5, 5), (10, 11), (1, 12), (5, 99))]
     ['None', 'p. 6–7', 'p. 7', 'p. 6–8', 'p. 6–8']
     """
-    held = [pages for line, pages in marks if first < line <= last]
-    held = [pages for line, pages in marks if line <= first][-1:] + held
+    begin, end = (bisect_right(marks, line, key=lambda mark: mark[0]) for line in (first, last))
+    held = [pages for _, pages in marks[max(begin - 1, 0) : end]]
     same = [pages for pages in held if pages.unit == held[0].unit]
     return Pages(held[0].unit, min(p.first for p in same), max(p.last for p in same)) if held else None

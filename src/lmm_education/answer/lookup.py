@@ -29,7 +29,7 @@ from lmm_education.search.search import CourseSearch, notices_of_files
 T = TypeVar("T")
 _AROUND = 160  # characters shown on each side of a mention
 _PAGE = 12_000  # characters of a section per page
-_PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?)?(?:#(?P<heading>.*))?", re.DOTALL)
+_PLACE = re.compile(r"(?P<file>[^#]*?)(?::(?P<line>\d+)(?:-\d+)?(?:, [^#]*)?)?(?:#(?P<heading>.*))?", re.DOTALL)
 _MOST_HEADINGS = 400  # headings listed at once
 NOTHING = "Nothing was found."
 

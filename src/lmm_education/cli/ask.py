@@ -106,7 +106,7 @@ class AnswerPrinter:
         self._break()
         for source in answer.cited:
             number, place = terminal.styled(f"[{source.number}]", "bold"), terminal.styled(str(source.place), "cyan")
-            terminal.say(f"{number} {place}  {source.path}")
+            terminal.say(f"{number} {place}  {source.path}  {source.place.link}".rstrip())
         if answer.offered and not answer.found:
             self._aside("nearest:\n" + "".join(f"  {each.place}  {each.path}\n" for each in answer.offered))
         for notice in (*answer.notices, *_notices(answer)):

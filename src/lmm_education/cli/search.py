@@ -122,7 +122,7 @@ def _section(rank: int, section: Passage) -> str:
 
 def _place(place: Location, title: str) -> str:
     path = " > ".join(place.path("") or place.path(title))
-    return f"{terminal.styled(str(place), 'cyan')}  {terminal.styled(path, 'bold')}"
+    return f"{terminal.styled(str(place), 'cyan')}  {terminal.styled(path, 'bold')}  {place.link}".rstrip()
 
 
 def _mark(word: str) -> str:

@@ -229,6 +229,7 @@ def prepare(read: Read, course: CourseParts) -> Steps:
             count=count_tokens,
             withholding=course.settings.withholding,
             chapter=read.chapter,
+            original=read.original,
         )
     except LmmError as error:
         raise error_of(error, read.document.file) from error

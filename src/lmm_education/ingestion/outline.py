@@ -15,6 +15,7 @@ from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
 from lmm.markdown.blocks import ForeignHeader
+from lmm.markdown.page_marks import Pages, page_marks
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
 from lmm.markdown.units import fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
@@ -354,11 +355,12 @@ Item = Heading | TextItem
 
 @dataclass(frozen=True, slots=True)
 class Outline:
-    """A document's title, the root of its headings, and its headings and texts in order."""
+    """A document's title, the root of its headings, its headings and texts in order, and the marks of its `pages`."""
 
     title: str
     root: Heading
     items: tuple[Item, ...]
+    pages: tuple[tuple[int, Pages], ...] = ()
 
 
 def read_outline(text: str, *, title: str = "", kinds: Withholding = DEFAULT) -> Outline:
@@ -369,13 +371,14 @@ def read_outline(text: str, *, title: str = "", kinds: Withholding = DEFAULT) ->
     >>> [(type(item).__name__, item.own) for item in outline.items]
     [('Heading', {}), ('TextItem', {'type': 'exercise'})]
     """
-    tree = blocks_to_tree(old_view(parsed(as_meant(as_shown(text), kinds.lasting)[0])), title=title)
+    blocks = old_view(parsed(as_meant(as_shown(text), kinds.lasting)[0]))
+    tree = blocks_to_tree(blocks, title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
     document = _Document(tree, kinds)
     typed = document.stretches()
     root = _heading(tree, None, typed)
-    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed, document)))
+    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed, document)), page_marks(blocks))
 
 
 def _title(tree: HeaderNode, name: str) -> str:

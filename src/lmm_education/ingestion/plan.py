@@ -20,15 +20,16 @@ import msgspec
 
 from lmm.disk import files
 from lmm.errors import LmmError
+from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
-from lmm.markdown.parse_markdown import iter_blocks
+from lmm.markdown.parse_markdown import header_values, iter_blocks
 from lmm.messages import Waiting
 from lmm.terminal import count
 from lmm_education.books.chapters import BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.near_types import check_metadata
-from lmm_education.ingestion.prepared import read_mark
+from lmm_education.ingestion.prepared import ORIGINAL, read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, is_own_output, step_of
 from lmm_education.material import Chunk, PreparedDocument, Withheld
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
@@ -219,11 +220,12 @@ class Skipped:
 
 
 class Read(NamedTuple):
-    """A document, its text, and its chapter in a book."""
+    """A document, its text, its chapter in a book, and the file it was imported from, as in `Location`."""
 
     document: DocumentFile
     text: str
     chapter: BookChapter
+    original: str = ""
 
 
 def read_file(source: SourceFile, stamp: str, books: Books, *, prepared: bool = True) -> Read | Skipped:
@@ -261,8 +263,21 @@ def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read 
         chapter = books.chapter_of_prepared(source.path.parent / name, text)
     else:
         chapter = books.chapter(source.path, text)
-    docid, hash = docid_of(text) or source.file, _hash(text, stamp, chapter)
-    return Read(DocumentFile(source, docid, hash, hash_of_text(text), made_from, made_of), text, chapter)
+    original = _original(source, text)
+    docid, hash = docid_of(text) or source.file, _hash(text, stamp + original, chapter)
+    return Read(DocumentFile(source, docid, hash, hash_of_text(text), made_from, made_of), text, chapter, original)
+
+
+def _original(source: SourceFile, text: str) -> str:
+    """Return the file from which a document was imported, as its header names it: a URL, or a path relative to the
+    course's folder; empty if it is not in there."""
+    values = header_values(text) if "<!--" in text else {}
+    name = str(values.get(ORIGINAL) or values.get("source") or "")
+    if name.startswith(("https://", "http://")):
+        return name
+    file = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), name))
+    is_there = suffix_of(name) in FORMATS and not file.startswith(("/", "..")) and (source.path.parent / name).is_file()
+    return file if is_there else ""
 
 
 def passed_over(source: SourceFile, text: str, *, prepared: bool = False) -> str:

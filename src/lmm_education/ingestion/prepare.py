@@ -10,6 +10,7 @@ from pathlib import PurePosixPath
 from typing import Any, TypeVar
 
 from lmm.errors import ConfigError
+from lmm.markdown.page_marks import pages_of
 from lmm.markdown.spans import link_addresses
 from lmm.notebook.outputs import code_apart
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
@@ -49,8 +50,8 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
 
 # -- documents -------------------------------------------------------------------------------------
 
-PREPARED_FORMAT = 3
-"""The version of what is made of a document: 2 cuts texts as readers see them."""
+PREPARED_FORMAT = 4
+"""The version of what is made of a document: 2 cuts texts as readers see them, 4 knows the pages of originals."""
 Count = Callable[[str], int]
 S = TypeVar("S", Section, Chunk)
 
@@ -70,6 +71,13 @@ class Steps:
     parts: tuple[tuple[Part, tuple[ChunkDraft, ...]], ...] = ()
     chapter: BookChapter = NO_BOOK
     withholding: Withholding = DEFAULT
+    original: str = ""
+
+    def place_of(self, heading: Heading, lines: Lines, inner: tuple[Inner, ...]) -> Location:
+        """Return the place of the text in some lines below a heading."""
+        pages = pages_of(*lines, self.outline.pages)
+        where = (str(pages), self.original) if pages else ()
+        return Location(self.docid, self.file, lines, heading.path, heading.numbers, inner, *where)
 
     @property
     def document(self) -> PreparedDocument:
@@ -100,6 +108,7 @@ def prepare_steps(
     count: Count | None = None,
     withholding: Withholding = DEFAULT,
     chapter: BookChapter = NO_BOOK,
+    original: str = "",
 ) -> Steps:
     """Prepare a markdown document; return the results of all steps.
 
@@ -111,6 +120,7 @@ def prepare_steps(
         count: counts tokens; required if the settings' unit is ``tokens``.
         withholding: which texts are withheld from students.
         chapter: the document's chapter in its book.
+        original: the file that it was imported from, as in `Location`.
 
     Raises:
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
@@ -127,7 +137,7 @@ def prepare_steps(
     how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
     parts = divide(outline, pooled, settings, limits)
     cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
-    return Steps(docid, file, settings, outline, tuple(pooled), cut, chapter, withholding)
+    return Steps(docid, file, settings, outline, tuple(pooled), cut, chapter, withholding, original)
 
 
 def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
@@ -308,7 +318,7 @@ def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
     begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
     new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
     inner = () if part.by_size else _inner(part.items)
-    place = Location(steps.docid, steps.file, part.lines, path, heading.numbers, inner)
+    place = steps.place_of(heading, part.lines, inner)
     withholding = steps.withholding
     shown = replace(part, items=_for_students(part.items, withholding))
     texts = [item for item in part.items if isinstance(item, TextItem)]
@@ -355,7 +365,7 @@ def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int
     annotations = [annotate(steps.settings.annotation_model, passage.own, each) for each in (heading, *passage.inner)]
     return Chunk(
         id=ids.of("chunk", passage.type, passage.text),
-        place=Location(steps.docid, steps.file, passage.lines, heading.path, heading.numbers, _inner(passage.inner)),
+        place=steps.place_of(heading, passage.lines, _inner(passage.inner)),
         section=section,
         order=order,
         text=passage.text,

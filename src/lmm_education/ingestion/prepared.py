@@ -9,6 +9,7 @@ properties.
 from __future__ import annotations
 
 import hashlib
+import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from itertools import chain, count, pairwise
@@ -17,6 +18,7 @@ from typing import Any
 
 from lmm.disk import files
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
+from lmm.markdown.page_marks import pages_of
 from lmm.markdown.parse_markdown import header_values
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.outline import Heading, Item, TextItem, without_conversation
@@ -28,6 +30,8 @@ from lmm_education.material import Lines
 from lmm_education.payloads import hash_of_text, is_one_of, types_in
 
 LINES = "~~lines"
+ORIGINAL = "original"
+"""The key of a prepared document with the file from which its document was imported."""
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
 Shown = Iterator[tuple[Item, Part | None]]
 """The contents of a file in order: each item, and the part that begins with it, if any."""
@@ -56,12 +60,18 @@ def prepared_text(steps: Steps, text: str, source: str) -> str:
     docid = {"docid": steps.docid}
     values = docid | titled | without_conversation(outline.root.values) | docid
     mark = {"step": "pooled", "text": hash_of_text(text)}
-    shown = [_written(*pair, lasting) for pair in pairwise((None, *outline.items))]
+    pages = [pages_of(*item.lines, outline.pages) for item in outline.items]
+    marks = ["" if now == before or not now else f"{now.mark}\n\n" for before, now in pairwise((None, *pages))]
+    items = zip(pairwise((None, *outline.items)), marks, strict=True)
+    shown = [_written(*pair, lasting, mark) for pair, mark in items]
+    if any(marks) and (name := str(values.get("source") or "")):
+        values[ORIGINAL] = name if ":" in name else posixpath.join(posixpath.dirname(source), name)
     return _file(values | {"source": source, MARK: mark}, shown)
 
 
-def _written(before: Item | None, item: Item | None, lasting: Collection[str]) -> str:
-    """Return an item with its metadata. A type that lasts is written once, and another text after it ends it."""
+def _written(before: Item | None, item: Item | None, lasting: Collection[str], page: str) -> str:
+    """Return an item with its metadata and the mark of its page. A type that lasts is written once, and another text
+    after it ends it."""
     assert item is not None
     values = without_conversation(item.values)
     if isinstance(item, TextItem) and isinstance(before, TextItem) and before.heading is item.heading:
@@ -70,7 +80,8 @@ def _written(before: Item | None, item: Item | None, lasting: Collection[str]) -
             values.pop("type", None)
         elif lasts and not types_in(item.own):
             values["type"] = "text"
-    return f"{MetadataBlock.make(values).source if values else ''}{item.source}\n\n"
+    written = f"{MetadataBlock.make(values).source if values else ''}{item.source}\n\n"
+    return written + page if isinstance(item, Heading) else page + written
 
 
 def read_mark(text: str) -> tuple[str, str]:

@@ -292,7 +292,11 @@ class CompletionAnswer:
 
         return [
             annotation(
-                "url_citation", start, end, title=cited[number].path, url=source_address(self.address, cited[number])
+                "url_citation",
+                start,
+                end,
+                title=", ".join(filter(None, (cited[number].path, cited[number].place.page))),
+                url=source_address(self.address, cited[number]),
             )
             for start, end, numbers, known in citations(text, cited)
             for number in numbers

@@ -145,6 +145,7 @@ def source_values(source: Passage, quoted: str = "") -> dict[str, Any]:
         "number": source.number,
         "name": name,
         "title": title_html(name),
+        "page": source.place.page,
         "sentence": sentence_html(quoted) if quoted else first_words(source.text),
         "type": source.type if source.type != "text" else "",
         "section": source.section or source.id,

@@ -197,6 +197,7 @@ def section_values(
     path = asked.place.path(title)
     return {
         "title": title_html(path[0] if whole and path else " › ".join(path)),
+        "page": "" if whole else asked.place.page,
         "place": str(asked.place),
         "html": html,
         **beside,

@@ -50,7 +50,7 @@ for (const each of document.querySelectorAll("dialog")) {
 }
 
 // Show a section, or an error message, in its dialog.
-export function showSection({ title, place = "", html, message }) {
+export function showSection({ title, page = "", place = page, html, message }) {
   const dialog = $("#section");
   $("#section-title").innerHTML = title;
   $(".place", dialog).textContent = place;

@@ -23,7 +23,7 @@ export function showSources({ article, aside }, { sources, read, html, found }) 
 
 const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
   const title = make("span", { class: "title", html: source.title });
-  const where = make("span", { class: "place" }, source.type ? `${source.type} · ` : "", make("span", { html: source.sentence ?? "" }));
+  const where = make("span", { class: "place" }, ...[source.page, source.type].map((about) => (about ? `${about} · ` : "")), make("span", { html: source.sentence ?? "" }));
   const open = button(make("span", { class: "number" }, source.number), () => openSection(source.section, source),
     { "data-number": source.number });
   open.append(title, where);
