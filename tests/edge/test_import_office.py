@@ -275,6 +275,25 @@ def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
     assert report.notes == ("left out: hidden text (3 words: the answer key …)",)
 
 
+@pytest.mark.parametrize("suffix", [".docx", ".html", ".epub"])
+def test_text_that_a_style_raises_is_no_part_of_a_number(tmp_path: Path, suffix: str) -> None:
+    """As LibreOffice and Google Docs write 10⁶ and H₂O: smaller and raised, or by the class of a span."""
+    need_importer()
+    path = tmp_path / f"a{suffix}"
+    raised, lowered = (f'<w:position w:val="{height}"/><w:sz w:val="19"/>' for height in (8, -2))
+    runs = _run("It holds 10"), _run("6", raised), _run(" of H"), _run("2", lowered), _run("O.")
+    style = ".c1{vertical-align:super}.c2{position:relative;top:0.1em;font-size:0.8em}"
+    spans = 'It holds 10<span class="c1">6</span> of H<span class="c2">2</span>O.'
+    if suffix == ".docx":
+        _word_file(path, _paragraph(*runs))
+    elif suffix == ".html":
+        path.write_text(f"<html><head><style>{style}</style></head><body><p>{spans}</p></body></html>")
+    else:
+        (tmp_path / "a.css").write_text(style)
+        path.write_bytes(pandoc(spans.encode(), "-f", "html", "-t", "epub", "--css", str(tmp_path / "a.css")))
+    assert import_file(path, tmp_path / "a.md").text.rstrip().endswith("It holds 10^6^ of H~2~O.")
+
+
 @pytest.mark.parametrize("name", ["boxes.docx", "fields.docx"])
 def test_text_boxes_and_fields_are_read(tmp_path: Path, name: str) -> None:
     """The words of a paragraph to which a box is anchored stay, and so do numbers of captions."""

@@ -60,6 +60,36 @@ def _entry(folder: str, address: str, title: str, depth: int) -> ContentsEntry:
     return ContentsEntry(posixpath.normpath(posixpath.join(folder, path)), id, " ".join(title.split()), max(depth, 1))
 
 
+_SPAN = re.compile(r"<span\b(?P<rest>[^<>]*)>(?P<inner>[^<>]*)</span\s*>", re.IGNORECASE)
+_CLASS = re.compile(r"\.([\w-]+)\s*\{([^{}]*)\}")
+
+
+def with_scripts(page: str, styles: str = "") -> str:
+    """Return a page with spans that a style raises or lowers as superscripts and subscripts; `styles` are those of its
+    book, besides its own.
+
+    >>> with_scripts("<style>.c1{vertical-align:super}</style>10<span class='c1'>6</span>").rpartition(">10")[2]
+    '<sup>6</sup>'
+    """
+    styles += "\n".join(re.split(r"</?style\b[^<>]*>", page, flags=re.IGNORECASE)[1::2])
+    kinds = {name: kind for name, body in _CLASS.findall(styles) if (kind := _script(body))}
+
+    def shown(span: re.Match[str]) -> str:
+        words = re.split(r"[\s\"'=]+", span["rest"])
+        kind = _script(span["rest"]) or next((kinds[word] for word in words if word in kinds), "")
+        return f"<{kind}>{span['inner']}</{kind}>" if kind else span[0]
+
+    return _SPAN.sub(shown, page)
+
+
+def _script(style: str) -> str:
+    """Return the tag for text with a style: ``sup``, ``sub`` or none."""
+    if aligned := re.search(r"vertical-align:\s*(?:(super)|sub)\b", style):
+        return "sup" if aligned[1] else "sub"
+    moved = re.search(r"(?<![\w-])top:\s*(-?)[\d.]+em", style) if "relative" in style and "font-size" in style else None
+    return "" if moved is None else "sup" if moved[1] else "sub"
+
+
 def with_titles(pages: Mapping[str, str], entries: Iterable[ContentsEntry]) -> dict[str, str]:
     """Return the pages without any heading to which the contents lead, with their titles as headings.
 

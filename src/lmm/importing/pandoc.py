@@ -26,7 +26,7 @@ from lmm.extras import install_command
 from lmm.importing.archive import Archive, local
 from lmm.importing.beamer import open_frames
 from lmm.importing.elements import HARM
-from lmm.importing.epub_pages import entries_of, with_notes, with_titles
+from lmm.importing.epub_pages import entries_of, with_notes, with_scripts, with_titles
 from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
@@ -271,8 +271,10 @@ def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, byt
     lists = [posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name))) for name in addresses]
     older = [name for name in archive.names if name.lower().endswith(".ncx")]
     entries = [entry for name in (lists or older)[:1] if name in archive.names for entry in entries_of(archive, name)]
-    changed = with_titles(texts, entries)
-    changed |= with_notes(texts | changed)
+    styles = "\n".join(decode_html(archive.read(name)) for name in archive.names if name.lower().endswith(".css"))
+    raised = {name: with_scripts(page, styles) for name, page in texts.items()}
+    changed = {name: page for name, page in raised.items() if page != texts[name]} | with_titles(raised, entries)
+    changed |= with_notes(raised | changed)
     contents = f"/{'/'.join(posixpath.basename(name) for name in lists)}/"
     utf8 = {name: re.sub(r"\A<\?xml[^>]*\?>", "", page).encode() for name, page in changed.items()}
     return contents, pages, utf8

@@ -402,7 +402,7 @@ def _level(segment: Segment, look: Look) -> int:
 
 def _looks_like_heading(segment: Segment, body: float) -> bool:
     text = segment.text.strip()
-    if not 2 <= len(text) <= 150 or not re.search(r"[^\W\d_]{2}", text) or segment.style.mono:
+    if not 2 <= len(text) <= 150 or text[0] in "•‣▪–" or not re.search(r"[^\W\d_]{2}", text) or segment.style.mono:
         return False
     numbered = _SECTION.match(text) is not None
     bold = all(char.style.bold for char in segment.chars if char.text.isalnum())

@@ -5,6 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 
 from lmm.errors import FileReadError
+from lmm.importing.epub_pages import with_scripts
 from lmm.importing.html_page import decode_html, read_page
 from lmm.importing.imported import Context, Imported, ImportedImage, first_title
 from lmm.importing.pandoc import convert_html
@@ -17,7 +18,7 @@ def read(data: bytes, context: Context) -> Imported:
         FileReadError: there is no text in it.
     """
     images: list[ImportedImage] = []
-    page = read_page(decode_html(data), images, prefix=context.prefix, online=context.online)
+    page = read_page(with_scripts(decode_html(data)), images, prefix=context.prefix, online=context.online)
     if page is None:
         hint = "pages made by scripts are empty files: save it from the browser as 'complete', or print it to PDF"
         raise FileReadError("there is no text in this page", hint=hint)

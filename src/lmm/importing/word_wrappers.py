@@ -76,6 +76,11 @@ class _Part:
     def open(self) -> None:
         """Take out what readers do not see, and open all wrappers."""
         self._take_out_unseen()
+        for mark in self.root.iter(f"{_W}position"):  # raised and smaller, as LibreOffice writes some superscripts
+            run, height = mark.getparent(), mark.get(f"{_W}val", "0")
+            if run.find(f"{_W}sz") is not None and run.find(f"{_W}vertAlign") is None and height != "0":
+                kind = "subscript" if height.startswith("-") else "superscript"
+                self._etree.SubElement(run, f"{_W}vertAlign", {f"{_W}val": kind})
         for ruby in list(self.root.iter(f"{_W}ruby")):
             self._replace(ruby.getparent(), self._furigana(ruby))
         for node in list(self.root.iter(*_UNWRAPPED)):
