@@ -55,6 +55,22 @@ _HEADERS = {
     "a directive of YAML": f"%YAML 1.2\n{_GOOD}",
     "line ends of Windows": f" {_GOOD}".replace("\n", "\r\n"),
     "a byte order mark inside": f"\n \ufeff{_GOOD}",
+    "a misspelt key": "---\ntitle: Notes\nmodle: Ollama/llama3.2\n---\n",
+    "a tier without model": "---\ntitle: Notes\nmajor: Ollama/llama3.2\n---\n",
+    "blanks that do not break": "---\nmodel:\n\u00a0\u00a0major: Ollama/llama3.2\n---\n",
+    "an invisible character in the key": "---\nmo\u200bdel: Ollama/llama3.2\n---\n",
+    "a Cyrillic letter in the key": "---\nm\u043edel: Ollama/llama3.2\n---\n",
+    "a numbered key": "---\n1. model: Ollama/llama3.2\n---\n",
+    "two colons": "---\nmodel:: Ollama/llama3.2\n---\n",
+    "a semicolon": "---\nmodel; Ollama/llama3.2\n---\n",
+    "an arrow": "---\nmodel -> Ollama/llama3.2\n---\n",
+    "wide dashes": f"－－－\n{_MODEL}－－－\n",
+    "equals signs": f"===\n{_MODEL}===\n",
+    "no dashes": f"{_MODEL}",
+    "no dashes above": f"{_MODEL}---\n",
+    "slashes before the dashes": f"//---\n{_MODEL}//---\n",
+    "a header in code": f"```yaml\n{_GOOD}```\n",
+    "a header in tildes": f"~~~\n{_MODEL}~~~\n",
     "smart quotes around the key": "---\ntitle: Notes\n“model”: Ollama/llama3.2: x\n---\n",
 }
 HEADERS = {name: f"{header}\n# A\n\n---\n?: why?\n---\nPrivate text.\n" for name, header in _HEADERS.items()}
@@ -97,6 +113,9 @@ BLOCKS = {
     "made a heading by another formatter": "---\n\n## KEY: VALUE\n",
     "a wide colon": "---\nnote: a: b\nKEY: VALUE\n---\n",
     "stars": "***\nKEY: VALUE\n***\n",
+    "wide dashes": "－－－\nKEY: VALUE\n－－－\n",
+    "equals signs": "===\nKEY: VALUE\n===\n",
+    "no dashes above": "KEY: VALUE\n---\n",
 }
 """Blocks with a key that says who may read the text below."""
 
@@ -111,6 +130,10 @@ NOT_METADATA = {
     "a title with a line below": "Type: why\n---\n\nText.\n",
     "a table": "| type | skip |\n|---|---|\n| a: 1 | b |\n",
     "a simple table": " key    value\n------ ------\n type:  a\n skip:  b\n\nText.\n",
+    "headings with a line below": "Kinds\n=====\ntype: a word\nskip: none\n\nMore\n====\n",
+    "a car as a title": "Model: Toyota/Yaris\n\nmodel: Ollama/x is what we used.\n",
+    "an example of a header in code": "# Headers\n\n```yaml\nmodel: Ollama/llama3.2\n```\n",
+    "keys like ours": "---\nmode: on/off\nmodal: a/b\nmajor: Art/Design\n---\nText.\n",
     "prose": "Note: the type: of it.\n\nskip: this.\n",
     "metadata": "---\ntype: exercise\nmodel: Toyota\n---\nText.\n",
     "a car": "# A\n\n---\nmodel: Toyota Corolla\n---\nText.\n",

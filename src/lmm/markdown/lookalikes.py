@@ -15,35 +15,46 @@ from dataclasses import dataclass, replace
 from itertools import accumulate
 from typing import Any
 
+from lmm.config_tables import TIERS
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ForeignHeader, HeaderBlock, HeadingBlock, MetadataBlock
+from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.spans import spans
+from lmm.providers import ALIASES, PROVIDERS
 
 CONTROLS = ("model", "skip", "type", "frozen")
 """The keys that say what may be done with a text."""
-_DASH = "-‐‑‒–—―−─"
+_DASH = "-‐‑‒–—―−─－﹣"
 _SPACE = r"[ \t\xa0\u200b\u2060\ufeff]*"
 FENCE_LIKE = re.compile(
     rf"{_SPACE}(?:(?:[{_DASH}]{{2,}}|[{_DASH[1:]}]|[{_DASH}](?:[ \t]+[{_DASH}]){{2,}})(?:[ \t]*(?:ya?ml|json|toml))?"
-    rf"|(?:\*[ \t]*){{3,}}|_{{3,}}|\+{{3}}){_SPACE}(?:#.*|<!--.*)?\s*\Z",
+    rf"|(?:\*[ \t]*){{3,}}|_{{3,}}|\+{{3}}|(?!={{7}}\s*\Z)={{3,}}){_SPACE}(?:#.*|<!--.*)?\s*\Z",
     re.IGNORECASE,
 )
 MARGIN = re.compile(r"[ \t>]*(?:(?:[-*+]|\d{1,9}[.)])[ \t]+(?=-{3}|[?+=]:))?")
 _KEY = re.compile(
     r"""(?:[-*+][ \t]+)?["'“”‘’*_\\{]*~{0,2}(?P<key>[A-Za-z][\w.\\-]*)["'“”‘’*_]*=?[ \t]*"""
-    r"(?:[:：](?!//)(?P<space>[ \t]|\s*\Z)?|=[ \t])"
+    r"(?:[:：](?!//)(?P<space>[ \t]|\s*\Z)?|=(?!=)|;[ \t]|[-=]>[ \t])"
 )
+_CONTROL_ALONE = re.compile(r"(?:skip|frozen):[ \t]+(?:true|yes|on)|type:[ \t]+[a-z]+", re.IGNORECASE)
 _IN_BRACES = re.compile(r"""[{,][ \t]*["']?(model|skip|type|frozen)["']?[ \t]*:""")
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?:[ \t].*)?\s*\Z|={7}\s*\Z")
 _TAG = re.compile(r"\s*(?:\{%|\{\{|<%|<#|<\?|@\{)")
 _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
-    rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*(?:[{_DASH}*_+?=~`]|query:|message:|edit:)", re.MULTILINE
+    rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=])",
+    re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")
 _LONGEST = 200  # lines of a body
 _HEADER_KEYS = ("title", "docid", "author", "date", "model")
+_PROVIDERS = {*PROVIDERS, *ALIASES}
+_BARE_MODEL = re.compile(
+    rf"^[ \t]*(?:[\"'“]?models?[\"'”]?[ \t]*[:=][ \t]*(?:{'|'.join(map(re.escape, _PROVIDERS))})/"
+    rf"|models?:[ \t]*\r?\n[ \t]+(?:{'|'.join(TIERS)})[ \t]*:[ \t]*\S)",
+    re.IGNORECASE | re.MULTILINE,
+)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,13 +110,14 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
                 yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
         elif isinstance(block, MetadataBlock):
             values = block.values()
-            named = [key for key in values if key.strip("~=_").casefold() in ("model", "models", "modell")]
             is_header = isinstance(block, HeaderBlock)
-            for key in named:
-                if _names_model(values[key]) and (key not in ("model", "model=", "~model", "~model_") or not is_header):
+            for key, value in values.items():
+                if (meant := _model_meant(key, value)) and not (is_header and key in _MODEL_KEYS):
                     line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
-                    reason = f"'{key}' is not 'model'" if is_header else "'model' counts only in the header"
-                    hint = "write 'model:'" if is_header else "make this block the first thing in the file"
+                    reason, hint = "'model' counts only in the header", "make this block the first thing in the file"
+                    if is_header:
+                        reason = f"'{key}' is not 'model'" if meant == "model" else f"'{key}' is not under 'model:'"
+                        hint = "write 'model:'" if meant == "model" else f"write 'model:', and under it '  {meant}: …'"
                     yield Lookalike(line, 1, reason, hint, _MODEL)
             controls = frozenset(CONTROLS).intersection(values)
             meant = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)
@@ -121,6 +133,25 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
 
 
 _MODEL = frozenset({"model"})
+_MODEL_KEYS = ("model", "model=", "~model", "~model_")
+
+
+def _model_meant(key: str, value: Any) -> str:
+    """Return which key is meant by one with this value: ``model``, or a tier; an empty string if neither.
+
+    >>> _model_meant("Models", "Ollama/x"), _model_meant("modle", {"major": "a/b"}), _model_meant("model", "Toyota")
+    ('model', 'model', '')
+    >>> _model_meant("\xa0major", "ollama/x"), _model_meant("mode", "on/off"), _model_meant("major", "Art/Design")
+    ('major', '', '')
+    """
+    bare = bare_key(key)
+    if bare in ("model", "models", "modell") and _names_model(value):
+        return "model"
+    tiers = value.keys() & {*TIERS, "system"} if isinstance(value, dict) else set()
+    is_known = bool(tiers) or (isinstance(value, str) and value.partition("/")[0].strip().lower() in _PROVIDERS)
+    if is_known and (bare == "llm" or is_slip(bare, "model")):
+        return "model"
+    return bare if is_known and bare in TIERS else ""
 
 
 def _names_model(value: Any) -> bool:
@@ -166,6 +197,9 @@ class _Page:
         i, top = 0, True
         while i < len(self.lines):
             found, end = self._read(i, top=top) if not self.taken[i] else (None, i + 1)
+            begins = top and found is None and i <= min(self.headings, default=i) and not _is_noise(self.lines[i])
+            if begins and self.taken[i] in (0, 2):
+                found, end = self._bare_header(i)
             if found is not None:
                 yield found
             noise = self.taken[i] == 3 or (not self.taken[i] and _is_noise(self.lines[i]))
@@ -192,6 +226,8 @@ class _Page:
         rest, margin = self._rest(i), self._margin(i)
         if not FENCE_LIKE.match(rest):
             return self._prompt_alone(i, rest, margin)
+        if rest.startswith("=") and self._is_text(i - 1):  # the line under a heading
+            return None, i + 1
         start = i + 1
         while start < len(self.lines) and (self.taken[start] == 3 or not self.lines[start].strip()):
             start += 1
@@ -304,9 +340,25 @@ class _Page:
     def _is_conflict(self, k: int) -> bool:
         return k < len(self.lines) and self.lines[k][0] in "<|>" and _CONFLICT.match(self.lines[k]) is not None
 
+    def _bare_header(self, i: int) -> tuple[Lookalike | None, int]:
+        """Return the header without lines ``---``, or in code, that a document begins with on a line."""
+        kind, end = self.taken[i], i
+        while end < len(self.lines) and self.taken[end] == kind and (kind or self.lines[end].strip()):
+            end += 1
+        match = _BARE_MODEL.search("".join(self.lines[i:end]))
+        if match is None or (kind == 0 and match.start() and self._is_prose(i)):
+            return None, i + 1
+        reason = "a header in code is not read" if kind else "this header is not between lines '---'"
+        hint = "write it between lines '---'" + ", or put a heading above it if it is an example" * bool(kind)
+        return Lookalike(i + 1, 1, reason, hint, _MODEL, header=True), end
+
+    def _is_prose(self, i: int) -> bool:
+        return bool(re.search(r"\w", self.lines[i])) and not _KEY.match(self.lines[i])
+
     def _prompt_alone(self, i: int, rest: str, margin: str) -> tuple[Lookalike | None, int]:
-        """Return a prompt without a line ``---`` above it, and the line at which to go on."""
-        if not metadata.PROMPT_START.match(rest):
+        """Return a prompt, or who may read a text, without a line ``---`` above it, and the line at which to go on."""
+        asks = metadata.PROMPT_START.match(rest) is not None
+        if not asks and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
             return None, i + 1
         end = i + 1
         while end < len(self.lines) and not self.taken[end] and not self._closes(end) and self.lines[end].strip():
@@ -315,6 +367,12 @@ class _Page:
             end += 1
         closes = end < len(self.lines) and not self.taken[end] and self._rest(end).startswith("---")
         below_text = self._is_text(i - 1)
+        if not asks:
+            alone = closes and not below_text and end == i + 1
+            controls = frozenset([rest.partition(":")[0]])
+            hint = "put a line '---' above it, and a blank line above that"
+            found = Lookalike(i + 1, 1, "this is not in a metadata block", hint, controls)
+            return (found if alone else None), end + alone
         if not (closes and not below_text if rest[0].isalpha() or margin.strip() else closes or not below_text):
             return None, end
         below = "" if closes else " and below"

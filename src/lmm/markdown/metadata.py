@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import re
 import textwrap
+import unicodedata
 from collections.abc import Mapping
 from dataclasses import dataclass
 from functools import lru_cache
@@ -273,6 +274,26 @@ def base_name(key: str) -> str:
     """
     bare = key.lstrip("~").removesuffix("=")
     return bare.removesuffix("_") if key.startswith("~") else bare
+
+
+def is_slip(written: str, word: str) -> bool:
+    """Return whether two words differ by one letter inserted, deleted or replaced, or by two swapped letters."""
+    for i, (a, b) in enumerate(zip(f"{written}\0", f"{word}\0", strict=False)):
+        if a != b:
+            one, two = written[i:], word[i:]
+            swapped = one[:2] == two[1::-1] and one[2:] == two[2:]
+            return swapped or one[1:] == two or one == two[1:] or one[1:] == two[1:]
+    return True
+
+
+def bare_key(key: str) -> str:
+    """Return the letters of a key in lower case, without what was typed around them, and what cannot be seen.
+
+    >>> bare_key("“Type”"), bare_key("1. type"), bare_key("\xa0type_"), bare_key("ty\u200bpe")
+    ('type', 'type', 'type', 'type')
+    """
+    seen = "".join(char for char in key if char.isprintable() or char == " ")
+    return re.sub(r"^[\W\d_]+|[\W_]+$", "", unicodedata.normalize("NFKC", seen)).casefold()
 
 
 def generated_key(name: str) -> str:

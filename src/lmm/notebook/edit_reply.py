@@ -7,8 +7,10 @@ around a text is taken off.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, replace
 from itertools import count
 
@@ -53,12 +55,15 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
     >>> read_edit_reply("Here is the new text:\n\n```markdown\nA leaf.\n```").text
     'A leaf.'
     """
-    reply = reply.replace("\r\n", "\n")
-    tag = tag_for(old, prompt)
-    tagged = _tagged(reply, tag)
-    if tagged is None and _NONE.search(reply) and not _NONE.search(old):
-        raise no_edit("the model wrote no new text", _NONE.sub("", reply))
-    found = tagged or _untagged(_Untagged(reply.strip("\n"), old))
+    reply, tag, thoughts = reply.replace("\r\n", "\n"), tag_for(old, prompt), ""
+    if (thought := _THOUGHT.match(reply)) and "<think" not in old:
+        thoughts, reply = thought[1], reply[thought.end() :]
+    if not re.search(rf"^<{tag}>", reply, re.MULTILINE | re.IGNORECASE):
+        reply = re.sub(_NEARLY.format(tag), r"<\1\2>", reply, flags=re.IGNORECASE)
+    tagged = _tagged(reply, tag, old)
+    if _NONE.search(reply if tagged is None else tagged.text) and not _NONE.search(old):
+        raise no_edit("the model wrote no new text", _NONE.sub("", reply if tagged is None else tagged.remark))
+    found = tagged or _untagged(_Untagged(_in_json(reply).strip("\n").removesuffix(f"</{tag}>"), old, above=thoughts))
     if kind := _other_kind(found.text, old, tagged=tagged is not None):
         raise no_edit(kind, found.text if kind != _DIFF else found.remark)
     if not found.text.strip():
@@ -67,6 +72,21 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
 
 
 _NONE = re.compile(r"</?none ?/?>", re.IGNORECASE)
+_THOUGHT = re.compile(r"\s*<think(?:ing)?>(.*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+_NEARLY = r"(?:\*\*|`)?(?:<|&lt;)[ ]*(/?)[ ]*({0}|none)\b[^<>&\n]*(?:>|&gt;)(?:\*\*|`)?"  # tags that are nearly right
+
+
+def _in_json(reply: str) -> str:
+    """Return the only text in a reply that is a JSON object, else the reply.
+
+    >>> _in_json('```json\\n{"new_text": "A leaf."}\\n```')
+    'A leaf.'
+    """
+    with suppress(ValueError, RecursionError):
+        values = json.loads(re.sub(r"\A\s*```\w*\n|\n```\s*\Z", "", reply))
+        texts = [*values.values()] if isinstance(values, dict) else []
+        return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else reply
+    return reply
 
 
 def no_edit(what: str, said: str) -> NoEdit:
@@ -78,7 +98,7 @@ def no_edit(what: str, said: str) -> NoEdit:
 # -- with tags -----------------------------------------------------------------------------------------
 
 
-def _tagged(reply: str, tag: str) -> EditReply | None:
+def _tagged(reply: str, tag: str, old: str) -> EditReply | None:
     """Read a reply with tags; None if it has none."""
     opening, closing = rf"^[ \t>]*<{tag}>[ \t]*\n?", rf"\n?[ \t]*</{tag}>"
     parts = list(re.finditer(rf"{opening}(.*?)(?:{closing}(?=[ \t.]*$)|\Z)", reply, re.DOTALL | re.MULTILINE | re.I))
@@ -91,7 +111,7 @@ def _tagged(reply: str, tag: str) -> EditReply | None:
     if not re.search(rf"</{tag}>\s*\Z", first[0], re.I):
         doubts = (*doubts, OPEN)
     remark = _remark(reply[: first.start()], reply[first.end() :])
-    return EditReply(_without_fence(first[1].strip("\n")), remark, doubts)
+    return EditReply(_without_fence(first[1].strip("\n"), old), remark, doubts)
 
 
 def _remark(above: str, below: str) -> str:
@@ -107,13 +127,14 @@ _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([\w.+-]*)[ \t]*$", re.MULTILINE)
 _MARKDOWN = ("", "markdown", "md", "text", "txt", "qmd", "rmd", "quarto", "plaintext")
 _WRAPPERS = (
     "text|new_?text|edited(?:_text)?|edit|answer|output|result|revised(?:_text)?|response|rewritten|updated|version"
+    "|document|paragraph|content|final(?:_text)?|rewrite|revision|(?:ant)?artifact"
 )
 
 
 def _beginning(phrases: str, ending: str = "") -> re.Pattern[str]:
     """Return a pattern for a text that begins with one of the phrases, which are separated by commas."""
     words = "|".join(re.escape(" ".join(phrase.split())) for phrase in phrases.split(","))
-    return re.compile(rf"(?:\*\*|#+ )?(?:{words})(?!\w){ending}", re.IGNORECASE)
+    return re.compile(rf"(?:[^\w\s<>\[`~|+-]+[ \t]*)?(?:{words})(?!\w){ending}", re.IGNORECASE)  # marks, pictures
 
 
 # In English, German, French, Spanish and Italian: what models write above a text, below it, and instead of it.
@@ -122,6 +143,12 @@ _PREAMBLE = _beginning(
     here you, below is, as requested, i've, i have, i'll, i will, gern, gerne, natürlich, klar, hier ist, hier
     die, hier der, voici, bien sûr, claro, aquí, ecco, certo""",
     r"[^\n]*[:!.*]\Z",
+)
+_ASSENT = re.compile(r"\A(?:sure|certainly|of course|absolutely|gladly|done|gerne?|claro|bien sûr)[!.:] +(?=\S)", re.I)
+_AFTER = re.compile(
+    r"^[*_# ]*(?:before|original|old|vorher|avant)\b[^:\n]{0,20}:.*^[*_# ]*(?:after|revised|new|edited|shortened"
+    r"|nachher|après)\b[^:\n]{0,20}:[*_ ]*",
+    re.IGNORECASE | re.MULTILINE | re.DOTALL,
 )
 _LABEL = re.compile(
     r"(?:#+ |\*\*)?(?:the )?(?:(?:new|revised|edited|updated|shortened|corrected|improved|rewritten|final|neue[rs]?) "
@@ -132,11 +159,13 @@ _CLOSING = _beginning(
     """let me know, feel free, i hope, hope this, hope that, i've, i have, i also, i made, i changed, i kept, i
     removed, i shortened, i corrected, i fixed, i left, i added, i merged, i tightened, i replaced, changes:,
     changes made, key changes, summary of changes, what i changed, what changed, the changes, the main changes,
-    would you like, do you want, if you'd, if you would, if you want, ich habe, sag mir, sagen sie mir,
+    would you like, do you want, want me to, happy to help, change:, shortened from, shortened by,
+    reduced from, word count:, explanation:, if you'd, if you would, if you want, ich habe, sag mir, sagen sie mir,
     änderungen, j'ai, n'hésitez, he cambiado, he corregido, ho modificato"""
 )
 _ADDRESS = re.compile(
     r"\b(?:I(?= [a-z])|I'm|I've|[Yy]ou|[Yy]our)\b|\A(?:Notes?|Remark|Hinweis|Anmerkung):|\A(?:This version|Below)\b"
+    r"|\A(?:Replace|Delete|Remove|Change|Insert) (?:the\b|[\"“'`])|\A<\w+_\w+>|\A\{\""
 )
 _REFUSAL = _beginning(
     """i'm sorry, i am sorry, sorry, i'm unable, i am unable, i'm afraid, i'm not able, i cannot, i can't, i don't, i
@@ -147,6 +176,11 @@ _REFUSAL = _beginning(
     n'y a, désolé, lo siento, no hay, no puedo"""
 )
 _ASKING = _beginning("""could you, can you, would you, which, what, do you, shall i, should i, welche, quel, qué""")
+_REMARK = _beginning(  # where there are no tags
+    """there's nothing, no text was, as written, hmm, looks good, looks fine, this looks good, this looks fine, it's
+    already, it is already, i'd be happy, i would be happy"""
+)
+_NOTHING = re.compile(r"\W*(?:none|n/a|nothing|unchanged|lgtm|no changes?)\W*", re.IGNORECASE)
 _FINDING = re.compile(
     r"(?:the|this|your|der|die|das|le|la|el) (?:text|paragraph|section|sentence|passage|document|place|absatz|"
     r"abschnitt|satz|texte|paragraphe|texto|párrafo)\b[^\n]*\b(?:no|already|nothing|empty|fine|missing|correct|keine?|bereits|"
@@ -159,7 +193,8 @@ _CANNOT = re.compile(
     re.IGNORECASE,
 )
 _VERSION = re.compile(
-    r"^(?:#+ |\*\*)?(?:option|version|variante?|alternative|opción|vorschlag)\s*(?:\d|[A-C]\b)", re.I | re.M
+    r"^(?:#+ |\*\*)?(?:(?:option|version|variante?|alternative|opción|vorschlag)\s*(?:\d|[A-C]\b)|(?<=\*\*)[A-C][.):])",
+    re.I | re.M,
 )
 _DIFF = "the model sent a diff instead of the new text"
 
@@ -175,6 +210,10 @@ class _Untagged:
 
 
 def _untagged(reply: _Untagged) -> EditReply:
+    if (after := _AFTER.match(reply.text.lstrip())) and not _AFTER.match(reply.old.lstrip()):
+        reply = replace(reply, text=reply.text.lstrip()[after.end() :].lstrip("\n"))
+    if (assent := _ASSENT.match(reply.text)) and not _ASSENT.match(reply.old):
+        reply = replace(reply, text=reply.text[assent.end() :], above=assent[0])
     for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words, _off_quotes):
         reply = unwrap(reply)
     paragraphs = [p for p in re.split(r"\n\s*\n", reply.text.strip()) if p.strip()]
@@ -243,7 +282,7 @@ def _off_words(reply: _Untagged) -> _Untagged:
     if len(paragraphs) > 2 and announces:
         above, paragraphs = first, paragraphs[2:]
     for at in range(2, len(paragraphs), 2):
-        text = paragraphs[at].strip()
+        text = re.sub(r"\A[-*_]{3,}[ \t]*\n", "", paragraphs[at].strip())
         if _CLOSING.match(text) and text not in reply.old:
             below, paragraphs = "".join(paragraphs[at:]), paragraphs[: at - 1]
             break
@@ -258,23 +297,26 @@ def _off_words(reply: _Untagged) -> _Untagged:
 def _off_quotes(reply: _Untagged) -> _Untagged:
     """Take off quotation marks, or the marks of a quotation, around the whole text."""
     text, old = reply.text.strip(), reply.old.lstrip()
-    for opening, closing in (('"', '"'), ("“", "”"), ("«", "»")):
+    pairs = (('"""', '"""'), ('"', '"'), ("“", "”"), ("«", "»"), ("``", "''"), ("`", "`"), ("**", "**"))
+    for opening, closing in pairs:
         if (
             text.startswith(opening)
             and text.endswith(closing)
-            and opening not in text[1:-1]
+            and len(inner := text[len(opening) : -len(closing)].strip("\n")) > 1
+            and opening not in inner
             and not old.startswith(opening)
         ):
-            return replace(reply, text=text[1:-1])
+            return replace(reply, text=inner)
     if text and all(line.startswith(">") for line in text.splitlines() if line.strip()) and old and ">" not in old:
         return replace(reply, text=re.sub(r"^> ?", "", text, flags=re.MULTILINE))
     return reply
 
 
-def _without_fence(text: str) -> str:
-    """Take off a fence that is marked as markdown around a whole text."""
-    match = re.fullmatch(r"(`{3,}|~{3,})[ \t]*(?:markdown|md)[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
-    return match[2] if match else text
+def _without_fence(text: str, old: str) -> str:
+    """Take off a fence around a whole text that is marked as markdown, or has no mark where the old one has no code."""
+    mark = "markdown|md" if "```" in old or "~~~" in old else "markdown|md|"
+    match = re.fullmatch(rf"(`{{3,}}|~{{3,}})[ \t]*(?:{mark})[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
+    return match[2] if match and match[1] not in match[2] else text
 
 
 # -- what is no text -----------------------------------------------------------------------------------
@@ -291,12 +333,13 @@ def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     if len(words) > 80 or len(lines) > 5 or len({*words} & {*old.split()}) > 0.6 * len({*words}):
         return ""
     asks = start.endswith("?") and _ASKING.match(start)
-    declines = _REFUSAL.match(start) or _FINDING.match(start) or (not tagged and _CANNOT.search(text))
+    declines = _REFUSAL.match(start) or _FINDING.match(start) or _NOTHING.fullmatch(text)
+    declines = declines or (not tagged and (_CANNOT.search(text) or _REMARK.match(start)))
     return "the model wrote no new text" if asks or declines else ""
 
 
 def _is_diff(lines: Sequence[str], old: str) -> bool:
-    if any(re.match(r"@@ .* @@|diff --git ", line) for line in lines):
+    if any(re.match(r"@@ .* @@|diff --git |<{5,} SEARCH", line) for line in lines):
         return True
     gone = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)]
     added = [line for line in lines if re.match(r"\+(?!\+)", line)]

@@ -35,13 +35,14 @@ _FILE_KINDS = (
     *(".pptx", ".xlsx", ".csv", ".json", ".yaml", ".yml", ".toml", ".py", ".r", *_PICTURE_KINDS),
 )
 # What follows a name without being part of it, and what may stand before the "@".
-_STOPS = r"\s@\"“”„‟«»‘‚'’`()\[\]{}<>*|#，。、；：！？（）「」『』【】《》…—"
+_STOPS = r"\s@\"“”„‟«»‘‚'’`()\[\]{}<>*|#§→\u200b，。、；：！？（）「」『』【】《》…—"
 _MENTION = re.compile(
-    r"(?<![A-Za-z0-9\u00c0-\u024f@.+/\\-])@(?:course:[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"“”]+)"
-    rf"|[\"“„«](?P<quoted>[^\"“”«»\n]+)[\"”“»]|(?P<file>(?:\.{{0,2}}/)?[^{_STOPS}]+))"
+    r"(?<![A-Za-z0-9\u00c0-\u024f@./\\])[@＠](?:(?i:course):[ \t]*(?P<phrase>[^\n]*\S)|(?P<url>https?://[^\s<>\"“”]+)"
+    rf"|[\"“„«](?P<quoted>[^\"“”«»\n]+)[\"”“»]|['‘`<(\[{{](?P<inside>[^'‘’`<>()\[\]{{}}\n]+)['’`>)\]}}]"
+    rf"|(?P<file>(?:\.{{0,2}}/)?[^{_STOPS}]+))"
 )
-_PARTS = ("phrase", "url", "quoted", "file")
-_TRAILING = ".,;:!?_~=)]'"
+_PARTS = ("phrase", "url", "quoted", "inside", "file")
+_TRAILING = ".,;:!?_~=)]'&+–-"
 _IN_CHINESE = re.compile(r"(.+?\.[A-Za-z0-9]{1,8})[\u3000-\u9fff\uac00-\ud7af].*")  # no blank follows a name there
 _LINE = re.compile(r":\d+(?:[-:]\d+)?\Z")  # in a file
 
@@ -83,7 +84,8 @@ def find_mentions(prompt: str) -> tuple[Mention, ...]:
     (Mention(kind='course', name='the slice type'),)
     """
     found = dict[Mention, None]()
-    for phrase, url, quoted, file in (match.group(*_PARTS) for match in _MENTION.finditer(prompt)):
+    for phrase, url, quoted, inside, file in (match.group(*_PARTS) for match in _MENTION.finditer(prompt)):
+        quoted, url = (quoted or inside, url) if "://" not in (inside or "") else ("", inside)
         kind = "course" if phrase else "page" if url else "file"
         if (
             name := phrase

@@ -13,7 +13,7 @@ from lmm.errors import Finding
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.lookalikes import CONFLICT, Lookalike, outdented
-from lmm.markdown.metadata import WORDS, find_prompts
+from lmm.markdown.metadata import WORDS, find_prompts, is_slip
 
 # Characters typed in place of others, one for one, so that offsets stay the same.
 _ALIKE = str.maketrans("？﹖¿＋﹢＝﹦：﹕；“”„‟«»‘’‚\xa0\u202f\u200b\u2060\ufeff", '???++==::;""""""\'\'\'     ')
@@ -120,16 +120,6 @@ def _right_form(lines: Sequence[str], k: int) -> str:
     if match["quote"] and not re.search(r"[\"']", line[match.end("quote") : match.end()]):
         text = text.rstrip("\"'”’»“")
     return f"{word}: {text}".rstrip()
-
-
-def is_slip(written: str, word: str) -> bool:
-    """Return whether two words differ by one letter inserted, deleted or replaced, or by two swapped letters."""
-    for i, (a, b) in enumerate(zip(f"{written}\0", f"{word}\0", strict=False)):
-        if a != b:
-            one, two = written[i:], word[i:]
-            swapped = one[:2] == two[1::-1] and one[2:] == two[2:]
-            return swapped or one[1:] == two or one == two[1:] or one[1:] == two[1:]
-    return True
 
 
 def _shown(line: str) -> str:

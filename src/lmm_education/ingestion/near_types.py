@@ -13,8 +13,8 @@ from collections.abc import Collection, Iterable, Iterator
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, Lookalike, conflicts, find_lookalikes
+from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.parse_markdown import parse_markdown_text
-from lmm.notebook.near_misses import is_slip
 from lmm_education.errors import UnreadableMetadata
 
 _CONTROLS = ("skip", "type", "frozen")
@@ -77,7 +77,7 @@ def _in_metadata(lines: list[str], block: MetadataBlock, types: Collection[str])
         name = _key_meant(key, scalar.text, types)
         if not name:
             continue
-        if key != name and key.strip("~=_") != name:
+        if key not in (name, f"~{name}", metadata.generated_key(name), *metadata.locked_keys(name)):
             lines[at] = lines[at].replace(key, name, 1)
             yield at + 1, f"'{key}' is taken for '{name}'"
         kind = _type_meant(scalar.text, types) if name == "type" else ""
@@ -90,12 +90,12 @@ def _in_metadata(lines: list[str], block: MetadataBlock, types: Collection[str])
 
 def _key_meant(key: str, value: str, types: Collection[str]) -> str:
     """Return which of our keys is meant by a key, or an empty string."""
-    bare = key.strip("~=_")
-    if bare.casefold() in _CONTROLS:
-        return bare.casefold()
-    if is_slip(bare.casefold(), "type") and (_type_meant(value, types) or _is_among(value, types)):
+    bare = bare_key(key) if not key.startswith("~~") else ""
+    if bare in _CONTROLS:
+        return bare
+    if is_slip(bare, "type") and (_type_meant(value, types) or _is_among(value, types)):
         return "type"
-    return next((name for name in ("skip", "frozen") if is_slip(bare.casefold(), name) and _SWITCH.match(value)), "")
+    return next((name for name in ("skip", "frozen") if is_slip(bare, name) and _SWITCH.match(value)), "")
 
 
 def _is_among(word: str, types: Iterable[str]) -> bool:

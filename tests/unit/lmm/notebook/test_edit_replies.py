@@ -33,6 +33,15 @@ WRAPPERS = {
     "a bare fence": "The new version:\n\n````\n{}\n````",
     "the tag of the request": "<text>\n{}\n</text>",
     "a label": "**Revised text:**\n\n{}",
+    "a tag with an attribute": '<new lang="en">\n{}\n</new>',
+    "tags with blanks": "< new >\n{}\n</ new >",
+    "tags as entities": "&lt;new&gt;\n{}\n&lt;/new&gt;",
+    "bold tags": "**<new>**\n{}\n**</new>**",
+    "a thought before": "<think>\n<new>\nA draft.\n</new>\n</think>\n<new>\n{}\n</new>",
+    "a closing tag only": "{}\n</new>",
+    "a picture before the words": "✅ Done! Here's the revised text:\n\n{}",
+    "marks around the words": "{}\n\n---\n**Explanation:** fewer words.",
+    "another tag": "<document>\n{}\n</document>",
     "in German": "Gerne! Hier ist der überarbeitete Text:\n\n{}\n\nIch habe nur die Rechtschreibung korrigiert.",
 }
 NO_TEXT = [
@@ -47,6 +56,14 @@ NO_TEXT = [
     "-The tre is green.\n+The tree is green.",
     "**Option 1**\n\nThe tree is green.\n\n**Option 2**\n\nTrees are green.",
     "Here are two versions.\n\n### Version A\n\nThe tree is green.\n\n### Version B\n\nGreen is the tree.",
+    "There's nothing attached. Please share the paragraph.",
+    "No text was provided to edit.",
+    "N/A",
+    "As written, the paragraph is fine.",
+    "LGTM",
+    "<new>\n<none>\n</new>",
+    "<<<<<<< SEARCH\nThe tre is green.\n=======\nThe tree is green.\n>>>>>>> REPLACE",
+    "Here are two versions:\n\n**A.** The tree is green.\n\n**B.** Trees are green.",
     "The tre is green.",
     "<new>\nThe tre is green.\n</new>\nThere was nothing to change.",
 ]  # fmt: skip
@@ -104,6 +121,48 @@ def test_there_are_sixty_edits() -> None:
     """Of all kinds, a third of them good."""
     assert len(EDITS) >= 60
     assert sum(case.verdict == "ok" for case in EDITS) >= 20
+
+
+@pytest.mark.parametrize(
+    "reply",
+    [
+        "Sure! The tree is green.",
+        '{"new_text": "The tree is green."}',
+        '```json\n{"text": "The tree is green."}\n```',
+        "<new>\n```\nThe tree is green.\n```\n</new>",
+        "**Before:** The tre is green.\n\n**After:** The tree is green.",
+        "Original:\n> The tre is green.\n\nRevised:\n> The tree is green.",
+        "``The tree is green.''",
+        "`The tree is green.`",
+        "The tree is green.\n\n(Shortened by one letter.)",
+        "The tree is green.\n\n*Changes: one letter.*",
+    ],
+)
+def test_the_text_of_a_sentence_is_taken(reply: str) -> None:
+    """Also from habits around one sentence."""
+    text = DOCUMENT.format("fix the typos", "The tre is green.")
+    assert talking.answered(text, model=ScriptedModel([reply]), again=True).edits[0].new.strip() == "The tree is green."
+
+
+@pytest.mark.parametrize(
+    "reply",
+    ['Replace "tre" with "tree".', "Change the second word to tree.", '<tool_call>{"name": "edit"}</tool_call>'],
+)
+def test_what_may_be_no_text_is_not_accepted(reply: str) -> None:
+    """Unless the author forces it."""
+    document = talking.answered(
+        DOCUMENT.format("fix the typos", "The tre is."), model=ScriptedModel([reply]), again=True
+    )
+    with pytest.raises(EditError, match="may be a remark"):
+        document.accept()
+
+
+@pytest.mark.parametrize("new", ["None of the trees is green.", "Changes in light turn trees green.", "I am green."])
+def test_a_text_that_begins_like_a_remark(new: str) -> None:
+    """It is text between the tags."""
+    text = DOCUMENT.format("be poetic", "The tree is green.")
+    document = talking.answered(text, model=ScriptedModel([f"<new>\n{new}\n</new>"]), again=True)
+    assert document.edits[0].new.strip() == new
 
 
 @pytest.mark.parametrize("reply", NO_TEXT)

@@ -20,6 +20,8 @@ FOUND = (
     *("与 @moon.md，一致吗", "见@moon.md。", "（@moon.md）", "「@moon.md」"),
     *("@moon.mdと", "见@moon.md一致吗", "@moon.md：对"),
     *("@moon.md—and", "@moon.md|x", "<@moon.md>", "a,@moon.md", "see:@moon.md"),
+    *("@'moon.md'", "@<moon.md>", "@`moon.md`", "@[moon.md]", "@(moon.md)", "@{moon.md}", "＠moon.md", "@moon.md§2"),
+    *("-@moon.md", "+@moon.md", "@moon.md→", "\u200b@moon.md\u200b", "@moon.md-", "@moon.md & me"),
     *("@moon.md\n", "§@moon.md", "-> @moon.md"),
 )  # fmt: skip
 NONE = ("ann@moon.md", "a mail to ann.b@moon.md", "x/@moon.md", "@@moon.md", "a+b@moon.md")
