@@ -5,19 +5,18 @@ table of every key in docs/configuration.md, and the values that a file sets.
 from __future__ import annotations
 
 import contextlib
-import json
 import os
 import shlex
 import sys
 import textwrap
 from collections.abc import Iterable, Iterator, Mapping
-from pathlib import Path, PurePath
+from pathlib import Path
 from typing import Any
 
 import msgspec
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import BOM, TABLES, Config, Key, about, keys_in
+from lmm.config_tables import BOM, TABLES, Config, Key, about, as_toml as as_toml, keys_in
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError, LmmError
@@ -211,19 +210,3 @@ def _row(key: Key) -> str:
     example = "" if key.example is None else f"`{as_toml(key.example)}`"
     text = f"{key.about}; [asked about](#what-you-have-to-agree-to)" if key.asks else key.about
     return f"| `{key.name}` | {unset} | {example} | {text} |\n"
-
-
-def as_toml(value: Any) -> str:
-    """Format a value as TOML.
-
-    >>> as_toml({"ask": "Go"}), as_toml((1.0, True))
-    ('{ ask = "Go" }', '[1.0, true]')
-    """
-    if isinstance(value, Mapping):
-        inside = ", ".join(f"{key} = {as_toml(inner)}" for key, inner in value.items())
-        return f"{{ {inside} }}" if inside else "{}"
-    if isinstance(value, (list, tuple)):
-        return f"[{', '.join(map(as_toml, value))}]"
-    if isinstance(value, PurePath):
-        value = value.as_posix()
-    return json.dumps(value, ensure_ascii=False, default=str)

@@ -15,8 +15,9 @@ import re
 import tomllib
 import typing
 from collections.abc import Callable, Mapping
+from contextlib import suppress
 from dataclasses import dataclass, replace
-from pathlib import Path
+from pathlib import Path, PurePath
 from typing import Annotated, Any, ClassVar, Literal, NamedTuple, Self, TypeVar
 
 import msgspec
@@ -113,11 +114,10 @@ class Key:
         try:
             found = self.read(value, folder, strict=strict)
         except ValueError as error:
-            raise ConfigError(f"{name} {error}", where=place) from None
+            raise ConfigError(f"{name} {error}", where=place, hint=self._hint(value)) from None
         if isinstance(found, Parameters) and (ours := _OURS & {*found}):
-            raise ConfigError(
-                f"'{min(ours)}' is not a parameter of [{table}]: every request sets it itself", where=place
-            )
+            what = f"'{min(ours)}' is not a parameter of [{table}]: every request sets it itself"
+            raise ConfigError(what, where=place, hint="delete it here")
         if self.asks == "host":
             for url in filter(None, (found,) if isinstance(found, str) else found):
                 check_server(url, name, place)
@@ -133,6 +133,14 @@ class Key:
             return msgspec.convert(value, self.type, strict=strict, dec_hook=functools.partial(_decode, folder))
         except msgspec.ValidationError as error:
             raise ValueError(f"must be {_wanted(self.type, error)}, not {value!r}") from None
+
+    def _hint(self, value: Any) -> str:
+        """Return what to write in place of a value of the wrong type."""
+        for one in (value, [value]):
+            with suppress(msgspec.ValidationError, TypeError):  # TypeError: a type that msgspec does not know
+                return f"write {self.name} = {as_toml(msgspec.convert(one, self.type, strict=False))}"
+        shown = self.default if self.example is None and isinstance(self.default, int | float | str) else self.example
+        return f"for example {self.name} = {as_toml(shown)}" if shown not in (None, "") else ""
 
 
 @dataclass(frozen=True, slots=True)
@@ -159,6 +167,22 @@ class Table(msgspec.Struct, frozen=True):
             if isinstance(value, Mapping) and isinstance(inner := getattr(self, name), Table):
                 changes[name] = inner.replace(**value)
         return msgspec.structs.replace(self, **changes)
+
+
+def as_toml(value: Any) -> str:
+    """Format a value as TOML.
+
+    >>> as_toml({"ask": "Go"}), as_toml((1.0, True))
+    ('{ ask = "Go" }', '[1.0, true]')
+    """
+    if isinstance(value, Mapping):
+        inside = ", ".join(f"{key} = {as_toml(inner)}" for key, inner in value.items())
+        return f"{{ {inside} }}" if inside else "{}"
+    if isinstance(value, (list, tuple)):
+        return f"[{', '.join(map(as_toml, value))}]"
+    if isinstance(value, PurePath):
+        value = value.as_posix()
+    return json.dumps(value, ensure_ascii=False, default=str)
 
 
 T = TypeVar("T", bound=Table)
@@ -274,6 +298,8 @@ def _wanted(kind: Any, error: Exception) -> str:
     if typing.get_origin(kind) is Literal or str(error).startswith("Invalid enum"):
         literals = (one for one in (kind, *typing.get_args(kind)) if typing.get_origin(one) is Literal)
         return "one of " + ", ".join(text for one in literals for text in typing.get_args(one) if text)
+    if kind is ModelName:
+        return "text"
     found = re.match(r"Expected `(.+?)`(?: ([<>]=?) (\S+))?", str(error))
     if found is None:  # raised by `_decode`
         return str(error)
@@ -352,8 +378,15 @@ class Config:
 
 _CAPITAL_BOOLEAN = re.compile(r"^([ \t]*[\w.\"-]+[ \t]*=[ \t]*)(True|False)(?=[ \t]*(?:#|$))", re.MULTILINE)
 
-_UNQUOTED = re.compile(r"[ \t]*([\w.-]+)[ \t]*=[ \t]*([A-Za-z/.~][^\"'#=\[\]{}]*)")
-_TOML_PLACE = re.compile(r" \(at line (\d+), column (\d+)\)$")
+_TOML_PLACE = re.compile(r" \(at (?:line (\d+), column (\d+)|end of document)\)$")
+_TOML_HINTS = (  # by the line, or by the message
+    (r"[ \t]*([\w.-]+)[ \t]*=[ \t]*([A-Za-z/.~][^\"'#=\[\]{}]*)", 'write text in quotes: {0} = "{1}"'),
+    (r".*[“”„‟«»‘’]", "write straight quotation marks"),
+    (r"[ \t]*([\w.-]+)[ \t]*=[ \t]*(\d+),(\d+)[ \t]*$", "write a point: {0} = {1}.{2}"),
+    (r"[ \t]*([\w.-]+)(?:[ \t]*:[ \t]*|[ \t]+)([^=\s][^=]*)$", "write {0} = {1}"),
+    (r"[ \t]*\[+[^\]]*$", "close it: [table]"),
+    (r".*\\", "write / in paths, or put the text in single quotes"),
+)
 BOM = "\ufeff"
 """The byte order mark with which some editors begin a file."""
 
@@ -374,9 +407,15 @@ def read_toml(text: str, name: str) -> tuple[dict[str, Any], tuple[str, ...]]:
             return tomllib.loads(lower), (f"{name}: {hint}",)
         except tomllib.TOMLDecodeError:
             found = _TOML_PLACE.search(str(error))
-            where = f"{name}:{found[1]}:{found[2]}" if found else name
-            bare = _UNQUOTED.match(text.split("\n")[int(found[1]) - 1]) if found else None
-            hint = f'write text in quotes: {bare[1]} = "{bare[2].strip()}"' if bare else ""
+            where = f"{name}:{found[1]}:{found[2]}" if found and found[1] else f"{name}:{text.count(chr(10)) + 1}"
+            line = text.split("\n")[int(found[1] or 0) - 1 if found else -1].rstrip()
+            matches = ((re.match(rule, line), hint) for rule, hint in _TOML_HINTS)
+            hint = next(
+                (hint.format(*(part.strip() for part in match.groups())) for match, hint in matches if match), ""
+            )
+            if "twice" in str(error) or "overwrite" in str(error):
+                hint = "a key or a table occurs twice: keep one"
+            hint = hint or "write 'key = value' lines below [table]; lmm init --all shows all of them"
             raise ConfigError(f"this is not TOML: {_TOML_PLACE.sub('', str(error))}", where=where, hint=hint) from error
 
 
@@ -424,7 +463,7 @@ def line_of(text: str, table: str, key: str = "") -> int:
     name = rf"""["']?{re.escape(key)}["']?\s*="""
     here, of_table = "", 0
     for number, line in enumerate(text.removeprefix(BOM).split("\n"), 1):
-        if head := re.match(r"""\s*\[\s*["']?([^\]"'\s]+)""", line):
+        if head := re.match(r"""\s*\[+\s*["']?([^\]"'\s]+)""", line):
             here = head[1]
             if here == f"{table}.{key}":
                 return number

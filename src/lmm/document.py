@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
 from dataclasses import replace
-from functools import partial
+from functools import cached_property, partial
 from pathlib import Path
 from typing import Any, Self, TypedDict, TypeVar, Unpack
 
@@ -90,13 +90,21 @@ class Edit:
 
     def __init__(self, edit: pending_edits.WaitingEdit, document: Document) -> None:
         self.id, self.line, self.prompt, self.model = edit.id, edit.line, edit.prompt, edit.model
-        self.old, self.new = serialize(edit.old), serialize(edit.new)
-        self.remark, self.warnings = edit.remark, edit.warnings
-        self.hunks = tuple(pending_edits.hunks_of(edit))
-        self._document = document
+        self.old, self.new, self.remark = serialize(edit.old), serialize(edit.new), edit.remark
+        self._document, self._edit = document, edit
 
     def __repr__(self) -> str:
         return f"Edit(line {self.line}, {self.prompt!r})"
+
+    @cached_property
+    def warnings(self) -> tuple[str, ...]:
+        """What accepting it would lose, a change of the old text, and other peculiarities of the new one."""
+        return self._edit.warnings
+
+    @cached_property
+    def hunks(self) -> tuple[pending_edits.EditHunk, ...]:
+        """Its changes, in order."""
+        return tuple(pending_edits.hunks_of(self._edit))
 
     def accept(self, *, force: bool = False) -> None:
         """Keep the new text, with the author's changes to it.

@@ -84,14 +84,14 @@ def _on_one_line(name: str) -> str:
 def nearest(word: str, known: Iterable[str]) -> str:
     """Return a hint for an unknown `word`: the most similar known word, else all known ones.
 
-    >>> nearest("mayor", ["major", "minor"]), nearest("x", ["major", "minor"])
-    ("did you mean 'major'?", 'known: major, minor')
+    >>> nearest("mayor", ["major", "minor"]), nearest("x", ["major", "minor"]), nearest("rag", ["storage", "RAG"])
+    ("did you mean 'major'?", 'known: major, minor', "did you mean 'RAG'?")
     """
     import difflib  # 3 ms, and every command imports this module
 
     known = list(known)
-    close = difflib.get_close_matches(word, known, n=1)
-    return f"did you mean '{close[0]}'?" if close else "known: " + ", ".join(known)
+    close = difflib.get_close_matches(word.lower(), alike := {one.lower(): one for one in known}, n=1)
+    return f"did you mean '{alike[close[0]]}'?" if close else "known: " + ", ".join(known)
 
 
 class LmmError(Exception):

@@ -81,7 +81,8 @@ def check_server(url: str, name: str, where: str = "") -> None:
         what = f"{name} contains a backslash, a blank or a control character"
         raise ConfigError(what, where=where, hint="write https://HOST/PATH")
     if parts.scheme not in ("http", "https") or not parts.netloc:
-        raise ConfigError(f"{name} must begin with http:// or https:// and a host, not {url!r}", where=where)
+        what = f"{name} must begin with http:// or https:// and a host, not {url!r}"
+        raise ConfigError(what, where=where, hint="write https://HOST/PATH")
 
 
 @functools.cache

@@ -292,8 +292,10 @@ def bare_key(key: str) -> str:
     >>> bare_key("“Type”"), bare_key("1. type"), bare_key("\xa0type_"), bare_key("ty\u200bpe")
     ('type', 'type', 'type', 'type')
     """
-    seen = "".join(char for char in key if char.isprintable() or char == " ")
-    return re.sub(r"^[\W\d_]+|[\W_]+$", "", unicodedata.normalize("NFKC", seen)).casefold()
+    seen = unicodedata.normalize("NFKC", "".join(char for char in key if char.isprintable()))
+    first = next((i for i, char in enumerate(seen) if char.isalpha()), 0)
+    last = next((i for i in range(len(seen), 0, -1) if seen[i - 1].isalnum()), 0)
+    return seen[first:last].casefold()
 
 
 def generated_key(name: str) -> str:

@@ -7,6 +7,7 @@ from __future__ import annotations
 
 from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
 
@@ -73,28 +74,22 @@ def with_replies(
 
     Chats come first: they do not move any blocks. Then edits, the last one first.
     """
-    blocks, answered, planned = _apart(blocks, answered)
-    order = sorted(answered, key=lambda a: (a[0].block * (-1 if a[0].is_edit else 1), a[0].prompt.start))
-    chats, refused = bisect_failures([a for a in order if not a[0].is_edit], lambda some: _with_chats(blocks, some))
-    as_written = sorted(answered, key=lambda a: (a[0].block, a[0].prompt.start))
-    whole = "\0".join([serialize(chats), *(reply.text for _, reply in as_written)])
-    result, more = bisect_failures(
-        [a for a in order if a[0].is_edit], lambda some: _with_edits(chats, some, ids_for(whole))
-    )
-    return result, [(planned[id(ask)], error) for (ask, _), error in (*refused, *more)]
-
-
-def _apart(
-    blocks: Sequence[Block], answered: Sequence[PromptAndReply]
-) -> tuple[Sequence[Block], list[PromptAndReply], dict[int, PendingPrompt]]:
-    """Split the blocks that prompts share with the section below; return each prompt by the id of the new one."""
     shared = sorted({ask.block for ask, _ in answered if ask.shares})
-    moved = list[PromptAndReply]()
+    blocks = split_shared(blocks, shared) if shared else blocks
+    moved, planned = list[PromptAndReply](), dict[int, PendingPrompt]()
     for ask, reply in answered:
         start, end = (i + bisect_left(shared, i - ask.shares) for i in ask.extent)
-        moved.append((replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end)), reply))
-    planned = {id(new): old for (new, _), (old, _) in zip(moved, answered, strict=True)}
-    return split_shared(blocks, shared) if shared else blocks, moved, planned
+        there = replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end))
+        moved.append((there, reply))
+        planned[id(there)] = ask
+    moved.sort(key=lambda a: (a[0].block, a[0].prompt.start))
+    chats, refused = bisect_failures([a for a in moved if not a[0].is_edit], lambda some: _with_chats(blocks, some))
+    result, edits = chats, sorted((a for a in moved if a[0].is_edit), key=lambda a: -a[0].block)
+    if edits:
+        whole = "\0".join([serialize(chats), *(reply.text for _, reply in moved)])
+        result, more = bisect_failures(edits, lambda some: _with_edits(chats, some, ids_for(whole)))
+        refused += more
+    return result, [(planned[id(ask)], error) for (ask, _), error in refused]
 
 
 def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
@@ -122,7 +117,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
     result, ids = list(blocks), list[str]()
     pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
     for ask, reply in answered:
-        new = new_text(reply.text, ask.request) if reply.text else EditReply("")
+        new = ask.new or (new_text(reply.text, ask.request) if reply.text else EditReply(""))
         new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
         if ask.revises is not None:
             ids.append(ask.revises.id)
@@ -322,13 +317,14 @@ class AnswerPlanner:
             if not pending.mentions.pictures or pending.blind or not about_pictures:
                 raise
             return (yield from self._reply(replace(pending, blind=True), plan, log))
-        if reply.remembered and _is_stump(pending, reply):
+        try:
+            new = _text_in(reply, pending)
+        except EmptyReply:
+            if not reply.remembered:
+                raise
             reply = yield replace(ask, again=True)
-        if _is_stump(pending, reply):
-            raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or rephrase the prompt")
-        if pending.is_edit:
-            new_text(reply.text, pending.request)  # is there one?
-        return pending, reply
+            new = _text_in(reply, pending)
+        return replace(pending, new=new), reply
 
     async def requests(self, plan: AnswerPlan) -> Report[Ask]:
         """Return the requests that would be sent for all threads, with failures where something cannot be loaded."""
@@ -397,7 +393,7 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[
     for i, one in enumerate(answered):
         if i in where:
             was = one.prompt
-            pending = replace(waiting[where[i]], seen=was.seen, subject=was.subject, doubt=was.doubt)
+            pending = replace(waiting[where[i]], seen=was.seen, subject=was.subject, doubt=was.doubt, new=was.new)
             found.append(AnsweredPrompt(pending, one.reply))
         elif (one.prompt.prompt.text, one.reply.text) not in there:
             question = " ".join(one.prompt.text.split())
@@ -442,15 +438,17 @@ def _question(pending: PendingPrompt) -> tuple[str, str, bool]:
     return pending.prompt.word, pending.prompt.text, pending.again
 
 
-def _is_stump(pending: PendingPrompt, reply: Reply) -> bool:
-    """Return whether a reply is empty, or contains nothing but a comment."""
-    if not pending.is_edit or says_nothing(reply.text):
-        return says_nothing(reply.text)
-    try:
-        new_text(reply.text, pending.request)
-    except LmmError as error:
-        return isinstance(error, EmptyReply)
-    return False
+def _text_in(reply: Reply, pending: PendingPrompt) -> EditReply | None:
+    """Return the new text in a reply to an edit, None for a chat.
+
+    Raises:
+        EmptyReply: there is none, or nothing but a comment.
+        NoEdit: the model proposed none.
+    """
+    with suppress(EmptyReply):
+        if not says_nothing(reply.text):
+            return new_text(reply.text, pending.request) if pending.is_edit else None
+    raise EmptyReply(f"{reply.model} sent an empty reply", hint="try again, or rephrase the prompt")
 
 
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:

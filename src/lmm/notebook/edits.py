@@ -347,6 +347,8 @@ def place_edit(
 
 
 def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:
+    if not reply.text:  # it is only tried whether an edit can be placed here
+        return {}
     wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(old, new.text, prompt)]
     wrong += oddities(old, new.text, heading=heading)
     return {WARNING: "; ".join(wrong)} if wrong else {}

@@ -30,6 +30,7 @@ from lmm.notebook.chat_log import (
     unrepeated,
 )
 from lmm.notebook.context import header_text, visible_text
+from lmm.notebook.edit_reply import EditReply
 from lmm.notebook.edit_restore import EditRequest
 from lmm.notebook.edits import EDIT, WaitingEdit, find_edits, old_view
 from lmm.notebook.mentions import NO_MENTIONS, Mentions
@@ -85,6 +86,7 @@ class PendingPrompt:
     blind: bool = False  # whether the model does not accept pictures
     refused: LmmError | None = field(default=None, compare=False, repr=False)  # why no reply could be placed
     doubt: str = ""  # a warning about its reply
+    new: EditReply | None = field(default=None, compare=False, repr=False)  # the text in its reply
     revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
 
     @property

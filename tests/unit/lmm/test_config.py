@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lmm.config import ANNOTATIONS, Settings, load_settings
 from lmm.config_files import with_values
-from lmm.config_tables import Config
+from lmm.config_tables import Config, check_config
 from lmm.errors import ConfigError
 
 KEY = {"OPENAI_API_KEY": "sk-secret"}
@@ -171,7 +173,7 @@ SCHEME = "'base_url' in [major] must begin with http:// or https:// and a host"
         ("[major]\nmodel = Ollama/x # m\n", {}, 'Invalid value (write text in quotes: model = "Ollama/x")'),
         ('model = "Ollama/x"\n[major]\n', {}, "config.toml:1: 'model' is in no table (write it under [major])"),
         ("authorship = true\n", {}, "config.toml:1: 'authorship' is in no table (write it under [notebook])"),
-        ("[major", {}, "config.toml: this is not TOML: Expected ']' at the end of a table declaration (at end of doc"),
+        ("[major", {}, "config.toml:1: this is not TOML: Expected ']' at the end of a table declaration (close it"),
         ("\ufeff[majr]\r\n", {}, "config.toml:1: unknown table [majr] (did you mean 'major'?)"),
         ("[RAG]\nquestions = 1\n", {}, "'questions' in [RAG] must be true or false, not 1"),
         ("", {"model": {"RAG": ["question"]}}, "unknown annotation 'question' (did you mean 'questions'?)"),
@@ -365,3 +367,28 @@ def test_every_key_has_its_origin() -> None:
     assert told["messages", "system"] == ("S", ("header", "header of n.md"))
     assert settings.is_set("messages", "system")
     assert not settings.is_set("messages", "context_limit")
+
+
+@pytest.mark.parametrize(
+    ("text", "hint"),
+    [
+        ('[major]\ntemperature = "0.4"', "write temperature = 0.4"),
+        ("[major]\ntemperature = 0,4", "write a point: temperature = 0.4"),
+        ('[major]\nmodel: "Ollama/x"', 'write model = "Ollama/x"'),
+        ("[major]\nmodel = “Ollama/x”", "write straight quotation marks"),
+        ('[major\nmodel = "Ollama/x"', "close it: [table]"),
+        ('[major]\nmodel = "Ollama/x"\nmodel = "Ollama/y"', "a key or a table occurs twice: keep one"),
+        ('[prompts]\nfolder = "C:\\models"', "write / in paths, or put the text in single quotes"),
+        ('[serve]\nwithhold = "solution"', 'write withhold = ["solution"]'),
+        ('[major]\nmodel = {name = "x"}', 'for example model = "OpenAI/gpt-4.1-mini"'),
+        ("[rag]\nquestions = true", "did you mean 'RAG'?"),
+        ('[[major]]\nmodel = "Ollama/x"', "write [major] and 'key = value' lines under it"),
+        ("{}", "write 'key = value' lines below [table]; lmm init --all shows all of them"),
+    ],
+)
+def test_an_error_says_what_to_write(text: str, hint: str) -> None:
+    """And where."""
+    with pytest.raises(ConfigError) as error:
+        check_config(Config(Path("config.toml"), text))
+    assert error.value.hint == hint
+    assert error.value.where.startswith("config.toml:")
