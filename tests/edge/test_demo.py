@@ -53,8 +53,8 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path, environment
     course = ["annotate", "ingest", "ingest", "search", "ask", "plan"]
     assert commands == ["scan", *changes, *course, "agents", "run", "exercises"]
     assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
-    assert "+  ~~model: Recorded/recorded-replies.json" in result.stdout
-    assert result.stdout.count("+    ~~model: Builtin/extractive") == 3
+    assert "[Recorded/recorded-replies.json" in result.stdout
+    assert result.stdout.count("[Builtin/extractive, ") == 3
     assert not (tmp_path / "home").exists()
     for lecture in ("01-linear-models.md", "02-inference.Rmd"):
         packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()

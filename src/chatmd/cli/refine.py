@@ -46,7 +46,7 @@ if TYPE_CHECKING:
 @options.config
 @options.again
 @options.flag("--apply", help="Write the better version into FILE.")
-@options.yes("Agree to what the file's tools can do, without being asked.")
+@options.flag("--yes", "-y", help="Agree to what the file's tools can do, without being asked.")
 def refine(
     *,
     file: Path,

@@ -22,7 +22,7 @@ from lmm.terminal import DONE
 @options.flag("--servers", help="Start or call MCP servers, to count their tools.")
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
 @input_values
-@options.yes("Agree to what the file's tools can do, without being asked.")
+@options.flag("--yes", "-y", help="Agree to what the file's tools can do, without being asked.")
 @options.model_option("Render for this model.", default="")
 @options.config
 @options.roots("Also allow files from this folder.")

@@ -81,7 +81,7 @@ _NOT_TOGETHER = {
 )
 @options.budget()
 @click.option("--timeout", metavar="SECONDS", type=click.FloatRange(min=0.001), help="Cancel a turn after this time.")
-@options.yes("Agree to what the file's tools can do, without being asked.")
+@options.flag("--yes", "-y", help="Agree to what the file's tools can do, without being asked.")
 @options.flag("--ask", help="Show each call and ask before making it.")
 @options.flag("--replay", help="Use recorded documents and agents; lmm check --replay reports what has changed.")
 @input_values

@@ -23,7 +23,7 @@ _ENDLESS = 1_000_000
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
 @options.flag("--servers", help="Start or call MCP servers, to list their tools.")
-@options.yes("Agree to what its tools can do, without being asked.", short=False)
+@options.flag("--yes", help="Agree to what its tools can do, without being asked.")
 @options.flag("--json", "as_json", help="Print JSON lines, each tool exactly as models get it.")
 @options.roots("Also allow files from this folder.")
 @options.config

@@ -23,7 +23,7 @@ _FLAGS = {name: name for name in ("titles", "questions", "keywords")} | {"summar
 _how = options.together(
     options.model,
     options.config,
-    options.dry_run("Show what would be made and its cost, without asking a model."),
+    options.flag("--dry-run", help="Show what would be made and its cost, without asking a model."),
     options.flag("--changed", help="List what is out of date, and why, without asking a model."),
     options.flag("--refresh", help="Also make again what was made with another prompt, model or heading path."),
     options.again,

@@ -40,7 +40,7 @@ if TYPE_CHECKING:
 @options.config
 @options.again
 @options.budget()
-@options.dry_run("Show the sections that would be read, without asking a model.")
+@options.flag("--dry-run", help="Show the sections that would be read, without asking a model.")
 def extract(
     *,
     schema: str,

@@ -36,7 +36,7 @@ STDIN = Path("-")
 @options.again
 @options.flag("--stale", help="Also ask again the prompts whose text has changed since the answer.")
 @options.budget()
-@options.dry_run("Show what would be sent, without asking a model.")
+@options.flag("--dry-run", help="Show what would be sent, without asking a model.")
 @options.flag("--diff", help="Show the changes of pending edits, word by word; several with their numbers, for --hunk.")
 @options.json_lines
 def messages(

@@ -160,11 +160,6 @@ def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$)
     return click.option("--budget", metavar="AMOUNT", default="", show_default=False, callback=_not_empty, help=help)
 
 
-def dry_run(help: str) -> Decorator:
-    """Declare ``--dry-run``; the command decides what it shows."""
-    return flag("--dry-run", help=help)
-
-
 def together(*decorators: Decorator) -> Decorator:
     """Combine several decorators into one, in the order of the help."""
 
@@ -174,11 +169,6 @@ def together(*decorators: Decorator) -> Decorator:
         return function
 
     return declare
-
-
-def yes(help: str, *, short: bool = True) -> Decorator:
-    """Declare ``--yes``; the command decides what is agreed to."""
-    return flag("--yes", *(["-y"] if short else []), help=help)
 
 
 def roots(help: str) -> Decorator:

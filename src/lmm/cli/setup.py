@@ -43,8 +43,7 @@ def init(*, folder: Path, with_all: bool, yes: bool) -> int:
         return DONE
     text, next_steps = _choose_model()
     files.replace(target, text)
-    if source is None:  # the user has just said all of it
-        trust_store.approve(target, text)
+    trust_store.approve(target, text)  # the user has just said all of it
     terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
     return DONE
 

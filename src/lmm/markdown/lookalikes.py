@@ -112,12 +112,12 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
             values = block.values()
             is_header = isinstance(block, HeaderBlock)
             for key, value in values.items():
-                if (meant := _model_meant(key, value)) and not (is_header and key in _MODEL_KEYS):
+                if (name := _model_meant(key, value)) and not (is_header and key in _MODEL_KEYS):
                     line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
                     reason, hint = "'model' counts only in the header", "make this block the first thing in the file"
                     if is_header:
-                        reason = f"'{key}' is not 'model'" if meant == "model" else f"'{key}' is not under 'model:'"
-                        hint = "write 'model:'" if meant == "model" else f"write 'model:', and under it '  {meant}: …'"
+                        reason = f"'{key}' is not 'model'" if name == "model" else f"'{key}' is not under 'model:'"
+                        hint = "write 'model:'" if name == "model" else f"write 'model:', and under it '  {name}: …'"
                     yield Lookalike(line, 1, reason, hint, _MODEL)
             controls = frozenset(CONTROLS).intersection(values)
             meant = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)

@@ -380,7 +380,10 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[
     """
     answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
     asked = [one.prompt for one in answered]
-    waiting = _waiting(document, asked)
+    known = {(one.word, one.text) for one in asked if one.again}  # asked again, in the log
+    logs = logged(document.blocks)
+    anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in known]
+    waiting = [ask for thread in plan(document.blocks, title=document.name, anew=anew) for ask in thread.asks]
     where = find_again(
         asked,
         waiting,
@@ -388,7 +391,7 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[
         lambda one: (_question(one), one.subject.path),
         lambda one: (_question(one), one.subject.hash),
     )
-    there = {(exchange.prompt, exchange.reply) for _, exchange in logged(document.blocks)}
+    there = {(exchange.prompt, exchange.reply) for _, exchange in logs}
     found, failures = list[AnsweredPrompt](), list[Failure]()
     for i, one in enumerate(answered):
         if i in where:
@@ -401,15 +404,6 @@ def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[
             error = LmmError(f"{what}: {question}", hint="if you ask it again, the reply costs nothing")
             failures.append(_failure(document, one.prompt, error, unsaved=True))
     return found, failures
-
-
-def _waiting(document: ParsedDocument, asked: Sequence[PendingPrompt]) -> list[PendingPrompt]:
-    """Return the pending prompts of a document, and those of `asked` in its logs that were to be asked again."""
-    known = {(one.word, one.text) for one in asked if one.again}
-    logs = logged(document.blocks) if known else []
-    anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in known]
-    threads = plan(document.blocks, title=document.name, anew=anew)
-    return [pending for thread in threads for pending in thread.asks]
 
 
 def _fitted(pending: PendingPrompt, plan: AnswerPlan, window: ContextWindow) -> PendingPrompt:

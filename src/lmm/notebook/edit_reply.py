@@ -334,7 +334,7 @@ def _other_kind(text: str, old: str, *, tagged: bool) -> str:
         return ""
     asks = start.endswith("?") and _ASKING.match(start)
     declines = _REFUSAL.match(start) or _FINDING.match(start) or _NOTHING.fullmatch(text)
-    declines = declines or (not tagged and (_CANNOT.search(text) or _REMARK.match(start)))
+    declines = declines or (None if tagged else _CANNOT.search(text) or _REMARK.match(start))
     return "the model wrote no new text" if asks or declines else ""
 
 

@@ -442,7 +442,10 @@ def resolve(
     """
     edits = find_edits(blocks)
     chosen = edits if line is None else [edit for edit in edits if _covers(blocks, edit, line)][-1:]
-    refused = _refusals(chosen, force) if verdict == "accept" else []
+    refused = Refusals()
+    for edit in chosen if verdict == "accept" else ():
+        found = (*((OLD_CHANGED,) * edit.old_changed), *(() if force else edit.losses))
+        refused += [(edit.line, loss) for loss in found]
     lines = {at for at, _ in refused}
     chosen = [edit for edit in chosen if edit.line not in lines]
     resolved = chosen
@@ -457,14 +460,6 @@ def resolve(
     if line is not None and not chosen and not refused:
         raise LmmError(f"no edit is pending at line {line}", hint=_where_pending(edits))
     return result, chosen, refused
-
-
-def _refusals(edits: Sequence[WaitingEdit], force: bool) -> Refusals:
-    found = Refusals()
-    for edit in edits:
-        found += [(edit.line, OLD_CHANGED)] if edit.old_changed else []
-        found += [(edit.line, loss) for loss in edit.losses if not force]
-    return found
 
 
 def edit_error(refused: Refusals, accepted: int = 0) -> EditError:
@@ -616,7 +611,10 @@ def _resolve_edits(
         inside = edit.end > changed_from  # another edit, which its author has put there
         whole = next((e for e in find_edits(result) if e.id == edit.id), None) if inside else edit
         if whole is not None:
-            above, text = result[whole.block : whole.start], _text_after(whole, verdict)
+            above, text = result[whole.block : whole.start], _with_tail(list(whole.old), whole.tail)
+            if verdict == "accept":
+                text, tail = _with_metadata_of(whole.old, whole.new)[0], whole.tail
+                text = _with_tail(text, whole.old[-1].trailing if tail is None else tail) if whole.old else text
             if verdict != "accept" and not whole.old:  # the block above the empty place ended differently
                 above = _with_tail(above, whole.tail)
             block = above[0]
@@ -651,14 +649,6 @@ def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:
     last = blocks[edit.end - 1]
     after = blocks[edit.end].line if edit.end < len(blocks) else last.line + last.source.count("\n") + 1
     return edit.line <= line < after
-
-
-def _text_after(edit: WaitingEdit, verdict: Verdict) -> list[Block]:
-    """Return the text that remains after a verdict."""
-    if verdict != "accept":
-        return _with_tail(list(edit.old), edit.tail)
-    text, _ = _with_metadata_of(edit.old, edit.new)
-    return _with_tail(text, edit.old[-1].trailing if edit.tail is None else edit.tail) if edit.old else text
 
 
 def _with_tail(blocks: list[Block], tail: str | None) -> list[Block]:

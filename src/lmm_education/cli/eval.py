@@ -207,7 +207,7 @@ def calibrate(
 
 @evaluate.command()
 @click.option("--check", metavar="leaks=N", help="Exit with code 1 if there are more leaks, such as leaks=0")
-@options.dry_run("Show how many requests there would be, and their price; ask nothing.")
+@options.flag("--dry-run", help="Show how many requests there would be, and their price; ask nothing.")
 @options.budget()
 @options.model_option("Ask this model instead of the configured one.")
 @_course
