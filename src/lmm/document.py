@@ -54,7 +54,6 @@ from lmm.notebook.references import (
     find_unknown_references,
     unknown_references,
 )
-from lmm.notebook.results import result_problems
 from lmm.notebook.staleness import State, without_generated
 from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report
 from lmm.prompts.templates import load_prompts
@@ -298,6 +297,8 @@ class Document:
         if "@" in self.text:
             found += find_unknown_references(self.blocks, self._known_references())
         if results and self.path is not None:
+            from lmm.notebook.results import result_problems  # its tables of units take time to build
+
             found += result_problems(self.blocks, self.path)
         return tuple(sorted(found, key=lambda one: (one.line, one.column)))
 
@@ -566,7 +567,9 @@ class Document:
         metadata: bool = False,
     ) -> int:
         check_conflicts(self.text, self._parsed.file)
-        sign = self._signature if verdict == "accept" else None
+        signs = verdict == "accept" and EDIT in self.text
+        signs = signs and config_files.settings_for(self.path, config=self._config).notebook.authorship
+        sign = authorship.sign if signs else None
         if hunk is not None:
             return int(self._replace(pending_edits.resolve_hunk(self.blocks, verdict, hunk, line, force, sign)))
         blocks, edits, refused = pending_edits.resolve(
@@ -582,11 +585,6 @@ class Document:
         if refused:
             raise pending_edits.edit_error(refused, len(edits))
         return len(edits)
-
-    @property
-    def _signature(self) -> pending_edits.Signature | None:
-        signs = EDIT in self.text and config_files.settings_for(self.path, config=self._config).notebook.authorship
-        return authorship.sign if signs else None
 
     @property
     def authors(self) -> tuple[Authorship, ...]:

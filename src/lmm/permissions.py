@@ -51,7 +51,9 @@ def permissions_of(config: Config) -> tuple[Permission, ...]:
             if key is not None and key.asks and value:
                 key.convert(setting, table)  # raises if it is invalid
                 if _REACHES[key.asks](value, folder):
-                    found.append(Permission(table, name, _shown(value), line_of(config.text, table, name)))
+                    text = json.dumps(value, ensure_ascii=False, default=str)
+                    shown = visible(re.sub(r"(//[^/@:]*):[^@]*@", r"\1:…@", text), line=True)  # without passwords
+                    found.append(Permission(table, name, shown, line_of(config.text, table, name)))
     return tuple(sorted(found, key=lambda one: one.line))
 
 
@@ -134,9 +136,3 @@ _REACHES: Mapping[str, Callable[[Any, Path], bool]] = {
     "model": is_local_model,
 }
 """By `Key.asks`: functions that return whether the value of a key reaches beyond the folder of its file."""
-
-
-def _shown(value: object) -> str:
-    """Format a value for display, without passwords."""
-    text = json.dumps(value, ensure_ascii=False, default=str)
-    return visible(re.sub(r"(//[^/@:]*):[^@]*@", r"\1:…@", text), line=True)

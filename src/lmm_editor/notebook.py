@@ -20,11 +20,11 @@ from lmm.config import ANNOTATIONS
 from lmm.disk.folder import SUFFIXES, Folder
 from lmm.document import Document
 from lmm.errors import LmmError, Place
-from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, fenced
+from lmm.markdown.blocks import HeadingBlock, MetadataBlock, fenced
 from lmm.markdown.tree import preorder
 from lmm.messages import Asked, Event, Notice, Retrying, TextDelta, Usage, dialogue_text
 from lmm.models.tokens import count_tokens, price
-from lmm.notebook.chat_log import LOG_KEYS, read_log
+from lmm.notebook.chat_log import read_log
 from lmm.notebook.staleness import State
 from lmm.pipeline import Report
 from lmm_editor.buffer import split_lines
@@ -98,13 +98,9 @@ def _edit_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeL
 
 def _chat_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
     for block in document.blocks:
-        if isinstance(block, MetadataBlock) and _has(block, *LOG_KEYS) and read_log(block.values()):
+        if isinstance(block, MetadataBlock) and "~chat" in block.source and read_log(block.values()):
             yield lens(opened, block.line, "Continue", "continue", block.line)
             yield lens(opened, block.line, "Clear", "clear", block.line)
-
-
-def _has(block: Block, *keys: str) -> bool:
-    return any(f"{key}:" in block.source for key in keys)
 
 
 def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
@@ -174,7 +170,7 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
     """Complete prompt words, keys, types, files to mention, headings to link to."""
     document = opened.document()
     before = opened.buffer.lines[at.line][: opened.buffer.offset(at) - opened.buffer.starts[at.line]]
-    block = _block_at(document, at.line + 1)
+    block = next((b for b in document.blocks if 0 <= at.line + 1 - b.line < b.source.count("\n")), None)
     if isinstance(block, MetadataBlock):
         return _in_metadata(opened, document, before, at)
     if match := _LINK.search(before):
@@ -229,10 +225,6 @@ def replacing(
     """Return items that replace all of what was typed before a position; an editor would replace its last word."""
     there = lsp.Range(opened.buffer.position(opened.buffer.offset(at) - len(typed)), at)
     return [lsp.CompletionItem(name, kind=kind, text_edit=lsp.TextEdit(there, name)) for name in names]
-
-
-def _block_at(document: Document, line: int) -> Block | None:
-    return next((b for b in document.blocks if b.line <= line < b.line + b.source.count("\n")), None)
 
 
 # -- hover -------------------------------------------------------------------------

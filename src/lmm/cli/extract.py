@@ -72,8 +72,11 @@ def extract(
         check_output(output)
     documents = [Document.open(path, config=config, listener=show_progress) for path in files]
     jobs = plan_records([record_source(each, budget=spent, **asking) for each in documents], compiled, select)
+    if not jobs and select is not None:
+        raise LmmError(f"no section matches --select '{select}'", hint="give a part of a title, key=value, or key=")
     if not jobs:
-        return _nothing(select, output)
+        terminal.say(f"no section has text{_unwritten(output)}", err=True)
+        return DONE
     if dry_run:
         return _show(jobs, asking["again"])
     report = run(read_records(jobs, compiled))
@@ -86,13 +89,6 @@ def extract(
     elif report.results or not report.failures:  # without any results, an earlier table is not replaced
         save_records(output, report.results, compiled.fields)
     return _summary(report, len(jobs), output)
-
-
-def _nothing(select: str | None, output: Path | None) -> int:
-    if select is None:
-        terminal.say(f"no section has text{_unwritten(output)}", err=True)
-        return DONE
-    raise LmmError(f"no section matches --select '{select}'", hint="give a part of a title, key=value, or key=")
 
 
 def _unwritten(output: Path | None) -> str:

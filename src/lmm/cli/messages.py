@@ -55,7 +55,10 @@ def messages(
     whose call fails stays pending, and the exit code is 1. With --again --at LINE, the last answered prompt of
     the block on that line is asked again; the old answer stays above the new one.
     """
+    from lmm import Document
+    from lmm.disk.files import decode_document
     from lmm.models.budget import SharedBudget
+    from lmm.pipeline import ParsedDocument
 
     if as_json and STDIN in files:
         raise ConfigError("- and --json both write to standard output", hint="name a file")
@@ -64,7 +67,12 @@ def messages(
     hints: dict[str, None] = {}
 
     def act(path: Path) -> int:
-        document = _open(path, config, quiet=as_json)
+        listener = options.show_progress if as_json else EventPrinter(err=path == STDIN)
+        if path == STDIN:
+            version = ParsedDocument(decode_document(sys.stdin.buffer.read(), "-"), "standard input", "-")
+            document = Document(version, config=config, listener=listener)
+        else:
+            document = Document.open(path, config=config, listener=listener)
         if dry_run:
             return _show_requests(document, path, **how)
         report = work(document, lambda it: it.answer(budget=spent, **how))
@@ -86,18 +94,6 @@ def messages(
         return exit_code(report) or code
 
     return each(files, act)
-
-
-def _open(path: Path, config: Path | None, *, quiet: bool) -> Document:
-    from lmm import Document
-    from lmm.disk.files import decode_document
-    from lmm.pipeline import ParsedDocument
-
-    listener = options.show_progress if quiet else EventPrinter(err=path == STDIN)
-    if path == STDIN:
-        text = decode_document(sys.stdin.buffer.read(), "-")
-        return Document(ParsedDocument(text, "standard input", "-"), config=config, listener=listener)
-    return Document.open(path, config=config, listener=listener)
 
 
 def _tell_unasked(name: str, document: Document) -> int:

@@ -50,7 +50,10 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, results: bool, auth
                 told = {name: getattr(problem, name) for name in ("line", "column", "severity", "message", "hint")}
                 terminal.say_json({"path": str(path), **told}, line=True)
             else:
-                terminal.say(_line(path, problem))
+                warning = "warning: " if problem.severity == "warning" else ""
+                hint = f" ({problem.hint})" if problem.hint else ""
+                where = f"{terminal.path_text(path)}:{problem.line}:{problem.column}"
+                terminal.say(f"{where}: {warning}{problem.message}{hint}")
         if done and not as_json:
             terminal.say(f"{terminal.path_text(path)}: {done}")
         return FAILED if any(problem.severity == "error" for problem in problems) else DONE
@@ -104,12 +107,6 @@ def _scan(path: Path, *, check: bool, fix: bool, results: bool) -> tuple[tuple[F
         problems += tuple(one for one in more if not any(known.message in one.message for known in problems))
     problems = tuple(sorted(problems, key=lambda one: (one.line, one.column)))
     return problems, done or ("completed the header" if completed else "")
-
-
-def _line(path: Path, problem: Finding) -> str:
-    warning = "warning: " if problem.severity == "warning" else ""
-    hint = f" ({problem.hint})" if problem.hint else ""
-    return f"{terminal.path_text(path)}:{problem.line}:{problem.column}: {warning}{problem.message}{hint}"
 
 
 @options.command()

@@ -471,7 +471,10 @@ class _Walk:
                 continue
             kind = _kind(status.st_mode)
             is_folder = kind == "folder"
-            aside = self._is_aside(name, layers, (*place, name), is_folder)
+            aside = (name.startswith(".") and not self.hidden) or (
+                self.ignore
+                and (name in SKIPPED or is_internal((name,)) or is_ignored(layers, (*place, name), is_folder))
+            )
             if aside and parts and not is_folder:
                 continue
             yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
@@ -482,11 +485,6 @@ class _Walk:
                     pass
                 except OSError as error:
                     self.on_unreadable((*place, name), error)
-
-    def _is_aside(self, name: str, layers: _Layers, place: tuple[str, ...], is_folder: bool) -> bool:
-        if name.startswith(".") and not self.hidden:
-            return True
-        return self.ignore and (name in SKIPPED or is_internal((name,)) or is_ignored(layers, place, is_folder))
 
 
 def _kind(mode: int) -> Kind:

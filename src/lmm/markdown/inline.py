@@ -332,15 +332,13 @@ class InlineReader:
     def _at(self, at: int) -> int:
         text = self.text
         key = _CITED.match(text, at, self.end)
-        if key is None or (text[max(0, at - 1) : at].isalnum() and not self._ends_citation(at)):
+        last = self.found[-1] if self.found else None
+        goes_on = last is not None and last.kind == "citation" and last.end == at
+        if key is None or (text[max(0, at - 1) : at].isalnum() and not goes_on):
             return at + 1
         start = at - 1 if text.endswith("-", 0, at) and not text[max(0, at - 2) : at - 1].isalnum() else at
         self.add("citation", start, key.end(), text[start : key.end()], key[1] or key[2])
         return key.end()
-
-    def _ends_citation(self, at: int) -> bool:
-        last = self.found[-1] if self.found else None
-        return last is not None and last.kind == "citation" and last.end == at
 
     # -- brackets --------------------------------------------------------------------------------------
 

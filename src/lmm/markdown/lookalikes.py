@@ -306,7 +306,8 @@ class _Page:
         start, end = where
         line, column = self.lines[i], len(self._margin(i)) + 1
         shown, margin = line.strip(" \t\r\n>"), self._margin(i).strip()
-        marked = next((k + 1 for k in range(max(i - 1, 0), end + 1) if self._is_conflict(k)), 0)
+        around = enumerate(self.lines[max(i - 1, 0) : end + 1], max(i - 1, 0) + 1)
+        marked = next((k for k, one in around if one[0] in "<|>" and _CONFLICT.match(one)), 0)
         tag = next((k for k, one in enumerate(body, start + 1) if _TAG.match(one)), 0)
         opens = shown.startswith("---") and metadata.CLOSE.match(shown) is not None
         rules = (
@@ -337,23 +338,18 @@ class _Page:
         reason = f"there is a question in a block that cannot be read: {problem.reason}" if asks else problem.reason
         return end - len(body) + problem.line, problem.column, reason, problem.hint
 
-    def _is_conflict(self, k: int) -> bool:
-        return k < len(self.lines) and self.lines[k][0] in "<|>" and _CONFLICT.match(self.lines[k]) is not None
-
     def _bare_header(self, i: int) -> tuple[Lookalike | None, int]:
         """Return the header without lines ``---``, or in code, that a document begins with on a line."""
         kind, end = self.taken[i], i
         while end < len(self.lines) and self.taken[end] == kind and (kind or self.lines[end].strip()):
             end += 1
         match = _BARE_MODEL.search("".join(self.lines[i:end]))
-        if match is None or (kind == 0 and match.start() and self._is_prose(i)):
+        is_prose = re.search(r"\w", self.lines[i]) and not _KEY.match(self.lines[i])
+        if match is None or (kind == 0 and match.start() and is_prose):
             return None, i + 1
         reason = "a header in code is not read" if kind else "this header is not between lines '---'"
         hint = "write it between lines '---'" + ", or put a heading above it if it is an example" * bool(kind)
         return Lookalike(i + 1, 1, reason, hint, _MODEL, header=True), end
-
-    def _is_prose(self, i: int) -> bool:
-        return bool(re.search(r"\w", self.lines[i])) and not _KEY.match(self.lines[i])
 
     def _prompt_alone(self, i: int, rest: str, margin: str) -> tuple[Lookalike | None, int]:
         """Return a prompt, or who may read a text, without a line ``---`` above it, and the line at which to go on."""

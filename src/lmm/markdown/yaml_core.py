@@ -29,6 +29,7 @@ _TYPED: dict[str, bool | None] = {
     **dict.fromkeys(("false", "False", "FALSE"), False),
 }
 INT = re.compile(r"(?:[-+]?[0-9]+|0o[0-7]+|0x[0-9a-fA-F]+)\Z")
+_UNREADABLE = re.compile(r"[^\t\n\r\x85 -~\xa0-\ud7ff\ue000-\ufffd\U00010000-\U0010ffff]")
 FLOAT = re.compile(
     r"(?:[-+]?(?:\.[0-9]+|[0-9]+(?:\.[0-9]*)?)(?:[eE][-+]?[0-9]+)?|[-+]?\.(?:inf|Inf|INF)|\.(?:nan|NaN|NAN))\Z"
 )
@@ -66,19 +67,13 @@ def compose(text: str) -> yaml.Node | None:
         raise MetadataError(str(error.problem or error.context), line=line, column=column) from error
     except (yaml.YAMLError, ValueError, RecursionError) as error:
         # YAML's own offset is in characters or in bytes, depending on the loader.
-        unreadable = next((at for at, char in enumerate(text) if not _is_readable(char)), None)
+        unreadable = next((match.start() for match in _UNREADABLE.finditer(text)), None)
         line, column = (1, 1) if unreadable is None else _place(text, unreadable)
         message = str(error).splitlines()[0] if str(error) else type(error).__name__
         raise MetadataError(message, line=line, column=column) from error
     finally:
         if loader is not None:
             loader.dispose()
-
-
-def _is_readable(char: str) -> bool:
-    """Return whether YAML allows a character."""
-    is_refused = "\ud800" <= char <= "\udfff" or char in "\ufffe\uffff"
-    return char in "\t\n\r\x85" or " " <= char <= "~" or (char >= "\xa0" and not is_refused)
 
 
 def _place(text: str, index: int) -> tuple[int, int]:

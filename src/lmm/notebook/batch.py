@@ -200,11 +200,8 @@ class FoundNode:
 
 def find_nodes(tree: Node) -> list[FoundNode]:
     """Return all nodes, in document order."""
-    return [FoundNode(node, node.metadata_block, _main(node)) for node in preorder(tree)]
-
-
-def _main(node: Node) -> Block | None:
-    return next((block for block in node.own_blocks() if not isinstance(block, MetadataBlock)), None)
+    blocks = ((node, [b for b in node.own_blocks() if not isinstance(b, MetadataBlock)]) for node in preorder(tree))
+    return [FoundNode(node, node.metadata_block, own[0] if own else None) for node, own in blocks]
 
 
 def find_nodes_again(found: Sequence[FoundNode], tree: Node) -> tuple[list[FoundNode], list[Node]]:

@@ -206,17 +206,13 @@ def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
         as_written = len(b.title) > 3 and re.search(rf"(?<![\w-]){re.escape(b.title)}(?![\w-])", prompt)
         if as_written or wanted & {b.title.casefold(), b.anchor}:
             found |= {i, *_section(blocks, i)}
-    for defines in (_definition(label) for label, _ in _names(prompt) if label):
+    for name in (re.escape(label) for label, _ in _names(prompt) if label):
+        options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
+        defines = re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}")
         for i, block in enumerate(blocks):
             if block is not None and defines.search(block.source):
                 found |= {i, *(_section(blocks, i) if i in headings else ())}
     return found
-
-
-def _definition(label: str) -> re.Pattern[str]:
-    name = re.escape(label)
-    options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
-    return re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}")
 
 
 def _section(blocks: Sequence[Block | None], at: int) -> Iterator[int]:

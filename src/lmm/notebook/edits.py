@@ -106,8 +106,10 @@ class WaitingEdit:
     def losses(self) -> tuple[str, ...]:
         """What accepting it now would lose, and doubts whether the new text is one."""
         found = losses(visible_text(self.old), visible_text(self.new), self.prompt)
-        homeless = (_metadata_text(block, below) for block, below in _with_metadata_of(self.old, self.new)[1])
-        return (*self.doubts, *found, *homeless)
+        for block, below in _with_metadata_of(self.old, self.new)[1]:
+            where = f"before {excerpt(below)}" if below else "at the end of the old text"
+            found += (f"the new text has no place for the metadata {where}: {excerpt(block.body)}",)
+        return (*self.doubts, *found)
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -128,11 +130,6 @@ class WaitingEdit:
 
 
 OLD_CHANGED = "you changed the old text after the model saw it"
-
-
-def _metadata_text(block: MetadataBlock, below: str) -> str:
-    where = f"before {excerpt(below)}" if below else "at the end of the old text"
-    return f"the new text has no place for the metadata {where}: {excerpt(block.body)}"
 
 
 def _mark_of(blocks: Sequence[Block]) -> str:

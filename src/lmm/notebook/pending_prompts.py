@@ -141,7 +141,9 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
         blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
     ):
         log, subject, shares = read_log(block.values()), subject_of(node, body), False
-        if (heading := _empty_above(blocks, at)) is not None and isinstance(node, HeadingNode):
+        heading, after = blocks[at - 1] if at else None, blocks[at + 1] if at + 1 < len(blocks) else None
+        empty = isinstance(heading, HeadingBlock) and isinstance(after, HeadingBlock) and after.level <= heading.level
+        if empty and isinstance(node, HeadingNode):  # nothing is below the heading but one that is not deeper
             place, body, extent = TextNode(), (), (at + 1, at + 1)
             place.parent = next(n for n in preorder(node.root) if isinstance(n, HeadingNode) and n.heading is heading)
             node = place
@@ -277,13 +279,6 @@ def _path(node: Node) -> tuple[str, ...]:
 
 
 # -- a place without text --------------------------------------------------------------------------
-
-
-def _empty_above(blocks: Sequence[Block], at: int) -> HeadingBlock | None:
-    """Return the heading directly above the block `at`, if nothing is below it but a heading that is not deeper."""
-    above, below = blocks[at - 1] if at else None, blocks[at + 1] if at + 1 < len(blocks) else None
-    empty = isinstance(above, HeadingBlock) and isinstance(below, HeadingBlock) and below.level <= above.level
-    return above if empty and isinstance(above, HeadingBlock) else None
 
 
 def _can_be_split(block: MetadataBlock) -> bool:
