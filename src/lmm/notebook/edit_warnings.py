@@ -30,7 +30,16 @@ _NAME = re.compile(
     |^[ ]{0,3}(?:(?P<note>\[\^[^\]\s]+\]:)|(?P<address>\[(?!\^)[^\]\n]+\]:)(?=[ \t]*\S))""",
     re.VERBOSE | re.MULTILINE,
 )
-_WIKI = re.compile(r"!?\[\[(?P<wiki>[^\[\]\n|]+)[^\[\]\n]*\]\]|[ \t](?P<block>\^[\w-]+)[ \t]*$", re.MULTILINE)
+_OTHER = {
+    "wiki": "wiki link", "block": "block id", "template": "template tag", "abbreviation": "abbreviation",
+    "hidden": "comment", "address": "link",
+}  # fmt: skip
+_OTHERS = re.compile(  # in dialects that are no Pandoc's
+    r"""!?\[\[(?P<wiki>[^\[\]\n|]+)[^\[\]\n]*\]\]|[ \t](?P<block>\^[\w-]+)[ \t]*$
+    |(?P<template>(?<!\{)\{%[^\n]*?%\}|\{\{(?![<%\#])[^{}\n]*\}\})|^(?P<abbreviation>\*\[[^\]\n]+\]:)
+    |(?P<hidden>%%[^%\n]+%%)|(?<![(<"'\w=/])(?P<address>https?://[^\s<>()\[\]]*[^\s<>()\[\].,;:!?])""",
+    re.MULTILINE | re.VERBOSE,
+)
 _REFERS = re.compile(r"\\\w*(?:ref|cite|label)\w*")
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
 # As `messages.render` writes them.
@@ -52,7 +61,8 @@ _WORDS = {
     "div": r"callout|div\b|box|note|tip|warning|admonition|aside|tab|panel|hinweis|kasten|encadré|nota",
     "admonition": r"callout|box|note|tip|warning|admonition|hinweis|kasten|encadré|nota",
     "task": r"task|checkbox|checklist|to-?do|aufgabe|tâche|tarea|list",
-    "list item": r"list|bullet|item|point|enumerat|liste|punkt|prose|sentence|paragraph|text",
+    "table row": r"tab(?:le|elle|leau|la)|row|zeile|ligne|fila",
+    "table column": r"tab(?:le|elle|leau|la)|column|spalte|colonne|columna",
     "quotation": r"quot|zitat|citation|cita",
     "comment": r"comment|kommentar|commentaire|comentario",
     "raw LaTeX": r"latex|tex\b|command|environment|theorem|proof",
@@ -84,6 +94,15 @@ _PLACEHOLDER = re.compile(
     r"sin cambios|invariat\w*)\b[^\n]{0,40}$",
     re.IGNORECASE | re.MULTILINE,
 )
+_BRACKETED = re.compile(
+    r"^[ \t>]*(?:[-*+][ ])?(?:etc\.[ ])?"
+    r"(?:(?:<!--|[\[(<{]|\*{1,2}(?=\w)|//)[ .…]*|(?:\#|%|--+)[ ]*(?:\.{3}|…)?[ ]*(?=rest of|\.))"
+    r"(?:(?:the )?rest(?: of (?:the )?\w+)?|(?:the )?remain(?:ing|der)\b[^\n(]{0,40}|existing \w+"
+    r"|(?:see )?(?:the )?original(?: \w+){0,2}|same|snip|truncated|(?:text |section )?continue[sd]\b[^\n(]{0,30}"
+    r"|keep the rest|(?:the )?\w+ (?:stays|remains)(?: as it is| the same)?|unchanged)"
+    r"[ .…]*(?:-->|[\])>}*]+|\.{3}|…|-{3})?[ ]*$",
+    re.IGNORECASE | re.MULTILINE,
+)
 _ELLIPSIS = re.compile(r"^[ \t]*[\[(<*_]{0,3}(?:\.{3}|…)[\])>*_]{0,3}[ \t]*$", re.MULTILINE)
 MODELS_METADATA = "<!-- The model wrote these lines as metadata; in this comment they ask and set nothing:"
 """The beginning of a comment that contains metadata of a reply."""
@@ -103,6 +122,8 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     then, now = _contents(old), _contents(new)
     for kind, names in then.items():
         here, asked = now.get(kind, []), asks_for(prompt, kind)
+        if kind in ("table row", "table column") and len(then.get("table", [])) != len(now.get("table", [])):
+            continue
         if (gone := names.count("") - here.count("")) > 0 and not asked:
             found.append(f"it drops {_some(gone, names.count(''), kind)}")
         if (not asked or kind in _REFERENCES) and (kind not in _COUNTED or len(here) < len(names)):
@@ -250,7 +271,7 @@ def asks_for(prompt: str, kind: str) -> bool:
 
 def _placeholders(old: str, new: str) -> Iterator[str]:
     """Find lines that stand for text which a model left out."""
-    for pattern in (_PLACEHOLDER, _ELLIPSIS):
+    for pattern in (_PLACEHOLDER, _BRACKETED, _ELLIPSIS):
         for match in pattern.finditer(new):
             if match[0].strip() and match[0].strip() not in old:
                 yield f"it leaves text out: {excerpt(match[0].strip())}"
@@ -295,10 +316,14 @@ def _counts(text: str) -> Counter[str]:
             found["table"] += kind == "table" or (
                 kind == "ruled" and kind_of(blocks[at - 1].source if at else "") != "table"
             )
+            if kind == "table" and block.content.startswith("|"):
+                rows = block.content.split("\n")
+                found["table row"] += len(rows)
+                found["table column"] += rows[0].count("|") - 1
             found["quotation"] += block.content.startswith(">") and not block.content.startswith("> [!")
             found["admonition"] += bool(re.match(r"(?:!!!|\?\?\?\+?|===) |> \[!\w+\]", block.content))
     for span in spans(text, in_list=True):
-        if span.kind == "code_block" and span.target != "indented":
+        if span.kind == "code_block":
             found["code block"] += 1
         elif span.kind == "math":
             found["formula"] += 1
@@ -308,6 +333,7 @@ def _counts(text: str) -> Counter[str]:
             found["raw LaTeX"] += 1
         elif span.kind == "html" and not span.target.startswith("/"):
             found["HTML tag"] += 1
+    found["formula"] += len(re.findall(r"(?<!\\)(?:\\\([^\n]+?\\\)|\\\[[^\]]+?\\\])", _prose(text)))
     found["task"] = len(re.findall(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]", _prose(text), re.MULTILINE))
     return +found
 
@@ -319,7 +345,7 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
     for span in spans(f"{text}\n\n" + "".join(f"[{label}]: <{label}>\n" for label in labels)):
         if span.kind == "image":
             yield "picture", span.target
-        elif span.kind == "link" and span.target and span.text != span.target:
+        elif span.kind == "link" and span.target and (span.text != span.target or text[span.start] == "<"):
             yield "link", span.target
         elif span.kind == "role":
             yield "role", f"{span.target} {span.text}"
@@ -331,8 +357,8 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
         elif span.kind == "html":
             known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}
             yield from ((known[name], value) for name, value in span.values.items() if name in known)
-    for match in _WIKI.finditer(_prose(text)):
-        yield ("wiki link" if match["wiki"] else "block id"), match[match.lastgroup or 0]
+    for match in _OTHERS.finditer(_prose(text)):
+        yield _OTHER[match.lastgroup or ""], match[match.lastgroup or 0]
 
 
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:

@@ -94,3 +94,47 @@ def test_code() -> None:
     assert code_notices(old, old) == ("until the edit is resolved, chunk labels occur twice and knitr stops: one, two",)
     assert code_notices(old, "`r system('x')`") == ("the new text adds or changes code that knitr will run",)
     assert code_notices(old, "```{r}\nx <- 1\n```\n") == ("the new text adds or changes code that knitr will run",)
+
+
+@pytest.mark.parametrize(
+    "content",
+    [
+        "| a |\n|---|\n| 1 |\n| 2 |",
+        "    x <- 1",
+        "Since \\(x^2\\).",
+        "\\[ x^2 \\]",
+        "See <https://e.org>.",
+        "See https://e.org/x.",
+        "{% include x %}",
+        "{{ name }}",
+        "*[HTML]: Hyper",
+        "%% note %%",
+    ],
+)
+def test_other_content_that_is_dropped(content: str) -> None:
+    """It is named."""
+    assert losses(f"Leaves are green.\n\n{content}\n\nRoots drink.\n", "Leaves are green.\n\nRoots drink.\n", "shorten")
+
+
+def test_a_table_that_becomes_smaller() -> None:
+    """A row or a column that is gone is named, unless it was asked for."""
+    table = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"
+    assert losses(table, "| a | b |\n|---|---|\n| 1 | 2 |\n") == ("it drops 1 of 4 table rows",)
+    assert losses(table, "| a |\n|---|\n| 1 |\n| 3 |\n") == ("it drops 1 of 2 table columns",)
+    assert losses(table, "| a |\n|---|\n| 1 |\n| 3 |\n", "drop the column b") == ()
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["[snip]", "[continued]", "// ... existing code ...", "# ... rest of code", "*The remainder is identical.*", "[same]",
+     "(The table stays as it is.)", "[keep the rest]", "[Text continues...]", "[see original]", "<rest of text>"],
+)  # fmt: skip
+def test_a_line_that_stands_for_text(line: str) -> None:
+    """It is no text."""
+    assert "it leaves text out" in losses("A leaf.\n\nA root.\n", f"A leaf.\n\n{line}\n", "fix the typos")[0]
+
+
+@pytest.mark.parametrize("line", ["# Rest", "[original](a.md)", "*Original text by Ann.*", "# Remaining questions"])
+def test_a_line_that_is_text(line: str) -> None:
+    """It stands for nothing else."""
+    assert losses("A leaf.\n", f"A leaf.\n\n{line}\n", "add one") == ()
