@@ -69,6 +69,7 @@ _HEADERS = {
     "no dashes": f"{_MODEL}",
     "no dashes above": f"{_MODEL}---\n",
     "slashes before the dashes": f"//---\n{_MODEL}//---\n",
+    "joined by a formatter": "______________________________\n\n## title: Notes model: major: Ollama/llama3.2\n",
     "a header in code": f"```yaml\n{_GOOD}```\n",
     "a header in tildes": f"~~~\n{_MODEL}~~~\n",
     "smart quotes around the key": "---\ntitle: Notes\n“model”: Ollama/llama3.2: x\n---\n",

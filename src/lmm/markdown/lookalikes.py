@@ -277,13 +277,15 @@ class _Page:
         first = next((line for line in body if not _is_noise(line)), "")
         lines = [match for line in body if (match := _KEY.match(line.strip(" \t>")))]
         begins, strict = _KEY.match(first.strip(" \t>")), start > i + 1 or not closed
-        names = [match["key"].replace("\\", "") for match in lines]
+        names = [match["key"].replace("\\", "") for match in lines if not match[0].startswith("~~")]
+        names += re.findall(r"(?<![\w~])(\w+):", body[0]) if heading else []  # a formatter joins the lines
         loose = top or not strict
         controls = {name.casefold() if loose else name for name in names}.intersection(CONTROLS)
         if body[0].startswith("{"):
             controls |= set(_IN_BRACES.findall("".join(body)))
         asks = any(metadata.PROMPT_START.match(line) for line in body)
         formatted = any(_FORMATTED.match(line.strip()) for line in body) or (heading is not None and start > i + 1)
+        formatted = formatted or (start > i + 1 and re.match(r"[ \t>]*~{1,2}[\w.-]+:", first) is not None)
         if not loose and (begins is None or (not begins["space"] and not closed)):
             controls = set()
         if self._is_text(i - 1) and not (closed and begins is not None):

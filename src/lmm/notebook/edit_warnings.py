@@ -316,10 +316,9 @@ def _counts(text: str) -> Counter[str]:
             found["table"] += kind == "table" or (
                 kind == "ruled" and kind_of(blocks[at - 1].source if at else "") != "table"
             )
-            if kind == "table" and block.content.startswith("|"):
-                rows = block.content.split("\n")
-                found["table row"] += len(rows)
-                found["table column"] += rows[0].count("|") - 1
+            rows = block.content.split("\n") if kind == "table" and block.content.startswith("|") else []
+            found["table row"] += len(rows)
+            found["table column"] += rows[0].count("|") - 1 if rows else 0
             found["quotation"] += block.content.startswith(">") and not block.content.startswith("> [!")
             found["admonition"] += bool(re.match(r"(?:!!!|\?\?\?\+?|===) |> \[!\w+\]", block.content))
     for span in spans(text, in_list=True):
