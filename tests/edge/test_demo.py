@@ -52,7 +52,7 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path, environment
     changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
     course = ["annotate", "ingest", "ingest", "search", "ask", "plan"]
     assert commands == ["scan", *changes, *course, "agents", "run", "exercises"]
-    assert len(re.findall(r"^01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
+    assert len(re.findall(r"^  01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
     assert "[Recorded/recorded-replies.json" in result.stdout
     assert result.stdout.count("[Builtin/extractive, ") == 3
     assert not (tmp_path / "home").exists()

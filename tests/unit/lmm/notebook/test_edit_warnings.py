@@ -127,7 +127,8 @@ def test_a_table_that_becomes_smaller() -> None:
 @pytest.mark.parametrize(
     "line",
     ["[snip]", "[continued]", "// ... existing code ...", "# ... rest of code", "*The remainder is identical.*",
-     "[same]", "(The table stays as it is.)", "[keep the rest]", "[Text continues...]", "[see original]", "<rest of text>"],
+     "[same]", "(The table stays as it is.)", "[keep the rest]", "[Text continues...]", "[see original]",
+     "<rest of text>"],
 )  # fmt: skip
 def test_a_line_that_stands_for_text(line: str) -> None:
     """It is no text."""
