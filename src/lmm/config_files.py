@@ -82,17 +82,6 @@ def _config_above(folders: Iterable[Path]) -> Path | None:
     return None
 
 
-def read_config(file: Path) -> Config:
-    """Read a configuration file that the user did not name, if it is trusted.
-
-    Raises:
-        Untrusted: it requests something that the user has not agreed to.
-        ConfigError: it belongs to another user, or its folder does.
-        FileReadError: it cannot be read.
-    """
-    return require_trust(load_config(file))
-
-
 def load_config(file: Path) -> Config:
     """Read a configuration file that the user did not name: a stranger's, unless in the user's configuration folder.
 

@@ -20,7 +20,7 @@ from lmm.errors import FileReadError, LmmError
 from lmm.extras import install_command
 from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder
-from lmm.permissions import is_local_model
+from lmm.permissions import is_local_model, require_trust
 from lmm.providers import is_static, minilm_weights
 from lmm_education.catalogue import Catalogue, Kept
 from lmm_education.config import CourseSettings, StorageSettings, course_settings
@@ -306,7 +306,7 @@ def find_course(
     root = course_root(here) if found.path is None else None
     root = folder if root in (None, here) else root
     if root is not None and (root / config_files.CONFIG).is_file():
-        found = config_files.read_config(root / config_files.CONFIG)
+        found = require_trust(config_files.load_config(root / config_files.CONFIG))
         root = None
     settings = course_settings(found)
     if root is None:

@@ -19,7 +19,7 @@ if TYPE_CHECKING:
 @options.argument("files", "FILE", "ChatMD files, whatever their extension.", many=True, type=options.PATH)
 @options.flag("--fix", help="Cut off what a run of an earlier version left incomplete at the end.")
 @options.flag("--replay", help="Also report where a run today would differ from the transcript.")
-@options.roots("Also allow files from this folder.")
+@options.roots
 @options.json_lines
 @options.config
 def check(

@@ -32,7 +32,7 @@ if TYPE_CHECKING:
 )
 @options.model_option("Summarise with this model instead of the file's own.", default="")
 @options.config
-@options.roots("Also allow files from this folder.")
+@options.roots
 def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: Any) -> int:
     """Replace the older part of a conversation with a summary, so that it fits the model again.
 

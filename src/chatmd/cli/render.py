@@ -25,7 +25,7 @@ from lmm.terminal import DONE
 @options.flag("--yes", "-y", help="Agree to what the file's tools can do, without being asked.")
 @options.model_option("Render for this model.", default="")
 @options.config
-@options.roots("Also allow files from this folder.")
+@options.roots
 def render(
     *,
     file: Path,

@@ -88,7 +88,7 @@ _NOT_TOGETHER = {
 @options.flag("--skip-missing-tools", help="Continue without programs and MCP servers that cannot be started.")
 @options.model_option("Ask this model, such as Ollama/llama3.2, instead of the file's.", default="")
 @options.config
-@options.roots("Also allow files from this folder.")
+@options.roots
 def run(
     *,
     file: Path | None,

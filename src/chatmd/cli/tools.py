@@ -25,7 +25,7 @@ _ENDLESS = 1_000_000
 @options.flag("--servers", help="Start or call MCP servers, to list their tools.")
 @options.flag("--yes", help="Agree to what its tools can do, without being asked.")
 @options.flag("--json", "as_json", help="Print JSON lines, each tool exactly as models get it.")
-@options.roots("Also allow files from this folder.")
+@options.roots
 @options.config
 def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[Path, ...], config: Path | None) -> int:
     """Show the tools of a file: what each can do, its description, its arguments.

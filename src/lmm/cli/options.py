@@ -135,6 +135,9 @@ def documents(help: str) -> Decorator:
 
 
 files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
+roots = click.option(
+    "--root", "roots", metavar="DIR", multiple=True, type=FOLDER, help="Also allow files from this folder."
+)
 config = click.option("--config", metavar="FILE", type=PATH, help="Use this config.toml.")
 
 
@@ -169,11 +172,6 @@ def together(*decorators: Decorator) -> Decorator:
         return function
 
     return declare
-
-
-def roots(help: str) -> Decorator:
-    """Declare ``--root``, which may be repeated."""
-    return click.option("--root", "roots", metavar="DIR", multiple=True, type=FOLDER, help=help)
 
 
 # -- work ------------------------------------------------------------------------------------------
