@@ -6,6 +6,7 @@ from __future__ import annotations
 
 import contextlib
 import os
+import re
 import shlex
 import sys
 import textwrap
@@ -16,7 +17,19 @@ from typing import Any
 import msgspec
 
 from lmm.config import Settings, load_settings
-from lmm.config_tables import BOM, TABLES, Config, Key, about, as_toml as as_toml, keys_in
+from lmm.config_tables import (
+    BOM,
+    TABLES,
+    Config,
+    Key,
+    Origin,
+    Setting,
+    about,
+    as_toml,
+    keys_in,
+    read_toml,
+    renamed_keys,
+)
 from lmm.disk.files import read_document, real
 from lmm.disk.folder import is_foreign
 from lmm.errors import ConfigError, LmmError
@@ -171,6 +184,37 @@ def with_values(text: str, tables: Mapping[str, Mapping[str, Any]], name: str = 
         return (BOM if text.startswith(BOM) else "") + document.as_string()
     except (TOMLKitError, TypeError, ValueError) as error:
         raise ConfigError(f"this cannot be changed here: {error}", where=name, hint="correct it first") from error
+
+
+def converted(text: str, name: str) -> str:
+    """Return the config.toml for one of lm-markdown or lmm-education; what cannot be taken over is a comment.
+
+    Raises:
+        ConfigError: it is not TOML.
+
+    >>> print(converted('[major]\\nmodel = "Mistral/x"\\nprovider_params = 3\\n', "old.toml"), end="")
+    # from old.toml
+    # [major] provider_params = 3: 'parameters' in [major] must be a table, not 3
+    <BLANKLINE>
+    [major]
+    model = "Mistral/x"
+    """
+    old, taken, notes = read_toml(text, name)[0], dict[str, dict[str, Any]](), [f"# from {name}\n"]
+    nested = {"RAG.annotation_model": old.get("RAG", {}).pop("annotation_model", {})}
+    old = {"": {key: value for key, value in old.items() if not isinstance(value, Mapping)}} | old | nested
+    for table, key, value in ((t, k, v) for t in old if isinstance(old[t], Mapping) for k, v in old[t].items()):
+        is_known = table in TABLES and key in keys_in(table)
+        unknown = f"[{key}] is a table here" if key in TABLES else "not known here"
+        new = f"[{table}] {key}" if is_known else renamed_keys().get(table, {}).get(key, unknown)
+        try:
+            if place := re.fullmatch(r"\[([\w.]+)\] (\w+)", new):
+                keys_in(place[1])[place[2]].convert(Setting(value, Origin("file", "")), place[1])
+                taken.setdefault(place[1], {})[place[2]] = value
+        except ConfigError as error:
+            place, new = None, error.message
+        notes += [] if place else [f"# [{table}] {key} = {as_toml(value)}: {new}\n".replace("[] ", "")]
+    tables = (f"\n[{t}]\n" + "".join(f"{k} = {as_toml(v)}\n" for k, v in taken[t].items()) for t in taken)
+    return "".join((*notes, *tables))
 
 
 def _tables() -> Iterator[tuple[str, list[Key]]]:

@@ -73,3 +73,24 @@ def test_every_setting(
         answer(monkeypatch)
     assert run_here(capsys, "init", *words).code == 0
     assert (folder / "config.toml").read_text() == template()
+
+
+def test_from_a_configuration_of_lm_markdown(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """What has another name here gets it; what has no place is a comment with the reason. The result is in effect."""
+    old = '[textSplitter]\nthreshold = 125\n[major]\nmodel = "Ollama/x"\ntimeout = "none"\n[database]\nx = 1\n'
+    (folder / "old.toml").write_text(
+        f'comment = "Trees"\nhistory_integration = "summary"\n{old}[RAG.annotation_model]\nfilters = []\n'
+    )
+    assert run_here(capsys, "init", "--from", "old.toml").code == 0
+    assert (folder / "config.toml").read_text() == (
+        "# from old.toml\n"
+        '# comment = "Trees": [serve] texts, comment\n'
+        "# [major] timeout = \"none\": 'timeout' in [major] must be a number, not 'none'\n"
+        "# [database] x = 1: not known here\n"
+        "# [RAG.annotation_model] filters = []: not needed: lmm search --where filters by any property\n"
+        '\n[answer]\nhistory = "summary"\n\n[RAG]\npool_size = 125\n\n[major]\nmodel = "Ollama/x"\n'
+    )
+    assert "Ollama/x" in run_here(capsys, "status").out
+    (folder / "config.toml").unlink(missing_ok=True)
+    (folder / "old.toml").write_text("x = ")
+    assert "old.toml:1: this is not TOML" in run_here(capsys, "init", "--from", "old.toml").err

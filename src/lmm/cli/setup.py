@@ -9,6 +9,8 @@ from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
+import click
+
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, EmptyReply, LmmError, ModelNotFound
@@ -25,7 +27,8 @@ if TYPE_CHECKING:
 @options.argument("folder", "[FOLDER]", "Where to write config.toml.  [default: .]", type=options.PATH, default=Path())
 @options.flag("--all", "with_all", help="Write every setting, explained and commented out.")
 @options.flag("--yes", help="Ask nothing: write every setting.")
-def init(*, folder: Path, with_all: bool, yes: bool) -> int:
+@click.option("--from", "source", metavar="FILE", type=options.PATH, help="Take over a config.toml of lm-markdown.")
+def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int:
     """Ask which model is to answer, and write a config.toml; an existing one is left alone.
 
     Without a terminal, nothing is asked, and every setting is written, explained and commented out.
@@ -37,13 +40,17 @@ def init(*, folder: Path, with_all: bool, yes: bool) -> int:
     if target.exists():
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
-    if with_all or yes or not terminal.can_ask():
+    if source is not None:
+        text, next_steps = config_files.converted(files.read_document(source), str(source)), list[str]()
+    elif with_all or yes or not terminal.can_ask():
         files.replace(target, config_files.template())
         terminal.say(f"wrote {target}; lmm status shows what it does")
         return DONE
-    text, next_steps = _choose_model()
+    else:
+        text, next_steps = _choose_model()
     files.replace(target, text)
-    trust_store.approve(target, text)  # the user has just said all of it
+    if source is None:  # the user has just said all of it
+        trust_store.approve(target, text)
     terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
     return DONE
 

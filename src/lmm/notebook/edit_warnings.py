@@ -95,12 +95,12 @@ _PLACEHOLDER = re.compile(
     re.IGNORECASE | re.MULTILINE,
 )
 _BRACKETED = re.compile(
-    r"^[ \t>]*(?:[-*+][ ])?(?:etc\.[ ])?"
-    r"(?:(?:<!--|[\[(<{]|\*{1,2}(?=\w)|//)[ .…]*|(?:\#|%|--+)[ ]*(?:\.{3}|…)?[ ]*(?=rest of|\.))"
+    r"^[ \t>]*+(?:[-*+][ ])?(?:etc\.[ ])?"
+    r"(?:(?:<!--|[\[(<{]|\*{1,2}(?=\w)|//)[ .…]*+|(?:\#|%|--+)[ ]*+(?:\.{3}|…)?[ ]*+(?=rest of|\.))"
     r"(?:(?:the )?rest(?: of (?:the )?\w+)?|(?:the )?remain(?:ing|der)\b[^\n(]{0,40}|existing \w+"
     r"|(?:see )?(?:the )?original(?: \w+){0,2}|same|snip|truncated|(?:text |section )?continue[sd]\b[^\n(]{0,30}"
     r"|keep the rest|(?:the )?\w+ (?:stays|remains)(?: as it is| the same)?|unchanged)"
-    r"[ .…]*(?:-->|[\])>}*]+|\.{3}|…|-{3})?[ ]*$",
+    r"[ .…]*+(?:-->|[\])>}*]+|\.{3}|…|-{3})?[ ]*$",
     re.IGNORECASE | re.MULTILINE,
 )
 _ELLIPSIS = re.compile(r"^[ \t]*[\[(<*_]{0,3}(?:\.{3}|…)[\])>*_]{0,3}[ \t]*$", re.MULTILINE)
@@ -332,7 +332,7 @@ def _counts(text: str) -> Counter[str]:
             found["raw LaTeX"] += 1
         elif span.kind == "html" and not span.target.startswith("/"):
             found["HTML tag"] += 1
-    found["formula"] += len(re.findall(r"(?<!\\)(?:\\\([^\n]+?\\\)|\\\[[^\]]+?\\\])", _prose(text)))
+    found["formula"] += len(re.findall(r"(?<!\\)\\[(\[]", _prose(text)))
     found["task"] = len(re.findall(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]", _prose(text), re.MULTILINE))
     return +found
 
