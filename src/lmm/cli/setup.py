@@ -115,7 +115,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     """Show the model of each tier, where its name comes from, and whether it can be called."""
     from lmm import config_files
     from lmm.config import load_settings
-    from lmm.config_tables import TIERS, Config, check_config
+    from lmm.config_tables import TIERS, Config, as_toml, check_config
     from lmm.disk.files import cache_folder, read_document, state_folder
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
     from lmm.notebook.header import check_readable
@@ -142,7 +142,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
         "config": str(found.path) if found.path else None,
         "tiers": tiers,
         "settings": {
-            f"[{table}] {key}": {"value": config_files.as_toml(one.value), "where": one.origin.place}
+            f"[{table}] {key}": {"value": as_toml(one.value), "where": one.origin.place}
             for table, values in settings.merged.items()
             for key, one in values.items()
             if one.origin.layer not in ("default", "follows")
