@@ -34,6 +34,7 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -95,7 +96,7 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
 
 class LmmError(Exception):
-    """Base of our errors: what happened, where, and what to do next.
+    """Base of our errors: what happened, where, and what to do next, in a shell and in Python.
 
     >>> print(LmmError("the file is not UTF-8", where="notes.md:3:7", hint="convert it with iconv"))
     notes.md:3:7: the file is not UTF-8 (convert it with iconv)
@@ -106,9 +107,47 @@ class LmmError(Exception):
         self.message, self.where, self.hint = message, where, hint
 
     def __str__(self) -> str:
+        return self._with(self.hint + _in_python(self.hint))
+
+    @property
+    def at_prompt(self) -> str:
+        """The error for someone who types commands: its hint does not say what to write in Python."""
+        return self._with(self.hint)
+
+    def _with(self, hint: str) -> str:
         place = f"{_on_one_line(self.where)}: " if self.where else ""
-        advice = f" ({self.hint})" if self.hint else ""
-        return f"{place}{self.message}{advice}"
+        return f"{place}{self.message}{f' ({hint})' if hint else ''}"
+
+
+_CALLS = {
+    "ingest": "course.ingest(PATH)",
+    "store repair": "course.repair()",
+    "ask": "course.ask()",
+    "accept": "document.accept()",
+    "reject": "document.reject()",
+    "scan": "document.problems()",
+    "annotate": "document.annotate()",
+    "check": "chat.problems()",
+    "compact": "chat.compact()",
+}
+_OPTIONS = {
+    **{name: f"{name}=True" for name in ("again", "force", "prune", "yes")},
+    **{name: f"{name}=…" for name in ("budget", "documents", "edits", "keep", "max_turns", "model", "timeout")},
+    "chunks": "companion=False",
+    "id": "course.fetch(ID)",
+    "root": "roots=[…]",
+}
+_SHELL = re.compile(rf"\blmm ({'|'.join(_CALLS)})\b|(?<![\w-])--({'|'.join(_OPTIONS).replace('_', '-')})\b(?!-)")
+
+
+def _in_python(hint: str) -> str:
+    """Return what to write in Python for the commands and options in a hint.
+
+    >>> _in_python("lmm ingest --again PATH, or change the setting back")
+    '; in Python course.ingest(PATH), again=True'
+    """
+    found = [_CALLS.get(call) or _OPTIONS[option.replace("-", "_")] for call, option in _SHELL.findall(hint)]
+    return f"; in Python {', '.join(dict.fromkeys(found))}" if found and "in Python" not in hint else ""
 
 
 class DocumentError(LmmError):

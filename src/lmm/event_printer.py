@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import TYPE_CHECKING
 
 from lmm import terminal
@@ -10,6 +11,10 @@ from lmm.messages import Asked, Event, Failed, Notice, Reply, Retrying, TextDelt
 
 if TYPE_CHECKING:
     from lmm.terminal_markdown import Arriving
+
+
+_TAG = re.compile(r"<new\d*>[ \t]*\n?|</(?:new\d*|none)>|<none ?/?>", re.IGNORECASE)
+_BEGUN = re.compile(r"<(?:/?\w*(?: ?/?>[ \t]*)?)?\Z")
 
 
 class MarkdownWriter:
@@ -58,6 +63,7 @@ class EventPrinter:
     def __init__(self, *, err: bool = False) -> None:
         self.err = err
         self._text = MarkdownWriter(err=err)
+        self._held: str | None = None  # of a reply with tags around a new text: the end, where a tag may begin
         self._turn: Place | None = None
         self._waiting: dict[Place, list[Event]] = {}
 
@@ -88,16 +94,33 @@ class EventPrinter:
             case Asked(text=text, about=about):
                 parts = (str(place), "cyan"), (text, "bold"), (f"({about})", "dim")
                 terminal.say(" ".join(terminal.styled(*part, err=self.err) for part in parts), err=self.err)
+                self._held = "" if text.startswith(("=:", "edit:")) else None
             case TextDelta(text=text):
-                self._text.write(text)
+                self._write(text)
             case Retrying():
-                self._text.end()
+                self._end()
                 terminal.say(terminal.styled(f"  {event}", "yellow", err=self.err), err=self.err)
             case Reply(text=text):
-                self._text.write(text if event.remembered else "")
-                self._text.end()
+                self._write(text if event.remembered else "")
+                self._end()
                 note = terminal.styled(f"  [{terminal.reply_note(event)}]", "dim", err=self.err)
                 terminal.say(f"{note}\n", err=self.err)
             case Failed(error=error, what=what):
-                self._text.end()
+                self._end()
                 terminal.tell_failed(error, what, place)
+
+    def _write(self, text: str) -> None:
+        """Print the next piece of a reply, of an edit without the tags around the new text."""
+        if self._held is not None:
+            text = self._held + text
+            begun = _BEGUN.search(text)
+            self._held = begun[0] if begun else ""
+            text = _TAG.sub("", text.removesuffix(self._held))
+        self._text.write(text)
+
+    def _end(self) -> None:
+        """Print the rest of a reply."""
+        if self._held is not None:
+            self._text.write(_TAG.sub("", self._held))
+            self._held = ""
+        self._text.end()

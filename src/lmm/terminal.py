@@ -42,7 +42,7 @@ _OURS = f"\x1b{os.urandom(8).hex()}"
 _CODE = re.compile(f"{_OURS}(\r|\\[[0-9;]*[A-Za-z])")
 ERASE_LINE = f"{_OURS}\r{_OURS}[K"
 """For `say` on a terminal: erases the current line."""
-_AROUND_WORD = re.compile(r"\A\r?\n(?=\S)|(?<=\S) \Z")  # between words of a line, or two
+_BETWEEN_WORDS = re.compile(r"\A(?: |\r?\n)?(?=\S)")  # of a line, or two
 _LONG = 2000  # words: in a longer text, frequent words are not used to align the versions
 
 
@@ -197,7 +197,7 @@ def note(text: str) -> None:
 
 def tell_error(error: LmmError) -> None:
     """Print an error as one line on standard error: where, what, and what to do next."""
-    say(f"{styled('lmm:', 'red', err=True)} {error}", err=True)
+    say(f"{styled('lmm:', 'red', err=True)} {error.at_prompt}", err=True)
 
 
 def can_ask() -> bool:
@@ -345,7 +345,7 @@ def reply_note(reply: Reply) -> str:
 def tell_failed(error: LmmError, what: str, place: Place) -> None:
     """Print a failure as one line on standard error: where, what was to be generated, and the error."""
     where = "" if error.where and error.where.startswith(str(place)) else f"{place}: "
-    say(f"{styled('lmm:', 'red', err=True)} {where}{f'{what}: ' if what else ''}{error}", err=True)
+    say(f"{styled('lmm:', 'red', err=True)} {where}{f'{what}: ' if what else ''}{error.at_prompt}", err=True)
 
 
 def usage_text(usage: Usage) -> str:
@@ -371,23 +371,29 @@ def word_diff(old: str, new: str, *, err: bool = False) -> str:
     """Return `new` with deletions and insertions marked in place: ``[-old-]{+new+}`` without colour.
 
     >>> word_diff("A long green leaf.", "A green leaf falls.")
-    'A [-long -]green [-leaf.-]{+leaf falls.+}'
+    'A [-long-] green [-leaf.-]{+leaf falls.+}'
     >>> word_diff("A leaf that\\nis green.", "A leaf\\nthat is dry.")  # a line that breaks elsewhere is no change
     'A leaf\\nthat is [-green.-]{+dry.+}'
     """
-    pieces, after = (re.findall(r"\s*\S+[ \t]*|\s+", text) for text in (old, new))
+    pieces, after = (re.findall(r"\s*\S+|\s+\Z", text) for text in (old, new))
     code = re.search(r"^[ \t]*(?:```|~~~)", f"{old}\n{new}", re.MULTILINE)
-    before, now = ([one if code else _AROUND_WORD.sub("", one) for one in some] for some in (pieces, after))
-    parts = []
+    before, now = ([one if code else _BETWEEN_WORDS.sub(" ", one) for one in some] for some in (pieces, after))
+    parts = list[str]()
     # In a long text, frequent words do not help to align the versions, and would take quadratic time.
     matcher = SequenceMatcher(None, before, now, autojunk=len(after) > _LONG)
     for tag, i1, i2, j1, j2 in matcher.get_opcodes():
         gone, come = "".join(pieces[i1:i2]), "".join(after[j1:j2])
-        if tag == "equal":
-            parts.append(come)
-            continue
-        parts.append(_shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err))
+        gaps = {_gap(keys[at]) for keys, at, text in ((before, i1, gone), (now, j1, come)) if text.strip()}
+        if len(gaps) == 1:  # the white space before both is the same, and outside of the marks
+            parts.append(_gap(come or gone) if j1 or tag != "equal" else _gap(gone) * bool(parts))
+            gone, come = gone.lstrip(), come.lstrip()
+        marked = _shown(gone, "[-{}-]", "red", err) + _shown(come, "{{+{}+}}", "green", err)
+        parts.append(come if tag == "equal" else marked)
     return "".join(parts)
+
+
+def _gap(text: str) -> str:
+    return text[: len(text) - len(text.lstrip())]
 
 
 def _shown(text: str, marks: str, colour: str, err: bool) -> str:

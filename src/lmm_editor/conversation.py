@@ -96,7 +96,7 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
                 text = read_document(Folder(opened.path.parent).path(src))
                 told = f"{len(text):,} characters"
             except LmmError as error:
-                told = str(error)
+                told = error.at_prompt
         about += f"\n\n{told}"
     return shown_on_hover(about, text, _SHOWN)
 

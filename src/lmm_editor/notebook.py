@@ -240,7 +240,7 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
         settings = document.settings
         asks = [ask for ask in document.requests(at=prompt.line, load=False) if ask.text.endswith(prompt.text)]
     except LmmError as error:
-        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, str(error)))
+        return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, error.at_prompt))
     sent = dialogue_text(asks[0].request.messages)
     tokens, model = count_tokens(sent), str(settings.major.model)
     cost = price(model, Usage(tokens, 0))

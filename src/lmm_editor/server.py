@@ -292,7 +292,7 @@ class EditorServer(LanguageServer):
             try:
                 await work
             except LmmError as error:
-                self.tell(str(error))
+                self.tell(error.at_prompt)
 
         task = asyncio.get_running_loop().create_task(watched())
         self._tasks.add(task)

@@ -33,7 +33,7 @@ def test_the_demo_is_one_screen(tmp_path: Path, environment: dict[str, str]) -> 
     parts = re.split(r"^\d\. ", result.stdout, flags=re.MULTILINE)[1:]
     asked, edited, folder, agent = ([line for line in part.splitlines() if line.startswith("  ")] for part in parts)
     assert any("large residuals count heavily" in line for line in asked)
-    assert sum("{+" in line for line in edited) == 2
+    assert any("{+" in line for line in edited)
     assert edited[-1] == "  01-linear-models.md: accepted 1 edit"
     (at,) = (line for line in folder if line.startswith("  [1] "))
     name, first, last = re.match(r"  \[1\] (.*?):(\d+)-(\d+) ", at).groups()  # type: ignore[union-attr]

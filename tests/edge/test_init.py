@@ -81,14 +81,17 @@ def test_from_a_configuration_of_lm_markdown(folder: Path, capsys: pytest.Captur
     (folder / "old.toml").write_text(
         f'comment = "Trees"\nhistory_integration = "summary"\n{old}[RAG.annotation_model]\nfilters = []\n'
     )
-    assert run_here(capsys, "init", "--from", "old.toml").code == 0
+    ran = run_here(capsys, "init", "--from", "old.toml")
+    assert (ran.code, ran.out.splitlines()[-1]) == (0, "next: lmm status")
     assert (folder / "config.toml").read_text() == (
         "# from old.toml\n"
         '# comment = "Trees": [serve] texts, comment\n'
+        "# [textSplitter] threshold = 125: not needed: lm-markdown never used it; "
+        "[text_splitter] max_size limits a chunk\n"
         "# [major] timeout = \"none\": 'timeout' in [major] must be a number, not 'none'\n"
         "# [database] x = 1: not known here\n"
         "# [RAG.annotation_model] filters = []: not needed: lmm search --where filters by any property\n"
-        '\n[answer]\nhistory = "summary"\n\n[RAG]\npool_size = 125\n\n[major]\nmodel = "Ollama/x"\n'
+        '\n[answer]\nhistory = "summary"\n\n[major]\nmodel = "Ollama/x"\n'
     )
     assert "Ollama/x" in run_here(capsys, "status").out
     (folder / "config.toml").unlink(missing_ok=True)

@@ -151,11 +151,16 @@ def test_a_prompt_of_the_projects_own(course: Path, teacher: ScriptedServer, cap
     assert "Schreib 1 Karten auf English." in teacher.requests[0].last
 
 
-def test_the_built_in_model_says_that_it_cannot(course: Path, capsys: Capture) -> None:
-    """Once, with what else makes cards; and writes nothing in place of them."""
-    ran = run_here(capsys, "cards", "course", "--model", "Builtin/extractive")
+@pytest.mark.parametrize("name", ["Builtin/extractive", "builtin/extractive", "minor", "Major"])
+def test_the_built_in_model_says_that_it_cannot(course: Path, capsys: Capture, name: str) -> None:
+    """Once, with what else makes cards; and writes nothing in place of them. Also where a tier is named that has it."""
+    (course / "config.toml").write_text("")
+    ran = run_here(capsys, "cards", "course", "--config", "course/config.toml", "--model", name)
     assert (ran.code, ran.out, len(ran.err.splitlines())) == (2, "", 1)
-    assert "Builtin/extractive cannot write cards (name a language model with --model, or write 'cards:'" in ran.err
+    tier = "" if "/" in name else f" ({name} in the settings)"
+    assert (
+        f"Builtin/extractive{tier} cannot write cards (name a language model with --model, or write 'cards:'" in ran.err
+    )
 
 
 def test_ctrl_c_keeps_what_arrived(course: Path, teacher: ScriptedServer, state_folder: Path) -> None:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from pathlib import Path
 
 import pytest
@@ -77,3 +78,20 @@ def test_what_is_first_typed_works_or_says_what_to_write(course: Course) -> None
     document = Document.from_text("---\n=: shorter\n---\nA leaf is green.\n")
     document.answer(model=lambda prompt: "<new>Green.</new>", budget=20_000)
     assert repr(document.edits[0]) == "Edit(line 1, 'shorter')"
+
+
+def test_errors_say_what_to_write_in_python(course: Course, tmp_path: Path) -> None:
+    """Beside the command; a terminal shows the command alone."""
+    edited = Document.from_text("---\n=: shorter\n---\nA leaf is green, see [@fox].\n")
+    edited.answer(model=lambda prompt: "<new>Green.</new>")
+    course.ingest()
+    calls: dict[str, Callable[[], object]] = {
+        "course.ingest(PATH)": lambda: Course.open(tmp_path, course="other").search("green"),
+        "force=True": edited.accept,
+        "model=…": lambda: course.cards(model="Builtin/extractive"),
+    }
+    for wanted, call in calls.items():
+        with pytest.raises(lmm.LmmError) as refused:
+            call()
+        assert f"; in Python {wanted}" in str(refused.value)
+        assert "in Python" not in refused.value.at_prompt

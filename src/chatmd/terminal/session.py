@@ -416,7 +416,7 @@ class TerminalSession:
         self.screen.print(self.view.note(text, style))
 
     def _print_error(self, error: LmmError) -> None:
-        self.note(str(error), "red")
+        self.note(error.at_prompt, "red")
 
     def show_table(self, rows: Sequence[tuple[str, str]]) -> None:
         """Print rows of names and descriptions."""

@@ -41,17 +41,18 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
     if source is not None:
-        text, next_steps = config_files.converted(files.read_document(source), str(source)), list[str]()
+        text, next_steps = config_files.converted(files.read_document(source), str(source)), ["lmm status"]
     elif with_all or yes or not terminal.can_ask():
         files.replace(target, config_files.template())
         terminal.say(f"wrote {target}; lmm status shows what it does")
         return DONE
     else:
-        text, next_steps = _choose_model()
+        text, before = _choose_model()
+        next_steps = [*before, "lmm messages notes.md"]
     files.replace(target, text)
     if source is None:  # the user has just said all of it
         trust_store.approve(target, text)
-    terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join([*next_steps, 'lmm messages notes.md'])}")
+    terminal.say(f"wrote {target}:\n\n{text}\nnext: {'; '.join(next_steps)}")
     return DONE
 
 

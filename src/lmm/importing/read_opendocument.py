@@ -40,7 +40,7 @@ def read(data: bytes, context: Context) -> Imported:
             sections = [block for table in tables if local(table.tag) == "table" for block in content.sheet(table)]
             document = Imported(defused("\n\n".join(sections)) + "\n")
         values = office_properties(archive)
-    if not re.sub(r"(?m)^## .*$|^<!-- slide \d+ -->$|!\[\]\(\S*\)", "", document.body).strip():
+    if not re.sub(r"(?m)^##? .*$|^<!-- slide \d+ -->$|!\[\]\(\S*\)", "", document.body).strip():
         raise FileReadError("there is no text in this file", hint="show what is hidden in LibreOffice first")
     notes = tuple(f"left out: {what}" for what in content.objects)
     left_out = {kind: "\n".join(texts) for kind, texts in content.hidden.items()}

@@ -172,7 +172,7 @@ def _words(text: str, *, escape: bool = True) -> str:
 
 def section_of(title: str, cells: Mapping[tuple[int, int], str], comments: Sequence[str]) -> Iterator[str]:
     """Iterate over the blocks of a sheet: heading, tables, comments; a line with one cell is a paragraph."""
-    yield f"## {_words(title)}"
+    yield f"# {_words(title)}"
     for rows in _areas(cells):
         yield _table(rows) if len(rows) > 1 or len(set(rows[0].values())) > 1 else next(iter(rows[0].values()))
     if comments:

@@ -71,7 +71,7 @@ class SharedBudget:
     0.0
     >>> budget.begin("Builtin/extractive")
     Traceback (most recent call last):
-    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns)
+    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns; in Python max_turns=…)
     """
 
     def __init__(self, limits: UsageLimits = UsageLimits()) -> None:
@@ -212,7 +212,7 @@ class BudgetedModel:
     'Yes.'
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
     Traceback (most recent call last):
-    lmm.errors.LimitReached: the run used up its budget of 3 tokens (4 spent) (allow more: --budget)
+    lmm.errors.LimitReached: the run used up its budget of 3 tokens (4 spent) (allow more: --budget; in Python budget=…)
     """
 
     model: ChatModel

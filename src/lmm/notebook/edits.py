@@ -324,6 +324,8 @@ def place_edit(
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
     record |= {"~~id": edit_id, "~~model": reply.model}
+    if seen and seen[-1].source.endswith("\r"):  # with the line end that follows in the file, it may be read otherwise
+        seen = parse_markdown_text(serialize([*seen[:-1], ended(seen[-1], newline)]))
     record |= {"~~old": _mark_of(seen)} if old else {}
     record |= _warnings(serialize(seen), new, reply, prompt.text, heading)
     tail = None

@@ -95,7 +95,7 @@ def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismat
     ... # doctest: +NORMALIZE_WHITESPACE
     the store was made with other settings
     ([RAG] encoding_model was hybrid, is none; [text_splitter] unit was tokens, is words)
-    (lmm ingest --again PATH, or change the setting back)
+    (lmm ingest --again PATH, or change the setting back; in Python course.ingest(PATH), again=True)
     """
     differences = "; ".join(
         f"{key} was {_value_text(before)}, is {_value_text(after)}" for key, before, after in _changes(stored, now)

@@ -33,7 +33,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
 
-from lmm.config_tables import Config
+from lmm.config_files import settings_for
+from lmm.config_tables import TIERS, Config
 from lmm.csv_table import csv_text
 from lmm.disk import files
 from lmm.disk.folder import Folder
@@ -44,7 +45,7 @@ from lmm.markdown import Span, replace_spans
 from lmm.markdown.tree import HeadingNode, count_words, without_metadata
 from lmm.messages import Attachment, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
-from lmm.models.given import ModelLike
+from lmm.models.given import ModelLike, given_model
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.generated_fields import Batch, is_on
@@ -283,11 +284,15 @@ def write_cards(
     Raises:
         ConfigError: the configuration contains an invalid value, or the model is the built-in one, which only quotes.
     """
-    if getattr(model, "name", str(model)) == EXTRACTIVE:
-        hint = "name a language model with --model, or write 'cards:' or 'questions:' in the metadata"
-        raise ConfigError(f"{EXTRACTIVE} cannot write cards", hint=hint)
     paths = list(paths)
-    settings = settings_at(paths[0] if paths else ".", config)
+    place = paths[0] if paths else "."
+    settings = settings_at(place, config)
+    named, given = given_model(model)
+    models = settings_for(config=config_for(place, config), overrides={"major": named})
+    if (given.name if given else str(models.major.model)) == EXTRACTIVE:
+        hint = "name a language model with --model, or write 'cards:' or 'questions:' in the metadata"
+        tier = f" ({named} in the settings)" if named.lower() in TIERS else ""
+        raise ConfigError(f"{EXTRACTIVE}{tier} cannot write cards", hint=hint)
     report, kinds = CardReport(read_documents(paths, settings)), settings.withholding
     for number, document in enumerate(report.reading.documents):
         file = Path(document.file)

@@ -267,9 +267,9 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> HttpFailure:
     """
     if isinstance(error, RequestError):
         kind, headers = _ERRORS.get(error.status, "invalid_request_error"), error.headers
-        return HttpFailure(error.status, kind, str(error), error.code, error.param, logged=False, headers=headers)
+        return HttpFailure(error.status, kind, error.at_prompt, error.code, error.param, logged=False, headers=headers)
     if isinstance(error, SearchError):
-        return HttpFailure(400, "invalid_request_error", str(error), logged=False)
+        return HttpFailure(400, "invalid_request_error", error.at_prompt, logged=False)
     if isinstance(error, ModelBusy):
         return HttpFailure(429, "rate_limit_error", texts["busy"], "rate_limit_exceeded")
     if isinstance(error, ModelTimeout):

@@ -200,7 +200,7 @@ def _shown_values(service: Service, range: Range, say: Wording) -> dict[str, Any
     try:
         return {"failures": failures, "report": _report(service, log, range)}
     except LmmError as error:
-        reason = say["broken"].replace("{error}", str(error)) if isinstance(error, LogError) else str(error)
+        reason = say["broken"].replace("{error}", error.at_prompt) if isinstance(error, LogError) else error.at_prompt
         return {"failures": [*failures, reason]}
 
 

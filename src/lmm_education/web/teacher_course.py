@@ -62,7 +62,7 @@ async def take_document(request: Request) -> Response:
     except RequestError:
         raise
     except LmmError as error:
-        raise RequestError(str(error), status=409, param="name") from error
+        raise RequestError(error.at_prompt, status=409, param="name") from error
     if not _importing.acquire(blocking=False):
         raise RequestError(say["busy"], status=409)
     work = asyncio.get_running_loop().run_in_executor(None, _imported, folder, name, target, data, replace, say)
@@ -137,7 +137,7 @@ def _ingested(service: Service, files: Sequence[str], look: bool, say: Wording) 
         values = _report(service.author, files, look)
         return {"told": say["looked" if look else "ingested"], "html": render("documents.html", say=say, **values)}
     except LmmError as error:
-        return {"error": {"message": str(error)}}
+        return {"error": {"message": error.at_prompt}}
     finally:
         _running.release()
 

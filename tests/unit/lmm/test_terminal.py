@@ -6,6 +6,7 @@ import io
 import json
 import logging
 import os
+import re
 import sys
 import unicodedata
 from collections.abc import Iterator
@@ -180,3 +181,17 @@ def test_a_reader_who_went_away_stops_nothing(monkeypatch: pytest.MonkeyPatch) -
         terminal.say("a")
         terminal.say_document("b")
         terminal.say("c")
+
+
+_WORDS = st.lists(st.tuples(st.sampled_from("abcd"), st.sampled_from([" ", " ", "\n", "\n\n", "  "])), max_size=8)
+
+
+@given(_WORDS, _WORDS)
+def test_words_of_a_difference_are_apart(before: list[tuple[str, str]], after: list[tuple[str, str]]) -> None:
+    """Both texts can be read from it, and no word is glued to another, but the old one to the new in its place."""
+    old, new = ("".join(map("".join, words)).strip() for words in (before, after))
+    shown = terminal.word_diff(old, new)
+    gone, come = r"\[-([^]]*)-\]", r"\{\+([^}]*)\+\}"
+    assert re.sub(come, r"\1", re.sub(gone, "", shown)).split() == new.split()
+    assert re.sub(gone, r"\1", re.sub(come, "", shown)).split() == old.split()
+    assert not re.search(r"[abcd](\[-|\{\+)[abcd]|[abcd](-\]|\+\})[abcd]|(-\]|\+\})[abcd]", shown)

@@ -358,7 +358,7 @@ def test_a_reply_without_questions_is_a_failure() -> None:
     """And not an empty list for ever; what else is in it is written."""
     report = annotate(TREE, SectionModel({"questions of B": "- \n"}), "questions", "summary")
     assert [(f.what, str(f.error)) for f in report.failures] == [
-        ("questions of 'B'", "the reply contains no questions (run again with --again)")
+        ("questions of 'B'", "the reply contains no questions (run again with --again; in Python again=True)")
     ]
     assert "Summary of b." in report.text
 

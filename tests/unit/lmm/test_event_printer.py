@@ -1,0 +1,50 @@
+"""What is printed while a model answers."""
+
+from __future__ import annotations
+
+from itertools import pairwise
+
+import pytest
+from hypothesis import given, strategies as st
+
+from lmm.errors import Place
+from lmm.event_printer import EventPrinter
+from lmm.messages import Asked, ChatRequest, Reply, TextDelta
+
+TAGGED = "Shorter:\n<new>\nA <b>leaf</b>, x < y.\n</new>\nIt was long."
+PLAIN = "Shorter:\nA <b>leaf</b>, x < y.\n\nIt was long."
+
+
+def shown(prompt: str, pieces: list[str], capsys: pytest.CaptureFixture[str], *, remembered: bool = False) -> str:
+    """What a reply that arrives in these pieces prints, between the prompt and the note about it."""
+    printer, place = EventPrinter(), Place("notes.md", 3)
+    printer(Asked(ChatRequest(()), "Test/model", prompt, "about"), place)
+    for piece in pieces:
+        printer(TextDelta(piece), place)
+    printer(Reply("".join(pieces) or TAGGED, "Test/model", remembered=remembered), place)
+    out = capsys.readouterr().out
+    return out.split("(about)\n")[1].rpartition("\n  [Test/model")[0]
+
+
+@given(st.lists(st.integers(0, len(TAGGED)), max_size=12))
+def test_tags_around_a_new_text_are_not_shown(cuts: list[int]) -> None:
+    """Wherever the stream is cut; what else looks like a tag stays."""
+    ends = sorted({0, *cuts, len(TAGGED)})
+    pieces = [TAGGED[a:b] for a, b in pairwise(ends)]
+    with pytest.MonkeyPatch.context() as patch:
+        printed: list[str] = []
+        patch.setattr("lmm.terminal.say", lambda text="", *, err=False, end="\n": printed.append(text + end))
+        printer, place = EventPrinter(), Place("notes.md", 3)
+        printer(Asked(ChatRequest(()), "Test/model", "=: shorter", "about"), place)
+        for piece in pieces:
+            printer(TextDelta(piece), place)
+        printer(Reply(TAGGED, "Test/model"), place)
+    assert "".join(printed[1:-1]) == PLAIN + "\n"
+
+
+def test_a_remembered_edit_is_shown_without_tags_and_an_answer_as_it_is(capsys: pytest.CaptureFixture[str]) -> None:
+    """An answer may be about tags."""
+    assert shown("edit: shorter", [], capsys, remembered=True) == PLAIN
+    assert shown("?: what is new?", [TAGGED], capsys) == TAGGED
+    assert shown("=: shorter", ["<new>A leaf.</new>"], capsys) == "A leaf."
+    assert shown("=: shorter", ["Nothing to change. <none>"], capsys).strip() == "Nothing to change."
