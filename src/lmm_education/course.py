@@ -300,7 +300,14 @@ class Course(CourseParts):
 
         study = self.settings.study
         pace = words_per_minute or study.words_per_minute
-        return study_plan(self._material(paths), depth=depth, words_per_minute=pace, keep=study.keep)
+        return study_plan(
+            self._material(paths),
+            depth=depth,
+            words_per_minute=pace,
+            keep=study.keep,
+            exercises=study.exercises,
+            solutions=study.solutions,
+        )
 
     def cards(
         self,

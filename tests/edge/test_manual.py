@@ -49,6 +49,14 @@ def test_page_and_lines_are_shown(capsys: pytest.CaptureFixture[str]) -> None:
     assert "lmm undo" in " ".join(text)
 
 
+def test_scores_are_in_the_order_of_the_pages_and_no_section_is_an_exercise(capsys: pytest.CaptureFixture[str]) -> None:
+    """Though one is called Exercises."""
+    for question in ("how do I write exercises with choices", "keep solutions from students", "what does it cost"):
+        found = search_manual(question)
+        assert [hit.score for hit in found.hits] == sorted((hit.score for hit in found.hits), reverse=True)
+        assert "[exercise]" not in run_here(capsys, "help", question).out
+
+
 def test_a_changed_page_is_indexed_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A new version's pages replace those of the old one."""
     monkeypatch.setenv("LMM_CACHE_DIR", str(tmp_path / "cache"))

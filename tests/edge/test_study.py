@@ -219,3 +219,23 @@ def test_in_python(course: Path, teacher: ScriptedServer) -> None:
     report = study.write_cards(["course"], model="OpenAICompatible/test")
     assert [card.answer for card in study.study_cards(report.reading.documents)] == ["Green.", "Yellow."]
     assert not report.failures
+
+
+def test_plan_and_exercises_count_alike(folder: Path, capsys: Capture) -> None:
+    """A list under Exercises is as many as it has items, also below the steps of the plan."""
+    listed = "### Exercises\n\n1. What?\n2. Why?\n3. How?\n\n### Solutions\n\n1. a\n2. b\n3. c\n"
+    marked = "---\ntype: exercise\n---\nWho?\n\n---\ntype: summary\n---\nAll.\n"
+    (folder / "book.md").write_text(f"# Book\n\nText.\n\n## Part\n\nText.\n\n{listed}\n## Two\n\nText.\n\n{marked}")
+    plan = json.loads(run_here(capsys, "plan", "book.md", "--json").out)
+    assert [step["material"] for step in plan["steps"]] == [{}, {"exercise": 3}, {"summary": 1, "exercise": 1}]
+    assert len(json.loads(run_here(capsys, "exercises", "book.md", "--json").out)) == 4
+
+
+def test_why_there_are_no_exercises_is_said_first(course: Path, capsys: Capture) -> None:
+    """And only then that nothing was written."""
+    (course.parent / "none.md").write_text("# A\n\nText.\n")
+    ran = run_here(capsys, "exercises", "none.md", "-o", "quiz.xml")
+    assert ran.err.splitlines() == [
+        "no text is of type 'exercise', or under a heading of that name",
+        "quiz.xml was not written",
+    ]

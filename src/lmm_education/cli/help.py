@@ -57,7 +57,8 @@ def search_manual(question: str) -> SearchResult:
     pages, index = manual_folder(), cache_folder() / "manual"
     # Fast to load and to index with; where there is no wheel of it, the default is used.
     model = f'[embedding]\nmodel = "{WORDLLAMA}"\n' if importlib.util.find_spec("wordllama") else ""
-    config = Config(pages / "config.toml", f"[storage]\nfolder = '{index / 'store'}'\n{model}")
+    no_types = "[study]\nexercises = []\nsolutions = []\n"  # the manual's sections about exercises are none
+    config = Config(pages / "config.toml", f"[storage]\nfolder = '{index / 'store'}'\n{no_types}{model}")
     state = hashlib.blake2b(b"\0".join(page.read_bytes() for page in sorted(pages.rglob("*.md")))).hexdigest()
     indexed = index / "indexed"
     with CourseParts.open(config=config, env={}) as manual:
@@ -77,5 +78,6 @@ def search_manual(question: str) -> SearchResult:
     for hit in found.hits:
         passages.setdefault(hit.place.file, []).append(hit)
     # Further passages of a page count less and less: 40 of 40 pages instead of 39, of other questions 16 of 20, not 13.
-    best = sorted(passages.values(), key=lambda hits: -sum(hit.score * 0.3**i for i, hit in enumerate(hits)))
-    return replace(found, hits=tuple(hits[0] for hits in best[:3]))
+    pages_found = ((sum(hit.score * 0.3**i for i, hit in enumerate(hits)), hits[0]) for hits in passages.values())
+    best = sorted(pages_found, key=lambda page: -page[0])[:3]
+    return replace(found, hits=tuple(replace(hit, score=score) for score, hit in best))

@@ -161,17 +161,17 @@ def exercises(
 
     reading = course.read(*paths)
     found = course.exercises(reading, types=types)
+    kinds = " or ".join(repr(kind) for kind in types or course.settings.study.exercises)
+    if not found and reading.documents and not as_json:
+        terminal.say(f"no text is of type {kinds}, or under a heading of that name", err=True)
     if output is not None and not found:
-        terminal.say(f"{output} was not written: there are no exercises", err=True)
+        terminal.say(f"{output} was not written", err=True)
     elif output is not None:
         save_quiz(output, found, solutions=solutions)
         terminal.say(f"{output}: {terminal.count(len(found), 'exercise')}", err=as_json)
     text = exercises_as_markdown(found, solutions=solutions) if output is None else ""
     if output is None or as_json:
         terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)
-    if not found and reading.documents and not as_json:
-        kinds = " or ".join(repr(kind) for kind in types or course.settings.study.exercises)
-        terminal.say(f"no text is of type {kinds}, or under a heading of that name", err=True)
     without = sum(not exercise.solution for exercise in found)
     if solutions and without and not as_json:
         terminal.say(f"{without} of {terminal.count(len(found), 'exercise')} without a solution", err=True)

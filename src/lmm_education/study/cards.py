@@ -288,8 +288,8 @@ def write_cards(
     place = paths[0] if paths else "."
     settings = settings_at(place, config)
     named, given = given_model(model)
-    models = settings_for(config=config_for(place, config), overrides={"major": named})
-    if (given.name if given else str(models.major.model)) == EXTRACTIVE:
+    models = None if given else settings_for(config=config_for(place, config), overrides={"major": named})
+    if EXTRACTIVE in (given and given.name, models and str(models.major.model)):
         hint = "name a language model with --model, or write 'cards:' or 'questions:' in the metadata"
         tier = f" ({named} in the settings)" if named.lower() in TIERS else ""
         raise ConfigError(f"{EXTRACTIVE}{tier} cannot write cards", hint=hint)

@@ -194,13 +194,22 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
         for headings, in_section in groupby(of_document, key=lambda e: e.headings):
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
-                parts += [f"### {exercise.number} {exercise.title}".rstrip(), exercise.text]
-                parts += ["\n".join(f"- {choice}" for choice in exercise.choices)] if exercise.choices else []
+                shown = with_choices(exercise.text, exercise.choices)
+                parts += [f"### {exercise.number} {exercise.title}".rstrip(), shown]
                 if solutions and exercise.solution:
                     words = exercise.solution.partition("\n")[0].split("**")
                     named = len(words) > 2 and not words[0] and words[1].endswith(".")  # the name of an environment
                     parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
+
+
+def with_choices(text: str, choices: Sequence[str]) -> str:
+    """Return the text of an exercise with the answers to choose from.
+
+    >>> with_choices("Which?", ["a", "b"])
+    'Which?\\n\\n- a\\n- b'
+    """
+    return "\n\n".join(filter(None, (text, "\n".join(f"- {choice}" for choice in choices))))
 
 
 def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = False) -> list[dict[str, Any]]:

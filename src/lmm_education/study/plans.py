@@ -19,6 +19,8 @@ from lmm.markdown.tree import count_words
 from lmm.terminal import count
 from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
+from lmm_education.payloads import is_one_of
+from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import StudyDocument, anchor_of, is_special, texts_of, type_of
 
 # -- reading time ----------------------------------------------------------------------------------
@@ -237,11 +239,17 @@ class StudyPlan:
 
 
 def study_plan(
-    documents: Iterable[StudyDocument], *, depth: int = 2, words_per_minute: int = 200, keep: Collection[str] = ()
+    documents: Iterable[StudyDocument],
+    *,
+    depth: int = 2,
+    words_per_minute: int = 200,
+    keep: Collection[str] = (),
+    exercises: Sequence[str] = ("exercise",),
+    solutions: Collection[str] = ("solution",),
 ) -> StudyPlan:
     """Return the study plan of some documents, a step for each section down to level `depth`.
 
-    `keep` are types of material that are read with the text.
+    `keep` are types of material that are read with the text; `exercises` are counted as `find_exercises` finds them.
 
     >>> from lmm_education.study.study_documents import study_document
     >>> later = study_document("---\\nprerequisites: Leaves\\n---\\n# Trees\\n\\nOaks.\\n", file="a.md")
@@ -249,11 +257,18 @@ def study_plan(
     >>> [(step.title, step.minutes, step.requires) for step in plan.steps]
     [('Leaves', 1, ()), ('Trees', 1, ('Leaves',))]
     """
+    documents = list(documents)
     units = [unit for document in documents for unit in _units(document, depth)]
     numbers = {id(unit): number for number, unit in enumerate(units)}
     required = [_required(unit, units, numbers) for unit in units]
     order, circles = in_reading_order(units, required)
     made = [_step(unit, each, units, words_per_minute, keep) for unit, each in zip(units, required, strict=True)]
+    if counted := [kind for kind in exercises if not is_one_of(kind, keep)]:
+        found = find_exercises(documents, kinds=counted, solutions=solutions)
+        places = Counter(_unit_of(each, units) for each in found)
+        made = [
+            replace(step, material=_with_exercises(step, places[i], counted, solutions)) for i, step in enumerate(made)
+        ]
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
     words = sum(step.words for step in steps)
     problems = (*circles, *(problem for each in required for problem in each.problems))
@@ -314,6 +329,19 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
         beforehand=required.elsewhere,
         material=_counted(others),
     )
+
+
+def _unit_of(exercise: Exercise, units: Sequence[Unit]) -> int:
+    """Return the number of the unit that an exercise is in."""
+    return max(
+        (i for i, u in enumerate(units) if u.document.file == exercise.file and u.heading.line <= exercise.line),
+        key=lambda i: (units[i].heading.line, i),
+    )
+
+
+def _with_exercises(step: StudyStep, number: int, kinds: Sequence[str], solutions: Collection[str]) -> dict[str, int]:
+    others = {kind: count for kind, count in step.material.items() if not is_one_of(kind, (*kinds, *solutions))}
+    return others | ({kinds[0]: number} if number else {})
 
 
 def _counted(texts: Iterable[TextItem]) -> dict[str, int]:

@@ -8,7 +8,6 @@ are compared without punctuation, because these programs keep different parts of
 from __future__ import annotations
 
 import threading
-from collections import Counter
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
 from typing import Any, TypeVar
@@ -23,7 +22,7 @@ from lmm_education.payloads import hit_of, is_one_of, section_of
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, study_cards
-from lmm_education.study.exercises import exercises_as_values, find_exercises
+from lmm_education.study.exercises import exercises_as_values, find_exercises, with_choices
 from lmm_education.study.plans import by_document, plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import documents_in, section_at
 from lmm_education.web.contents import Chapter, chapters_of, course_title
@@ -97,7 +96,8 @@ class Contents:
         """
         made = self.study_material()
         cards = ({"id": each["id"], "question": each["question"], "solution": each["answer"]} for each in made["cards"])
-        exercises = (each | {"question": each["text"]} for each in made["exercises"])
+        texts = (with_choices(each["text"], each["choices"]) for each in made["exercises"])
+        exercises = (each | {"question": text} for each, text in zip(made["exercises"], texts, strict=True))
         found: Mapping[str, Any] | None = next((each for each in (*exercises, *cards) if each["id"] == id), None)
         if found is None:
             raise RequestError("there is no such exercise", status=404, param="exercise")
@@ -107,36 +107,21 @@ class Contents:
         sections = catalogue.sections if catalogue else ()
         documents = documents_in(catalogue) if catalogue and sections else []
         study = self.settings
-        plan = study_plan(documents, words_per_minute=study.words_per_minute, keep=study.keep)
+        pace, kinds, solutions = study.words_per_minute, study.exercises, study.solutions
+        plan = study_plan(documents, words_per_minute=pace, keep=study.keep, exercises=kinds, solutions=solutions)
         cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
-        exercises = find_exercises(documents, kinds=study.exercises, solutions=study.solutions)
+        exercises = find_exercises(documents, kinds=kinds, solutions=solutions)
         ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
         times = [time_text(minutes) for _, minutes in by_document(plan)]
-        counted = Counter((each.file, each.headings) for each in exercises)
         values = plan_as_values(plan) | {"time": time_text(plan.minutes), "times": times}
         return {
-            "plan": values
-            | {
-                "steps": [
-                    with_html(_with_exercises(step, counted, study.exercises), ids, self.pictures)
-                    for step in values["steps"]
-                ]
-            },
+            "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
             "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
             "exercises": [
                 with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
                 for each in exercises_as_values(exercises, solutions=True)
             ],
         }
-
-
-def _with_exercises(
-    step: Mapping[str, Any], counted: Mapping[tuple[str, tuple[str, ...]], int], kinds: Sequence[str]
-) -> dict[str, Any]:
-    """Return a step of the plan with its exercises, counted as `lmm exercises` finds them."""
-    number = counted.get((step["file"], tuple(step["headings"])), 0)
-    others = {kind: count for kind, count in step["material"].items() if not is_one_of(kind, kinds)}
-    return {**step, "material": others | ({kinds[0]: number} if number and kinds else {})}
 
 
 def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
@@ -245,10 +230,13 @@ def with_html(values: dict[str, Any], ids: Ids, pictures: Callable[[str], Pictur
 
     >>> with_html({"question": "*Why?*", "file": "a.md", "headings": ["A"]}, {("a.md", ("A",)): "1"})["html"]
     {'question': '<p><em>Why?</em></p>\\n'}
+    >>> with_html({"text": "Which?", "choices": ["a"], "file": "a.md", "headings": []}, {})["html"]["text"]
+    '<p>Which?</p>\\n<ul>\\n<li>a</li>\\n</ul>\\n'
     """
     picture = pictures(values["file"]) if pictures else None
     html = {name: title_html(values[name]) for name in _INLINE if values.get(name)}
-    html |= {name: str(to_html(values[name], picture=picture)) for name in _BLOCKS if values.get(name)}
+    shown = values | ({"text": with_choices(values["text"], values["choices"])} if values.get("choices") else {})
+    html |= {name: str(to_html(shown[name], picture=picture)) for name in _BLOCKS if values.get(name)}
     section = ids.get((values["file"], tuple(values["headings"])), "")
     return values | {"section": section, "html": html}
 
