@@ -15,11 +15,12 @@ from lmm.importing.pandoc import as_utf8
 from lmm.markdown.page_marks import Pages
 
 _SPAN, _LONGEST, _PAUSE = 30, 60, 4  # seconds
+_ROLLING = 9  # lines
 _ENDS = (".", "?", "!", "…", "。", "？", "！")
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,3}):(\d\d)(?:[.,]\d{1,3})?"
 _TIMING = re.compile(rf"\s*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:\s|\Z)")
 ASIDE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|\Z)")
-_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]+([^<>\n]*)>|</v>")
+_VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]([^<>\n]*)>|</v>")
 MARKUP = re.compile(r"</?(?:[bciusv]|ruby|rt|lang|font)(?:[.\s][^<>\n]*)?>|<[\d:.]+>|\{\\[^{}\n]*\}", re.IGNORECASE)
 REPEATED = "repeated lines of rolling captions"
 
@@ -86,7 +87,7 @@ def _without_repeated(cues: list[Cue]) -> tuple[list[Cue], list[str]]:
     Where no cue adds lines to repeated ones, a cue that repeats another is said twice.
     """
     shown = [[_shown(line) for line in cue.lines] for cue in cues]
-    counts = [next((n for n in range(len(now), 0, -1) if before[-n:] == now[:n]), 0)
+    counts = [next((n for n in range(min(len(now), _ROLLING), 0, -1) if before[-n:] == now[:n]), 0)
               for before, now in pairwise([[], *shown])]  # fmt: skip
     if not any(0 < count < len(lines) for count, lines in zip(counts, shown, strict=True)):
         return cues, []
@@ -104,21 +105,22 @@ def _said(cues: list[Cue]) -> Iterator[tuple[str, Cue]]:
 
 
 def _paragraphs(cues: list[Cue]) -> Iterator[tuple[Pages, str]]:
-    speaker, held, words = "", list[Cue](), ""
+    speaker, held = "", list[Cue]()
 
     def written() -> tuple[Pages, str]:
         name = f"**{escaped(speaker)}:** " if speaker else ""
+        words = " ".join(line for cue in held for line in cue.lines)
         text = re.sub(r"\A(\d*)([-+.)])(?=\s)", r"\1\\\2", escaped(words))  # no item of a list
         return Pages("", held[0].start, max(cue.end for cue in held)), name + text
 
     for name, cue in _said(cues):
         if held:
             length, pause = cue.end - held[0].start, cue.start - held[-1].end
-            if name != speaker or length > _LONGEST or pause >= _PAUSE or (length > _SPAN and words.endswith(_ENDS)):
+            ends = held[-1].lines[-1].endswith(_ENDS)
+            if name != speaker or length > _LONGEST or pause >= _PAUSE or (length > _SPAN and ends):
                 yield written()
-                held, words = [], ""
+                held = []
         speaker = name
         held.append(cue)
-        words = " ".join(filter(None, [words, *cue.lines]))
     if held:
         yield written()
