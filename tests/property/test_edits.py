@@ -211,7 +211,7 @@ METADATA = st.sampled_from(
     reply="---\n?: read\n---\n\n---\n~edit_:\n  ~~id: abcdef\n---\n###### old text\n\nx\n\n###### new text\n",
 )
 @example(
-    "---\ntitle: x\n---\n# A\ntext\r\n---\ntitle: x\n---\n--- # c\n~~~\n```\n```\n  ~~~~~\r", where=0, reply="New."
+    text="---\ntitle: x\n---\n# A\ntext\r\n---\ntitle: x\n---\n--- # c\n~~~\n```\n```\n  ~~~~~\r", where=0, reply="New."
 )
 @settings(suppress_health_check=[HealthCheck.filter_too_much])
 def test_the_words_of_a_model_ask_and_set_nothing(text: str, where: int, reply: str) -> None:
