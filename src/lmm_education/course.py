@@ -23,7 +23,7 @@ from lmm_education.catalogue import Kept
 from lmm_education.errors import SearchError, StoreError, StoreMissing
 from lmm_education.ingestion.plan import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
-from lmm_education.options import AskOptions, IngestOptions, SearchOptions
+from lmm_education.options import AskOptions, ExportOptions, IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import StoredDocument
 from lmm_education.search.query import SearchResult
@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from lmm_education.store.open import Transfer
     from lmm_education.study.cards import CardReport
     from lmm_education.study.exercises import Exercise
-    from lmm_education.study.notes import Edits, ExportOptions, ExportReport, Notes
+    from lmm_education.study.notes import ExportReport, Notes
     from lmm_education.study.plans import StudyPlan
     from lmm_education.study.study_documents import Entry, Reading, StudyDocument
 
@@ -345,32 +345,19 @@ class Course(CourseParts):
         study = self.settings.study
         return find_exercises(self._material(paths), kinds=types or study.exercises, solutions=study.solutions)
 
-    def notes(
-        self, path: str | Path, *, keep: Sequence[str] = (), edits: Edits | None = None, keep_lines: bool = False
-    ) -> Notes:
+    def notes(self, path: str | Path, **options: Annotated[Any, ExportOptions]) -> Notes:
         """Return the clean notes of a document: without metadata, conversations and special material.
 
-        Args:
-            keep: types of material to keep.
-            edits: what to do with pending edits, instead of the configured way.
-            keep_lines: keep the line numbers.
+        `options` are those of `ExportOptions`, such as ``keep="definition"``.
 
         Raises:
             ExportError: it cannot be exported as it is, or all of it is special material.
         """
         from lmm_education.study.notes import read_notes
 
-        return read_notes(path, self._export_options(keep, edits, keep_lines))
+        return read_notes(path, ExportOptions(**options, config=self.config))
 
-    def export(
-        self,
-        path: str | Path,
-        output: str | Path,
-        *,
-        keep: Sequence[str] = (),
-        edits: Edits | None = None,
-        keep_lines: bool = False,
-    ) -> ExportReport:
+    def export(self, path: str | Path, output: str | Path, **options: Annotated[Any, ExportOptions]) -> ExportReport:
         """Write the clean notes of a document, or of a folder including linked files; see `notes`.
 
         Raises:
@@ -378,12 +365,7 @@ class Course(CourseParts):
         """
         from lmm_education.study.notes import export_notes
 
-        return export_notes(path, output, self._export_options(keep, edits, keep_lines))
-
-    def _export_options(self, keep: Sequence[str], edits: Edits | None, keep_lines: bool) -> ExportOptions:
-        from lmm_education.study.notes import ExportOptions
-
-        return ExportOptions(tuple(keep), edits, keep_lines, self.config)
+        return export_notes(path, output, ExportOptions(**options, config=self.config))
 
     # -- evaluate ----------------------------------------------------------------------------------
 

@@ -13,13 +13,14 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 
 import msgspec
 
-from lmm.config_tables import Count, CountOrZero, Names, NotNegative, Option, Table
+from lmm.config_tables import Config, Count, CountOrZero, Names, NotNegative, Option, Table
 from lmm_education.material import Passage
 
 if TYPE_CHECKING:
     from lmm_education.config import SearchSettings
 
 History = Literal["none", "summary", "extraction", "rewrite"]
+Edits = Literal["refuse", "old", "new"]
 Value = str | int | bool
 
 
@@ -134,3 +135,21 @@ class IngestOptions(Table, frozen=True):
     def is_review(self) -> bool:
         """Whether documents are only prepared, into files that are looked at before they are ingested."""
         return self.save_files and not self.ingest and not self.dry_run
+
+
+class ExportOptions(Table, frozen=True):
+    """How notes are exported; None means as configured under [study]. `keep` is in addition to what is configured."""
+
+    keep: Annotated[
+        str | Names, Option("Leave texts of this type in the notes; may be repeated.", flags="--keep TYPE")
+    ] = ()
+    edits: Annotated[
+        Edits | None,
+        Option(
+            "For pending edits: refuse to export, or use the old or the new text.", flags="--edits [refuse|old|new]"
+        ),
+    ] = None
+    keep_lines: Annotated[
+        bool, Option("Write blank lines for what is left out, to keep line numbers.", flags="--keep-lines")
+    ] = False
+    config: str | Path | Config | None = None

@@ -15,7 +15,8 @@ from lmm.testing import ScriptedModel
 from lmm_education.config import Preparation
 from lmm_education.errors import ExportError
 from lmm_education.ingestion.prepare import prepare_document
-from lmm_education.study.notes import Edits, Notes, clean_notes
+from lmm_education.options import Edits
+from lmm_education.study.notes import Notes, clean_notes
 
 TYPES = ["type: exercise", "type: text", "type: topic\nother: 1", "type:", "a: 1", "skip: true", "~chat_: []"]
 

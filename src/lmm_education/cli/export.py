@@ -11,6 +11,8 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError
 from lmm.terminal import DONE, FAILED
+from lmm_education.cli import course_options
+from lmm_education.options import ExportOptions
 
 if TYPE_CHECKING:
     from lmm_education.study.notes import Exported, ExportReport
@@ -21,13 +23,7 @@ if TYPE_CHECKING:
 @click.option(
     "--output", "-o", metavar="OUT", help="Write there, into a folder if it ends in /. [default: print a single file]"
 )
-@click.option("--keep", metavar="TYPE", multiple=True, help="Leave texts of this type in the notes; may be repeated.")
-@click.option(
-    "--edits",
-    type=click.Choice(["refuse", "old", "new"]),
-    help="For pending edits: refuse to export, or use the old or the new text.",
-)
-@options.flag("--keep-lines", help="Write blank lines for what is left out, to keep line numbers.")
+@course_options.of(ExportOptions, "keep", "edits", "keep_lines")
 @options.config
 @options.as_json
 def export(*, path: Path, output: str | None, config: Path | None, as_json: bool, **chosen: Any) -> int:

@@ -19,12 +19,11 @@ from dataclasses import dataclass, field
 from functools import partial
 from itertools import pairwise
 from pathlib import Path, PurePath
-from typing import Any, Literal
+from typing import Any
 from urllib.parse import unquote
 
 import msgspec
 
-from lmm.config_tables import Config
 from lmm.disk import digest, files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, EditError, FileReadError, FileWriteError, LmmError, MetadataError
@@ -45,10 +44,9 @@ from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.outline import Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
+from lmm_education.options import Edits, ExportOptions as ExportOptions, several
 from lmm_education.payloads import is_one_of
 from lmm_education.study.study_documents import TEXT, is_special, settings_at
-
-Edits = Literal["refuse", "old", "new"]
 
 # Header keys that only our programs read. Others are kept, including those that we also read (title, lang, keywords,
 # summary): Pandoc, Quarto or a theme may show them.
@@ -359,25 +357,11 @@ Cleaner = Callable[..., Notes]
 # -- exports ---------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class ExportOptions:
-    """Export options.
-
-    `keep` are types of material to keep, in addition to the configured ones; `edits` overrides the configured value;
-    `keep_lines` keeps line numbers (see `clean_notes`).
-    """
-
-    keep: tuple[str, ...] = ()
-    edits: Edits | None = None
-    keep_lines: bool = False
-    config: Path | Config | None = None
-
-    def cleaner(self, path: Path) -> Cleaner:
-        """Return a function that cleans the text of a document at this path, or in this folder."""
-        settings = settings_at(path, self.config)
-        study = settings.study
-        keep, edits = (*study.keep, *self.keep), self.edits or study.edits
-        return partial(clean_notes, keep=keep, edits=edits, keep_lines=self.keep_lines, kinds=settings.withholding)
+def cleaner_for(options: ExportOptions, path: Path) -> Cleaner:
+    """Return a function that cleans the text of a document at this path, or in this folder."""
+    settings = settings_at(path, options.config)
+    keep, edits = (*settings.study.keep, *several(options.keep)), options.edits or settings.study.edits
+    return partial(clean_notes, keep=keep, edits=edits, keep_lines=options.keep_lines, kinds=settings.withholding)
 
 
 @dataclass(frozen=True, slots=True)
@@ -429,7 +413,7 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
         DocumentError, ConfigError: the file or the configuration cannot be read.
     """
     path = Path(path)
-    notes = options.cleaner(path)(files.read_document(path), where=str(path))
+    notes = cleaner_for(options, path)(files.read_document(path), where=str(path))
     if notes.nothing_left:
         raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].type}, to export it")
     return notes
@@ -466,7 +450,7 @@ def _export_file(path: Path, output: Path, options: ExportOptions, is_folder: bo
         raise FileWriteError("there is no such folder", where=str(target.parent), hint=f"mkdir -p {target.parent}")
     if target.name != path.name:
         _check_alike(path, target)
-    report = ExportReport([_write(path, notes, target, [path], options.cleaner(path))])
+    report = ExportReport([_write(path, notes, target, [path], cleaner_for(options, path))])
     # A hidden file is not a document anyway: the knit hook writes one beside the source and removes it.
     if _is_in(target, Path.cwd()) and not target.name.startswith("."):
         _note_exports(Folder(target.parent), report)
@@ -545,7 +529,7 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
         )
     if output.exists() and not output.is_dir():
         raise ConfigError("this is a file, but you export a folder", where=str(output), hint="name a folder")
-    cleaner = options.cleaner(folder)
+    cleaner = cleaner_for(options, folder)
     found = find_sources([folder], folder.resolve())
     report = ExportReport(skipped=list(found.skipped), errors=list(found.errors))
     inside = [s for s in found.documents if not _is_in(s.path, output)]

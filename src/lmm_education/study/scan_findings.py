@@ -17,8 +17,9 @@ from lmm_education.ingestion.apply import prepare
 from lmm_education.ingestion.findings import warnings
 from lmm_education.ingestion.plan import Skipped, read_file
 from lmm_education.ingestion.source_files import SourceFile
+from lmm_education.options import ExportOptions
 from lmm_education.parts import CourseParts
-from lmm_education.study.notes import ExportOptions
+from lmm_education.study.notes import cleaner_for
 
 
 def findings(path: Path, text: str, header: HeaderBlock) -> Iterator[Finding]:
@@ -32,7 +33,7 @@ def findings(path: Path, text: str, header: HeaderBlock) -> Iterator[Finding]:
 
     if "output" in values and "knit" not in values:
         with contextlib.suppress(LmmError):  # scan itself reports what cannot be exported
-            left_out = ExportOptions(edits="old").cleaner(path)(text, where=str(path)).left_out
+            left_out = cleaner_for(ExportOptions(edits="old"), path)(text, where=str(path)).left_out
             types = ", ".join(f"{type} {count}" for type, count in Counter(item.type for item in left_out).items())
             message = f"knitted as it is, material that is not for the notes stays in them: {types}"
             hint = "lmm export writes clean notes, and a 'knit:' in the header does so on every Knit"
