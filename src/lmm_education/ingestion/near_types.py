@@ -21,6 +21,7 @@ _CONTROLS = ("skip", "type", "frozen")
 _NO_SPACE = re.compile(
     rf"^([ \t]*(?:-[ \t]+)?)({'|'.join(_CONTROLS)})([ \t]*):(?=[^\s:])", re.MULTILINE | re.IGNORECASE
 )
+_CONTROLLED = re.compile(rf"(?:{'|'.join(_CONTROLS)})\W{{0,12}}?[:：=]", re.IGNORECASE)  # few texts have one
 _WORDS = re.compile(r"[\s,;/+&|]+")
 _LONG = 5  # letters of a type that a slip leaves recognisable
 _ENDINGS = ("s", "es", "n", "en", "e")
@@ -129,7 +130,8 @@ def check_metadata(text: str) -> None:
     """
     for line in conflicts(text)[:1]:
         raise UnreadableMetadata(CONFLICT, where=f"{line}:1", hint=RESOLVE)
-    for one in find_lookalikes(parsed(as_meant(text, ())[0])):
+    meant = as_meant(text, ())[0]
+    for one in find_lookalikes(parsed(meant)) if _CONTROLLED.search(meant) else ():
         if found := sorted(one.controls.intersection(_CONTROLS)):
             what = f"this sets '{found[0]}', but cannot be read: {one.reason}"
             raise UnreadableMetadata(what, where=f"{one.line}:{one.column}", hint=one.hint)
