@@ -158,7 +158,7 @@ class DocumentView:
 
 
 def _size(piece: str) -> int:
-    return len(piece.encode(errors="replace"))
+    return len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
 
 
 def _outline(pieces: Sequence[str], blocks: Sequence[Block | None], most: int) -> set[int]:
@@ -203,8 +203,9 @@ def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
     headings = {i: b for i, b in enumerate(blocks) if isinstance(b, HeadingBlock)}
     wanted = {(label or words).casefold() for label, words in _names(prompt)}
     for i, b in headings.items():
-        as_written = len(b.title) > 3 and re.search(rf"(?<![\w-]){re.escape(b.title)}(?![\w-])", prompt)
-        if as_written or wanted & {b.title.casefold(), b.anchor}:
+        title = b.title
+        written = len(title) > 3 and title in prompt and re.search(rf"(?<![\w-]){re.escape(title)}(?![\w-])", prompt)
+        if written or (wanted and wanted & {title.casefold(), b.anchor}):
             found |= {i, *_section(blocks, i)}
     for name in (re.escape(label) for label, _ in _names(prompt) if label):
         options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
@@ -229,9 +230,9 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     >>> unknown_names(parse_markdown_text("# Design\\n"), "Does @fig-effect fit @Desing, @Design and @desings.md?")
     ['@fig-effect is not in this document.', '@Desing is no heading of this document: do you mean @Design?']
     """
-    titles = [b.title for b in blocks if isinstance(b, HeadingBlock) if b.title]
-    said = list[str]()
-    for label in dict.fromkeys(label for label, _ in _names(prompt) if label):
+    said, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
+    titles = [b.title for b in blocks if isinstance(b, HeadingBlock) and b.title] if labels else []
+    for label in labels:
         if named_blocks(blocks, f"@{label}"):
             continue
         if label.partition("-")[0] in _LABELS and "-" in label:
