@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import re
+import textwrap
 from collections import Counter
+from collections.abc import Callable
 
 import pytest
 import talking
@@ -401,7 +403,7 @@ def test_a_second_edit_of_the_same_text_is_refused() -> None:
     again = once.replace("---\n~edit_", "---\n=: b\n~edit_")
     outcome = talking.answered(again, model=ScriptedModel([]))
     assert outcome.text == again
-    assert [str(failure.error) for failure in outcome.failures] == [
+    assert [failure.error.at_prompt for failure in outcome.failures] == [
         "an edit of this text is pending (lmm accept or lmm reject it first, or continue it: +: in its block)"
     ]
 
@@ -441,3 +443,34 @@ def test_changes_of_an_edit_are_settled_one_by_one(
         assert document.text == "# T\n\n" + "\n".join([*expected, *old[at:]]) + (below or "\n")
         assert not all(keep[: len(changes)]) or document.text == accepted.text
         assert any(keep[: len(changes)]) or document.text == rejected.text
+
+
+SENTENCES = ["A leaf is green and wide.", "It hangs on a tree.", "The tree stands in a wood.", "In autumn they fall."]
+
+
+@given(
+    st.lists(st.sampled_from(["keep", "change", "drop", "add"]), min_size=4, max_size=4),
+    st.sampled_from([20, 30, 200]),
+    st.sampled_from([20, 30, 200]),
+    st.data(),
+)
+def test_changes_are_sentences_wherever_lines_break(fates: list[str], was: int, now: int, data: st.DataObject) -> None:
+    """A reply that breaks its lines elsewhere changes nothing there; all accepted or all rejected, a text is whole."""
+    done: dict[str, Callable[[str], list[str]]] = {
+        "keep": lambda s: [s],
+        "change": lambda s: [s.replace(".", " now.")],
+        "drop": lambda s: [],
+        "add": lambda s: [s, "Added."],
+    }
+    new = [one for sentence, fate in zip(SENTENCES, fates, strict=True) for one in done[fate](sentence)]
+    assume(new and new != SENTENCES)
+    old_text, new_text = (textwrap.fill(" ".join(some), width) for some, width in ((SENTENCES, was), (new, now)))
+    document = Document.from_text(f"# T\n\n---\n=: change\n---\n{old_text}\n")
+    document.answer(model=lambda prompt: f"<new>\n{new_text}\n</new>", again=True)
+    assert len(document.edits[0].hunks) == len(list(hunks(SENTENCES, new)))
+    for accepts, wanted in ((True, new), (False, SENTENCES)):
+        one = Document.from_text(document.text)
+        while one.edits:
+            number = data.draw(st.integers(1, len(one.edits[0].hunks)))
+            one.accept(hunk=number, force=True) if accepts else one.reject(hunk=number)
+        assert one.text.split() == ["#", "T", *" ".join(wanted).split()]

@@ -30,6 +30,7 @@ change of the old text, and ``~~warning``, if there were warnings when the edit 
 
 from __future__ import annotations
 
+import re
 from bisect import bisect_left, bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
@@ -508,8 +509,9 @@ def _pieces(blocks: Sequence[Block]) -> list[str]:
 
 
 def _changes(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
-    """Return where two texts differ; what opens and what closes the same thing is one change."""
-    found = list(hunks(old, new))
+    """Return where two texts differ; what opens and what closes the same thing is one change. Lines that break
+    elsewhere in a sentence are no change."""
+    found = list(hunks([*map(_on_one_line, old)], [*map(_on_one_line, new)]))
     for side, pieces in ((0, old), (2, new)):
         for first, last in _constructs(pieces):
             touched = [i for i, h in enumerate(found) if any(h[side] <= at < h[side + 1] for at in (first, last))]
@@ -517,6 +519,18 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
                 (a, _, c, _), (_, b, _, d) = found[touched[0]], found[touched[-1]]
                 found[touched[0] : touched[-1] + 1] = [(a, b, c, d)]
     return found
+
+
+def _on_one_line(piece: str) -> str:
+    """Return a sentence on one line, without the space or line end below it; hard breaks and blank lines stay."""
+    return re.sub(r"(?<=\S)(?: |\r?\n)\Z", "", re.sub(r"(?<=\S)\r?\n(?=\S)", " ", piece))
+
+
+def _joined(before: Sequence[str], last: Sequence[str], *others: Sequence[str]) -> str:
+    """Join pieces; where `before` ends without white space, it gets that of its counterpart, which is in `last`."""
+    gap = last[-1][len(last[-1].rstrip()) :] if before and last and before[-1] == before[-1].rstrip() else ""
+    text = "".join(before) + (gap if any(others) else "")
+    return "".join([text, *(piece for some in others for piece in some)])
 
 
 def _constructs(pieces: Sequence[str]) -> list[tuple[int, int]]:
@@ -565,13 +579,13 @@ def resolve_hunk(
         return result
     a, b, c, d = found[number - 1]
     if verdict == "accept":
-        text = "".join([*old[:a], *new[c:d], *old[b:]])
+        text = _joined(old[:a], new[:c], new[c:d], old[b:])
         lost = [loss for loss in losses("".join(old), text, edit.prompt) if not force and loss in edit.losses]
         if lost:
             raise edit_error([(edit.line, loss) for loss in lost])
         return _with_old(blocks, edit, text, sign)
     first = blocks.index(edit.new[0])
-    text = "".join([*new[:c], *old[a:b], *new[d:]])
+    text = _joined(new[:c], old[:a], old[a:b], new[d:])
     return _put(blocks, first, first + len(edit.new), text)
 
 
