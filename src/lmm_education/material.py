@@ -14,8 +14,6 @@ from pathlib import PurePosixPath
 from textwrap import indent, shorten
 from typing import Any, Literal, NamedTuple
 
-from lmm.markdown.page_marks import Pages
-
 Metadata = Mapping[str, Any]
 Audience = Literal["everyone", "teacher"]
 Dense = Sequence[float]
@@ -71,6 +69,8 @@ class Location:
         >>> Location("d", "a.md", Lines(1, 2), page="p. 6–7", original="a b.pdf").link
         'a b.pdf#page=6'
         """
+        from lmm.markdown.page_marks import Pages  # help and options do without YAML
+
         is_page = self.page.startswith("p. ") and self.original.lower().endswith(".pdf")
         return f"{self.original}#page={Pages.read(self.page).first}" if is_page else self.original
 
