@@ -14,10 +14,12 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, Self
 import msgspec
 
 from lmm.config_tables import Config, Count, CountOrZero, Names, NotNegative, Option, Table
-from lmm_education.material import Passage
 
 if TYPE_CHECKING:
     from lmm_education.config import SearchSettings
+    from lmm_education.material import Passage
+else:  # it imports what the help of a command does not need
+    Passage = Any
 
 History = Literal["none", "summary", "extraction", "rewrite"]
 Edits = Literal["refuse", "old", "new"]
