@@ -83,7 +83,7 @@ def read_options(kind: type[Table], given: Mapping[str, object], verb: str = "")
         if name not in known:
             raise OptionError(verb, name, f"is unknown ({nearest(name, known)})")
         try:
-            found[name] = known[name].read(value)
+            found[name] = known[name].read(os.fspath(value) if isinstance(value, os.PathLike) else value)
         except ValueError as error:
             example = f"; such as {known[name].example}" if known[name].example else ""
             raise OptionError(verb, name, f"{error}{example}") from None

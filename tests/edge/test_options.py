@@ -96,3 +96,13 @@ def test_a_question_and_a_search_share_their_options(
             asked = course.ask("What is this about?", context_tokens=60, **options)
         ran = json.loads(run_here(capsys, "ask", "What is this about?", "--json", "--context-tokens", "60", *words).out)
         assert [source.id for source in asked.offered] == [source["id"] for source in ran["offered"]] != []
+
+
+def test_a_folder_for_the_steps_is_a_text_or_a_path(config: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """In Python and on the command line."""
+    with Course.open(config=config) as course:
+        for number, output in enumerate(("out0", Path("out1"))):
+            course.ingest(output=output, ingest=False)
+            assert list(Path(f"out{number}").rglob("*.chunks.md"))
+    assert run_here(capsys, "ingest", "notes", "--no-ingest", "--output", "out2").code == 0
+    assert list(Path("out2").rglob("*.chunks.md"))

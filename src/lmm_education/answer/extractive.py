@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
+from itertools import groupby, pairwise
 
 from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
@@ -227,7 +227,7 @@ def _words(text: str) -> set[str]:
 def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], without: Collection[str]) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
-    blocks = list(_without(_unquoted(_blocks(given.text)), given.heading, without))
+    blocks = list(_joined(_without(_unquoted(_blocks(given.text)), given.heading, without)))
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
@@ -260,7 +260,9 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
             sentence.part = open_[-1][1] if len(open_) > 1 else ""
     for sentence in found:
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
-        sentence.whole &= bool(sentence.shown) or is_item or not _POINTS.search(sentence.text)
+        lines, below = blocks[sentence.block].split("\n"), [*blocks, ""][sentence.block + 1]
+        is_slide = len(lines) > 1 and all(map(_is_line, lines)) and kind_of(below) == "prose"
+        sentence.whole &= bool(sentence.shown) or is_item or is_slide or not _POINTS.search(sentence.text)
     return [sentence for sentence in found if not any(_NO_VALUE.search(each.text) for each in sentence.all)]
 
 
@@ -272,6 +274,21 @@ def _without(blocks: Iterable[str], heading: str, types: Collection[str]) -> Ite
             left_out = len(match[1]) if named_type(match[2], types) else None
         if left_out is None:
             yield block
+
+
+def _joined(blocks: Iterable[str]) -> Iterator[str]:
+    """Iterate over the blocks with short lines that follow each other, as slides have them, as one block.
+
+    >>> list(_joined(["# Parts", "Nucleus", "Holds DNA", "It is small."]))
+    ['# Parts', 'Nucleus\\nHolds DNA', 'It is small.']
+    """
+    for is_line, some in groupby(blocks, _is_line):
+        together = list(some)
+        yield from ["\n".join(together)] if is_line else together
+
+
+def _is_line(block: str) -> bool:
+    return len(block) <= _SHORT and block[-1:].isalnum() and not _NO_PROSE.match(block) and kind_of(block) == "prose"
 
 
 def _named(passage: int, block: int, heading: str, asked: Collection[str]) -> list[_Sentence]:

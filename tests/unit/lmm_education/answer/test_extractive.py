@@ -28,6 +28,12 @@ def test_exercises_are_not_quoted() -> None:
     assert said == "**Leaves**\n\n> A leaf is green. [1]"
 
 
+def test_the_short_lines_of_a_slide_are_quoted_together() -> None:
+    """They end without a mark, and refer to nothing below them."""
+    slide = "Nucleus\n\nHolds DNA\n\nMitochondrion\n\nMakes energy"
+    assert quoted(slide, "Mitochondrion") == "**Leaves**\n\n> Nucleus Holds DNA Mitochondrion Makes energy [1]"
+
+
 def test_code_that_a_colon_points_to_comes_along() -> None:
     """Without the options of a chunk; what follows only fills the page."""
     text = "Snow is white.\n\nPlot the leaf like this:\n\n```{r leaf, echo=FALSE}\nplot(leaf)\n```\n\nSnow melts.\n"
