@@ -1,11 +1,13 @@
-"""The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace`, `import_image`."""
+"""The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace`, `import_image`,
+`read_skill`."""
 
 from __future__ import annotations
 
 import os
 import re
-from collections.abc import Callable
+from collections.abc import Callable, Iterator
 from itertools import islice
+from pathlib import Path
 from typing import Any
 
 from chatmd.content.images import describe_image, image_from
@@ -19,7 +21,9 @@ from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.schedule import IN_ORDER
 from chatmd.tools.text_lines import READ, TextLines, are_numbered, decode_text, encode_text, read_excerpt, with_newline
 from lmm import terminal
+from lmm.disk.files import read_document
 from lmm.disk.opened import open_folder, read_errors
+from lmm.markdown.parse_markdown import header_values
 from lmm.messages import ToolOutput
 
 # -- The tools for single files: `read_file`, `write_file`, `append_to_file`, `find_and_replace` --------------
@@ -260,3 +264,54 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
         ("path",),
         path={"type": "string", "minLength": 1, "description": "the image's path"},
     )
+
+
+# -- `read_skill`: folders with a `SKILL.md`; the model gets their names and descriptions ---------------------
+
+
+SKILL = "SKILL.md"
+_LONGEST = 1024  # characters of a description
+
+
+def open_read_skill(declared: Tool, run: Run) -> OpenTools:
+    """Open `read_skill` for the skills in the roots of its declaration."""
+    roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
+    skills = {path.parent.name: path for path in _skills(roots)}
+    if not skills:
+        hint = f"a skill is a folder with a {SKILL} below one of roots; looked in {roots.names}"
+        raise ChatmdError("there are no skills", where=declared.span.where, hint=hint)
+    listed = "".join(f"\n- {name}: {_description(path)}" for name, path in skills.items())
+
+    def read_skill(skill: str, path: str = SKILL, offset: int = 1) -> str:
+        return read_file(roots, str(skills[skill].parent / path), int(offset), None, limit)
+
+    return offer(
+        "read_skill",
+        read_skill,
+        f"Read how a kind of task is done, before you begin with one of that kind. There are:{listed}",
+        ("skill",),
+        skill={"type": "string", "enum": list(skills)},
+        path=PATH | {"description": f"another file of that skill, as its text names it; {SKILL} if left out"},
+        offset=OFFSET,
+    )
+
+
+def _skills(roots: ToolRoots) -> Iterator[Path]:
+    """Iterate over the `SKILL.md` files in the roots and in their folders."""
+    for root in roots.roots:
+        for path in (root.real / SKILL, *sorted(root.real.glob(f"*/{SKILL}"))):
+            if path.is_file():
+                yield roots.readable(str(path)).real
+
+
+def _description(path: Path) -> str:
+    """Return the description in the header of a skill.
+
+    Raises:
+        ChatmdError: there is none.
+    """
+    description = " ".join(str(header_values(read_document(path)).get("description") or "").split())
+    if not description:
+        hint = "begin it with the lines '---', 'name: …', 'description: …', '---'"
+        raise ChatmdError("this skill does not say what it is for", where=str(path), hint=hint)
+    return description[:_LONGEST]
