@@ -11,7 +11,7 @@ import math
 import re
 from bisect import bisect_left
 from collections.abc import Iterator, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from decimal import Decimal, InvalidOperation
 from itertools import accumulate
 from pathlib import Path
@@ -127,7 +127,7 @@ def quantities_in(output: str) -> Iterator[Quantity]:
     >>> [(str(q.value), sorted(q.names)) for q in quantities_in("## t = 2.20, p-value = 0.036")]
     [('2.20', ['t']), ('0.036', ['pvalue'])]
     """
-    header = ""
+    header, of_residuals = "", False
     lines = _NOT_PRINTED.sub("", output).splitlines()
     has_intercept = any(re.match(r"[\W\d]*intercept", line, re.IGNORECASE) for line in lines)
     for line in lines:
@@ -137,9 +137,13 @@ def quantities_in(output: str) -> Iterator[Quantity]:
             found = ((name, _value(number)) for name, number in keyed)
             yield from (Quantity(value, _names(name), name.strip()) for name, value in found if value is not None)
         elif not numbers:
+            of_residuals = bool(re.match(r"[\w ]*residuals:\s*$", line, re.IGNORECASE)) or (
+                of_residuals and bool(line.strip())
+            )
             header = header if re.match(r"[\s|:<>a-z-]*$", line) and re.search("[<:-]", line) else line
         else:
-            yield from _of_row(line, numbers, header, has_intercept)
+            row = _of_row(line, numbers, header, has_intercept and not of_residuals)
+            yield from (replace(each, names=each.names | {"residual"}) if of_residuals else each for each in row)
 
 
 def _of_row(line: str, numbers: Sequence[re.Match[str]], header: str, has_intercept: bool) -> Iterator[Quantity]:
@@ -237,7 +241,9 @@ def _differing(
 def _meant(number: Number, before: str, names: frozenset[str], output: _Output, *, alone: bool) -> Quantity | None:
     """Return the printed quantity that a number of a sentence should have been; None if it may be another one."""
     near = _names(before)
-    named = [each for each in output.quantities if each.names and each.names <= names and each.names & near]
+    spread = near & {"stderror", "deviation"}  # the standard error of the mean is not the mean
+    candidates = (each for each in output.quantities if each.names and spread <= each.names)
+    named = [each for each in candidates if each.names <= names and each.names & near]
     if named:
         return max(named, key=lambda each: (len(each.names), -min(abs(each.value - value) for value in number.values)))
     decimals = [each for each in output.quantities if each.value % 1]

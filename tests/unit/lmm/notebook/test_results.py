@@ -110,3 +110,37 @@ def test_a_document_that_was_never_knitted(capsys: pytest.CaptureFixture[str], t
     (tmp_path / "a.Rmd").write_text("---\ntitle: A\ndocid: a\n---\n\n```{r}\n1.5\n```\n\nThe mean is 2.5.\n")
     assert main(["scan", "--results", str(tmp_path / "a.Rmd")]) == 0
     assert "no output of its code was found; knit it first" in capsys.readouterr().err
+
+
+SUMMARY = """
+## Call:
+## lm(formula = mpg ~ wt, data = mtcars)
+##
+## Residuals:
+##     Min      1Q  Median      3Q     Max
+## -4.5432 -2.3647 -0.1252  1.4096  6.8727
+##
+## Coefficients:
+##             Estimate Std. Error t value Pr(>|t|)
+## (Intercept)  37.2851     1.8776  19.858  < 2e-16 ***
+## wt           -5.3445     0.5591  -9.559 1.29e-10 ***
+"""
+
+
+@pytest.mark.parametrize(
+    ("sentence", "message"),
+    [
+        ("The median weight of the cars is 3.325 tons.", ""),
+        ("The median residual is -0.125.", ""),
+        ("The median residual is -0.472.", "-0.472 is not what the code printed: Median is -0.1252"),
+        ("The slope is 9.93.", "9.93 is not what the code printed: wt Estimate is -5.3445"),
+        ("The standard error of the slope is 0.559, that of the intercept 1.878.", ""),
+        ("The standard error of wt is 0.83.", "0.83 is not what the code printed: wt Std. Error is 0.5591"),
+    ],
+)
+def test_the_row_that_is_meant(tmp_path: Path, sentence: str, message: str) -> None:
+    """Of a model's summary: its residuals are no slopes, and their median is no other one."""
+    document = "# A\n\n```{r fit}\nsummary(fit)\n```\n"
+    (tmp_path / "a.Rmd").write_text(f"{document}\n{sentence}\n")
+    (tmp_path / "a.md").write_text(f"# A\n\n\n```r\nsummary(fit)\n```\n\n```{SUMMARY}```\n\n{sentence}\n")
+    assert [line.partition(" ")[2] for line in reported(tmp_path / "a.Rmd")] == ([message] if message else [])
