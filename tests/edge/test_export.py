@@ -59,7 +59,7 @@ def test_what_was_exported_is_no_document(notes: Path, capsys: Capture) -> None:
     for output in ("notes/out", "site"):
         assert run_here(capsys, "export", "notes", "-o", output).code == 0
     run_here(capsys, "export", "notes/a.md", "-o", "single/")
-    assert run_here(capsys, "export", ".", "-o", "all").out.splitlines()[-1] == "2 documents: 2 written"
+    assert run_here(capsys, "export", ".", "-o", "all").out.splitlines()[-1] == "2 documents: 2 written, 3 left out"
     found = [source.file for source in find_sources(["."], Path.cwd()).documents]
     assert found == ["notes/a.md", "notes/agent.md", "notes/part/b.Rmd", "notes/sheet.md"]
     assert [source.file for source in find_sources(["site"], Path.cwd()).documents] == ["site/a.md", "site/part/b.Rmd"]
@@ -83,7 +83,7 @@ def test_a_folder_is_mirrored(notes: Path, capsys: Capture) -> None:
         "a.md": NOTES, "part/b.Rmd": before["part/b.Rmd"], "fig/x y.png": "PNG", "data.csv": "1,2\n"
     }  # fmt: skip
     assert ran.out.splitlines()[0] == "site/a.md: written, without 1 exercise"
-    assert ran.out.splitlines()[-1] == "2 documents: 2 written"
+    assert ran.out.splitlines()[-1] == "2 documents: 2 written, 3 left out"
     for told in (
         "notes/part/b.md: left out: made from b.Rmd",
         "notes/sheet.md: left out: the whole document is special material (exercise)",
@@ -124,7 +124,7 @@ def test_what_is_the_same_is_not_touched(notes: Path, capsys: Capture) -> None:
     run_here(capsys, "export", "notes", "-o", "site")
     stamps = {path: path.stat().st_mtime_ns for path in Path("site").rglob("*.*")}
     ran = run_here(capsys, "export", "notes", "-o", "site")
-    assert ran.out.splitlines()[-1] == "2 documents: 0 written"
+    assert ran.out.splitlines()[-1] == "2 documents: 0 written, 3 left out"
     assert {path: path.stat().st_mtime_ns for path in Path("site").rglob("*.*")} == stamps
 
 

@@ -75,6 +75,8 @@ def _list_authors(path: Path, *, as_json: bool) -> int:
     for author in authors:
         words = f"{terminal.count(author.words, 'word')} ({author.words / (total or 1):.0%})"
         terminal.say(f"{terminal.path_text(path)}: {words} {author}")
+    if not any(author.model for author in authors):
+        terminal.note("a model is listed where its text was accepted with authorship = true under [notebook]")
     return DONE
 
 

@@ -562,6 +562,8 @@ def resolve_hunk(
     """
     pending = find_edits(blocks)
     edits = [edit for edit in pending if line is None or _covers(blocks, edit, line)]
+    if not pending:
+        raise LmmError("no edit is pending", hint="ask for one with =: and lmm messages")
     if not edits or (len(edits) > 1 and line is None):
         raise LmmError("choose an edit by its line", hint=_where_pending(pending))
     edit = edits[-1]

@@ -55,8 +55,9 @@ def _print_report(report: ExportReport, *, is_folder: bool) -> None:
     lines += [f"{path}: copied" for path in report.copied]
     if is_folder:
         changed = sum(each.changed for each in report.documents)
+        left_out = f", {len(report.skipped)} left out" if report.skipped else ""
         failed = f", {len(report.errors)} failed" if report.errors else ""
-        lines.append(f"{terminal.count(len(report.documents), 'document')}: {changed} written{failed}")
+        lines.append(f"{terminal.count(len(report.documents), 'document')}: {changed} written{left_out}{failed}")
     terminal.say("".join(f"{line}\n" for line in lines), end="")
     notes = [*(f"{path}: left out: {reason}" for path, reason in report.skipped), *report.notices]
     terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")

@@ -43,7 +43,9 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
     if found := sorted({*_not_computed(read.text, read.chapter), *_not_filled_in(prepared, _MDX.search(read.text))}):
         shown = ", ".join(written for _, written in found[:_MOST]) + ", …" * (len(found) > _MOST)
         message = f"{len(found)} placeholder{'s are' if len(found) > 1 else ' is'} not filled in: {shown}"
-        hint = "students see no more than that: write the text there; values of R come with keep_md: true"
+        hint = "students see no more than that: write the text there"
+        if any("r " in written or "{r}" in written or "{python}" in written for _, written in found):
+            hint += "; values of R and Python come with keep_md: true"
         yield warning(found[0][0], message, hint)
 
 
