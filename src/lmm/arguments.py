@@ -15,7 +15,11 @@ from lmm.errors import nearest
 T = TypeVar("T")
 _OPTIONS = "Annotated[Any, "
 _NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
-_ACCEPTED: Mapping[str, type | tuple[type, ...]] = {"str": str, "str | Path": (str, os.PathLike)}
+_ACCEPTED: Mapping[str, type | tuple[type, ...]] = {
+    "str": str,
+    "str | Path": (str, os.PathLike),
+    "str | Path | None": (str, os.PathLike, type(None)),
+}
 
 
 def check_arguments(kind: type[T]) -> type[T]:
@@ -36,7 +40,7 @@ def check_arguments(kind: type[T]) -> type[T]:
     """
     for name, member in list(vars(kind).items()):
         function = getattr(member, "__func__", member)
-        if inspect.isfunction(function) and not name.startswith("_"):
+        if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
             call = _checked(function)
             setattr(kind, name, classmethod(call) if isinstance(member, classmethod) else call)
     return kind
@@ -95,17 +99,19 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
     names, _, rest, *_ = inspect.getfullargspec(inner)
     kinds = {name: kind for name, kind in inner.__annotations__.items() if name != "return"}
     options = kinds.pop(rest or "", "Unpack[]")
-    if options == "Any":  # what is called checks them
-        return function
 
     @functools.wraps(function)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        verb = f"{(self if isinstance(self, type) else type(self)).__name__}.{function.__name__}"
+        verb = f"{(self if isinstance(self, type) else type(self)).__name__}.{function.__name__}".removesuffix(
+            ".__init__"
+        )
         own = dict(zip(names[1:], args, strict=False)) | kwargs
         if options.startswith(_OPTIONS):
             others = {name: own.pop(name) for name in kwargs if name not in kinds}
             kwargs |= read_options(inner.__globals__[options[len(_OPTIONS) : -1]], others, verb)
             check_options(verb, own, kinds)
+        elif options == "Any":  # what is called checks the others
+            check_options(verb, {name: own[name] for name in own if name in kinds}, kinds)
         else:
             more = getattr(inner.__globals__.get(options[7:-1]), "__annotations__", {})
             check_options(verb, own, kinds | more)
