@@ -95,6 +95,7 @@ def test_an_excerpt_is_a_part_with_its_marks(text: str, question: str, width: in
 @given(st.floats(0, 1), st.floats(0, 1), st.sampled_from([["dense"], ["multi"], ["dense", "multi"]]), st.booleans())
 def test_meaning_decides_where_words_do_not(one: float, two: float, dense: list[str], static: bool) -> None:
     """All weights make 1; the less of a question is covered, the less its words weigh."""
-    less, more = (weights(coverage, dense, static=static) for coverage in sorted([one, two]))
-    assert sum(less.values()) == pytest.approx(1, abs=1e-5)
-    assert 0 < less["sparse"] <= more["sparse"] < 1
+    for foreign in (False, True):
+        less, more = (weights(coverage, dense, static=static, foreign=foreign) for coverage in sorted([one, two]))
+        assert sum(less.values()) == pytest.approx(1, abs=1e-5)
+        assert 0 < less["sparse"] <= more["sparse"] < 1

@@ -27,7 +27,7 @@ from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import SearchSettings
 from lmm_education.encode.bm25 import LEAST_GRAMS, WITH_GRAMS, word_ids, words_of
-from lmm_education.encode.encoder import Encoder
+from lmm_education.encode.encoder import ENGLISH_ONLY, Encoder
 from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
@@ -533,7 +533,7 @@ class SearchView:
         ids = dict.fromkeys(chain(*scores.values()))
         payloads |= {each.id: each.payload for each in self._store.get("chunks", [*ids.keys() - payloads.keys()])}
         coverage = self._coverage(plan, text, [each.vector for each in found[-1]]) if holding else 1.0
-        leg_weights, full = self._weights(coverage, fixed), self._full_match(text, plan.languages)
+        leg_weights, full = self._weights(coverage, fixed, plan.languages), self._full_match(text, plan.languages)
         hits = list[Passage]()
         for id in ids:
             said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
@@ -541,12 +541,13 @@ class SearchView:
             hits.append(hit_of(id, payload, score=score, legs=said, fields=fields))
         return Candidates(hits, leg_weights, coverage, bool(scores.get(SPARSE)) or not holding)
 
-    def _weights(self, coverage: float, fixed: Mapping[str, float]) -> Mapping[str, float]:
-        """Return the weight of each leg for a question with this coverage."""
-        if not self._weighs_by_question:
-            return fixed
+    def _weights(self, coverage: float, fixed: Mapping[str, float], languages: Collection[str]) -> Mapping[str, float]:
+        """Return the weight of each leg for a question with this coverage, about texts in these languages."""
         embedder, dense = self._encoder.embedder, [name for name in fixed if name != SPARSE]
-        return weights(coverage, dense, static=embedder is not None and is_static(embedder.name))
+        if not self._weighs_by_question or embedder is None:
+            return fixed
+        foreign = embedder.name.startswith(ENGLISH_ONLY) and "en" not in languages
+        return weights(coverage, dense, static=is_static(embedder.name), foreign=foreign)
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
         """Return the candidates of all questions, best first; the further ones count as much as the first together."""
