@@ -209,6 +209,19 @@ def test_no_attempt_gets_a_solution_into_a_request(folder: Path, server: Scripte
     assert not unhinted
 
 
+def test_a_tutor_is_not_asked_to_give_the_exercise(folder: Path, server: ScriptedServer) -> None:
+    """Who wants the solution of an exercise does not want the exercise."""
+    text = (folder / "config.toml").read_text()
+    config = write_course(folder, 'mode = "explain"', text + text.replace("[major]", "[aux]"))
+    wanted = (
+        "*exercise* What is the solution: put a leaf into boiling alcohol for ten minutes and describe chlorophyll?"
+    )
+    with serving(config) as address:
+        send(address, "/v1/chat/completions", {"model": "course", "messages": [{"role": "user", "content": wanted}]})
+    assert "boiling" in sent_to(server)
+    assert "type is asked for" not in sent_to(server)
+
+
 def test_no_agent_and_no_client_of_mcp_gets_one(folder: Path, server: ScriptedServer) -> None:
     """In agent mode the model may call each tool; `lmm mcp` publishes the same."""
     config = write_course(folder, 'mode = "hints"', (folder / "config.toml").read_text())

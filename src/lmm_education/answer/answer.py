@@ -166,7 +166,7 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
     """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
     requested types of material."""
     documents = (*background_of(asked), *map(as_document, sources.as_sent))
-    wanted = f"Material of this type is asked for: {', '.join(types)}. Give it unchanged from the sources of that type."
+    wanted = f"Material of this type is asked for: {', '.join(types)}. Give what fits, unchanged, from its sources."
     said = tagged(Attachment(asked.question, "question")) + f"\n\n{wanted}" * bool(types)
     if sources.is_part:
         said += f"\n\nOf “{sources.chapter}”, you see only a part: sources that end with … are beginnings of sections."

@@ -107,7 +107,7 @@ class Answering:
             request = (
                 hints_request(asked, hinted, sources, system)
                 if hinted
-                else answer_request(asked, sources, result.types, system)
+                else answer_request(asked, sources, () if tutoring.exercise else result.types, system)
             )
             written = self._written(result, sources, request, agent=self.is_agent and not hinted)
             known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
