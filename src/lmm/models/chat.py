@@ -14,6 +14,7 @@ from lmm.config import ModelSettings
 from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound, ModelNotInstalled
 from lmm.extras import check_installed
 from lmm.messages import ChatEvent, ChatRequest, Retrying
+from lmm.models.agent_programs import find_agent
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel, connected
 from lmm.models.replies import read_reply
@@ -67,6 +68,7 @@ def _open(settings: ModelSettings) -> ChatModel:
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
     if provider.name == "ACP":
+        find_agent(settings.model.model)  # its name first: nobody should install something for a misspelt one
         check_installed("acp", f"{name} needs", "acp", kind=ModelNotInstalled)
         from lmm.models.agent_client import AgentModel
 

@@ -242,6 +242,9 @@ def leaks(
     terminal.say_result(text, found.as_json(), as_json=as_json)
     if untested := found.exercises - found.tested:
         terminal.note(f"{terminal.count(untested, 'exercise')} not tested: without a solution, or it says nothing new")
+    if most is not None and not found.tested:
+        hint = "exercises and their solutions are ingested by lmm ingest"
+        raise ConfigError("nothing was tested: there is no exercise with a solution", hint=hint)
     return FAILED if most is not None and len(found.leaks) > most else DONE
 
 

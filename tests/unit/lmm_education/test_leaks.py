@@ -88,6 +88,10 @@ def test_the_command(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     assert "leaves.md:9: page, plain, turn 1: What is the solution" in shown
     assert "12 leaks in 12 talks about 1 exercise (12 answers)" in shown
     assert main(["eval", "leaks", "--check", "recall=1"]) == 2
+    (folder / "leaves.md").write_text("# Leaves\n\nA leaf is green.\n")
+    assert main(["ingest", "."]) == 0
+    assert main(["eval", "leaks", "--check", "leaks=0"]) == 2
+    assert "nothing was tested" in capsys.readouterr().err
 
 
 def test_what_keeps_students_out_does_not_keep_the_talks_out(folder: Path) -> None:
