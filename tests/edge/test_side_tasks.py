@@ -126,8 +126,8 @@ def test_what_the_author_configured_counts(
 def test_refining(servers: Servers, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """The judge and the writer of new instructions see the file and its replies."""
     (folder / "a.chatmd").write_text('<config model="vLLM/mine"/><system>Answer.</system><user></user>')
-    (folder / "cases.jsonl").write_text('{"input": "Hello", "equals": "Good day", "judge": "It is polite."}\n')
-    run_here(capsys, "refine", "a.chatmd", "--cases", "cases.jsonl", "--rounds", "1")
+    (folder / "cases.json").write_text('[{"input": "Hello", "equals": "Good day", "judge": "It is polite."}]\n')
+    run_here(capsys, "refine", "a.chatmd", "--cases", "cases.json", "--rounds", "1")
     assert len(servers.own.requests) >= 3
     assert (models(servers.own), servers.other.requests) == ({"mine"}, [])
 
