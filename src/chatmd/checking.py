@@ -12,7 +12,7 @@ from collections.abc import AsyncIterator, Callable, Iterator, Mapping
 from contextlib import AsyncExitStack
 from dataclasses import replace
 from pathlib import Path
-from typing import Literal
+from typing import Literal, NamedTuple
 
 from chatmd.content.documents import plain_text, strip_markup
 from chatmd.content.expand import locate, read_doc, read_img, read_raw, read_stored, shown_part, with_place
@@ -85,7 +85,7 @@ def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
         message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
         yield Problem(part.span, message, "lmm run asks for your consent", "warning")
     for edge in _agents_of(spec, recorded):
-        for problem in _below(edge, run, (str(path.resolve()),), edge[2], set()):
+        for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
             yield _report(problem, edge)
 
 
@@ -231,15 +231,19 @@ def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
 # -- agents ----------------------------------------------------------------------------------------
 
 
-_Edge = tuple[str, SourceRange, bool]
-"""An agent that a file names, and where; and whether it is always asked, not only if a model calls it."""
+class _Edge(NamedTuple):
+    """An agent that a file names, and where; and whether it is always asked, not only if a model calls it."""
+
+    src: str
+    span: SourceRange
+    certain: bool
 
 
 def _agents_of(spec: AgentSpec, recorded: ExpansionRecord | None = None) -> Iterator[_Edge]:
     for part, _ in _open(spec, recorded):
         if isinstance(part, SubAgent) and part.local:
-            yield part.src, part.span, True
-    yield from ((tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
+            yield _Edge(part.src, part.span, True)
+    yield from (_Edge(tool.agent, tool.span, False) for tool in spec.tools if tool.kind == "agent" and tool.local)
 
 
 def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: set[str]) -> Iterator[Problem]:
@@ -268,7 +272,7 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
         own = (*_model(spec, run.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
         yield from (replace(problem, severity=severity) for problem in errors_of(own))
         for further in _agents_of(spec):
-            yield from _below(further, inside, (*chain, str(path)), certain and further[2], seen)
+            yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)
 
 
 def _report(problem: Problem, edge: _Edge) -> Problem:

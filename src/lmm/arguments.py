@@ -102,9 +102,8 @@ def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
 
     @functools.wraps(function)
     def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        verb = f"{(self if isinstance(self, type) else type(self)).__name__}.{function.__name__}".removesuffix(
-            ".__init__"
-        )
+        kind = self if isinstance(self, type) else type(self)
+        verb = f"{kind.__name__}.{function.__name__}".removesuffix(".__init__")
         own = dict(zip(names[1:], args, strict=False)) | kwargs
         if options.startswith(_OPTIONS):
             others = {name: own.pop(name) for name in kwargs if name not in kinds}

@@ -131,11 +131,12 @@ _CALLS = {
     "compact": "chat.compact()",
 }
 _OPTIONS = {
-    **{name: f"{name}=True" for name in ("again", "force", "prune", "yes")},
+    **{name: f"{name}=True" for name in ("again", "force", "prune")},
     **{name: f"{name}=…" for name in ("budget", "documents", "edits", "keep", "max_turns", "model", "timeout")},
     "chunks": "companion=False",
     "id": "course.fetch(ID)",
     "root": "roots=[…]",
+    "yes": "run(yes=True)",
 }
 _SHELL = re.compile(rf"\blmm ({'|'.join(_CALLS)})\b|(?<![\w-])--({'|'.join(_OPTIONS).replace('_', '-')})\b(?!-)")
 

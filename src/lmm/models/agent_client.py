@@ -115,12 +115,12 @@ class AgentModel:
                     yield self._reply(request, text, thoughts, result)
 
     def _reply(self, request: ChatRequest, text: str, thoughts: tuple[Reasoning, ...], result: _Json) -> Reply:
-        reason, told = result.get("stopReason"), _part(result, "usage")
+        reason, used = result.get("stopReason"), _part(result, "usage")
         if reason == "refusal":
             raise errors.ModelRejected(f"{self.name} refused to answer", hint="ask in other words")
         if reason == "cancelled":  # not by us
             raise self._server.broke_off()
-        count = {key: value for key, value in told.items() if isinstance(value, int)}
+        count = {key: value for key, value in used.items() if isinstance(value, int)}
         cached = count.get("cachedReadTokens", 0)
         sent = count.get("inputTokens", 0) + cached + count.get("cachedWriteTokens", 0)
         usage = Usage(sent, count.get("outputTokens", 0) + count.get("thoughtTokens", 0), None, 1, cached_tokens=cached)
@@ -185,10 +185,10 @@ class AgentConnection:
         agent = cls(process, folder, timeout)
         about = {"name": "lmm", "version": "1"}
         refused = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
-        told = await agent._request(
+        agreed = await agent._request(
             "initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities=refused, clientInfo=about
         )
-        agent._can = _part(told, "agentCapabilities")
+        agent._can = _part(agreed, "agentCapabilities")
         agent._rest()
         return agent
 

@@ -325,8 +325,7 @@ def place_edit(
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
     record |= {"~~id": edit_id, "~~model": reply.model}
-    if seen and seen[-1].source.endswith("\r"):  # with the line end that follows in the file, it may be read otherwise
-        seen = parse_markdown_text(serialize([*seen[:-1], ended(seen[-1], newline)]))
+    seen = _as_in_the_file(seen, newline)
     record |= {"~~old": _mark_of(seen)} if old else {}
     record |= _warnings(serialize(seen), new, reply, prompt.text, heading)
     tail = None
@@ -344,6 +343,13 @@ def place_edit(
     block = without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
     before = [*blocks[:index], block, *blocks[index + 1 : start]]
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*added, *blocks[end:]])]
+
+
+def _as_in_the_file(blocks: Sequence[Block], newline: str) -> Sequence[Block]:
+    """Return blocks as they are read with the line end that follows in the file: half a line end may begin another."""
+    if not blocks or not blocks[-1].source.endswith("\r"):
+        return blocks
+    return parse_markdown_text(serialize([*blocks[:-1], ended(blocks[-1], newline)]))
 
 
 def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:

@@ -40,12 +40,12 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
         yield warning(1, f"'lang: {language}' is not a known language", "words are treated as they are written")
     if not_read := header.get(COUNT_KEY):
         yield warning(1, f"when it was imported, {not_read}", "compare it with its source")
-    if found := sorted({*_not_computed(read.text, read.chapter), *_not_filled_in(prepared, _MDX.search(read.text))}):
+    values = set(_not_computed(read.text, read.chapter))
+    if found := sorted({*values, *_not_filled_in(prepared, _MDX.search(read.text))}):
         shown = ", ".join(written for _, written in found[:_MOST]) + ", …" * (len(found) > _MOST)
         message = f"{len(found)} placeholder{'s are' if len(found) > 1 else ' is'} not filled in: {shown}"
         hint = "students see no more than that: write the text there"
-        if any("r " in written or "{r}" in written or "{python}" in written for _, written in found):
-            hint += "; values of R and Python come with keep_md: true"
+        hint += "; values of R and Python come with keep_md: true" if values else ""
         yield warning(found[0][0], message, hint)
 
 

@@ -543,11 +543,11 @@ class SearchView:
 
     def _weights(self, coverage: float, fixed: Mapping[str, float], languages: Collection[str]) -> Mapping[str, float]:
         """Return the weight of each leg for a question with this coverage, about texts in these languages."""
-        embedder, dense = self._encoder.embedder, [name for name in fixed if name != SPARSE]
-        if not self._weighs_by_question or embedder is None:
+        if not self._weighs_by_question:
             return fixed
-        foreign = embedder.name.startswith(ENGLISH_ONLY) and "en" not in languages
-        return weights(coverage, dense, static=is_static(embedder.name), foreign=foreign)
+        model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
+        foreign = model.startswith(ENGLISH_ONLY) and "en" not in languages
+        return weights(coverage, dense, static=is_static(model), foreign=foreign)
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
         """Return the candidates of all questions, best first; the further ones count as much as the first together."""
