@@ -140,8 +140,9 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
         Action(pieces=("Green.", *("<|im_end|>",) * 100), finish="length"),
         Action(pieces=("Green.", *("\n",) * 9_000)),
         Action(pieces=("Well.\n", *("The leaf is green.\n\n",) * 11)),
+        Action(pieces=tuple(f"{n}. What is the residual of case {n}?\n" for n in range(1, 51)) * 20),
     ],
-    ids=["reply", "thoughts", "token of its template", "newlines", "equal lines"],
+    ids=["reply", "thoughts", "token of its template", "newlines", "equal lines", "a long list"],
 )
 def test_what_goes_in_circles_is_stopped(server: ScriptedServer, circling: Action) -> None:
     """A small model does not come to an end: neither is its reply waited for, nor does it stand in the file."""

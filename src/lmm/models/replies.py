@@ -251,7 +251,7 @@ def check_called(reply: Reply) -> None:
 
 # -- endless repetition ----------------------------------------------------------------------------
 
-_CIRCLE, _PERIOD, _TIMES, _END = 2_000, 1_000, 4, 40
+_CIRCLE, _PERIOD, _TIMES, _END = 2_000, 4_000, 3, 40
 _EQUAL_LINES = 10
 # A token of the model's template, at which its server should have ended the reply, again and again.
 _TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
@@ -290,7 +290,7 @@ def ends_in_equal_lines(text: str) -> bool:
 
 
 def goes_in_circles(text: str) -> bool:
-    """Return whether a text ends in 2,000 or more characters that repeat one piece at least four times, or are blank.
+    """Return whether a text ends in 2,000 or more characters that repeat one piece at least three times, or are blank.
 
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
