@@ -253,6 +253,8 @@ def check_called(reply: Reply) -> None:
 
 _CIRCLE, _PERIOD, _TIMES, _END = 2_000, 4_000, 3, 40
 _EQUAL_LINES = 10
+_NUMBER = re.compile(r"[0-9]{1,9}")
+_COUNTED = 20
 # A token of the model's template, at which its server should have ended the reply, again and again.
 _TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
 
@@ -292,14 +294,25 @@ def ends_in_equal_lines(text: str) -> bool:
 def goes_in_circles(text: str) -> bool:
     """Return whether a text ends in 2,000 or more characters that repeat one piece at least three times, or are blank.
 
+    A piece may differ from the one before in numbers that are one more, as in lists without end; then 20 are needed.
+
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
+    >>> goes_in_circles("".join(f"{n}. What is the outcome of case {n + 3}?\\n" for n in range(60)))
+    True
     """
     if not text[-_CIRCLE:].strip():
         return len(text) >= _CIRCLE
     words = " ".join(text.split())
-    near = words[-_PERIOD - _END :]
+    shape, numbers = _NUMBER.sub("0", words), [int(number) for number in _NUMBER.findall(words)]
+    near = shape[-_PERIOD - _END :]
     again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # repetition is possible only where the end recurs
-    periods = (len(near) - _END - found.start() for found in again)
-    ends = ((period, words[-max(_CIRCLE, _TIMES * period) :]) for period in periods)
-    return any(len(end) >= max(_CIRCLE, _TIMES * period) and end[period:] == end[:-period] for period, end in ends)
+    for found in again:
+        period = len(near) - _END - found.start()
+        for times, most in ((_TIMES, 0), (_COUNTED, 1)):
+            end = shape[-max(_CIRCLE, times * period) :]
+            last = numbers[len(numbers) - end.count("0") :]
+            more = (b - a for a, b in zip(last, last[end[:period].count("0") :], strict=False))
+            if len(end) >= max(_CIRCLE, times * period) and end[period:] == end[:-period] and set(more) <= {0, most}:
+                return not most or any(map(str.isalpha, end[:period]))
+    return False
