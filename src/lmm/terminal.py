@@ -123,11 +123,12 @@ def _columns(char: str) -> int:
 def count(number: int, noun: str) -> str:
     """Return a number with its noun, in the plural unless it is one.
 
-    >>> count(1, "reply"), count(2, "reply"), count(3, "file")
-    ('1 reply', '2 replies', '3 files')
+    >>> count(1, "reply"), count(2, "reply"), count(3, "set of cards")
+    ('1 reply', '2 replies', '3 sets of cards')
     """
-    plural = noun[:-1] + "ies" if noun.endswith("y") else noun + "s"
-    return f"{number} {noun if number == 1 else plural}"
+    first, *more = noun.split(" of ", 1)
+    plural = first[:-1] + "ies" if first.endswith("y") else first + "s"
+    return f"{number} {noun if number == 1 else ' of '.join([plural, *more])}"
 
 
 def table(rows: Sequence[Sequence[str]]) -> str:

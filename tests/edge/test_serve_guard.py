@@ -109,8 +109,11 @@ def test_a_password_that_is_set_is_said(
 ) -> None:
     """What is set, where, and what to do next; never the password."""
     for words, expected in (
-        ((), "password for course is set; next: lmm serve\n"),
-        (("teacher",), "teacher's password for course is set; next: lmm serve, then log in at /teacher\n"),
+        ((), f"the students' password for '{folder.name}' is set; next: lmm serve\n"),
+        (
+            ("teacher",),
+            f"the teacher's password for '{folder.name}' is set; next: lmm serve, then log in at /teacher\n",
+        ),
         (("users", "add", "Ada"), "Ada may log in\n"),
         (("users", "remove", "Ada"), "user Ada removed\n"),
     ):

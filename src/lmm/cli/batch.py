@@ -139,18 +139,20 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
     verb = "would " if estimate else ""
 
     def counted(statuses: Iterable[FieldStatus]) -> str:
-        return ", ".join(f"{field} {count}" for field, count in Counter(one.field for one in statuses).items())
+        numbers = Counter(one.field.removesuffix("s") if one.field == "titles" else one.field for one in statuses)
+        units = {field: f"set of {field}" if field.endswith("s") else field for field in numbers}
+        return ", ".join(terminal.count(number, units[field]) for field, number in numbers.items())
 
     states = Counter(visited.state for visited in report.results if not visited.made)
     made = counted(one for one in report.results if one.made)
     removed = counted(one for one in report.results if one.state is State.GONE and not one.made)
     incomplete = report.failures or report.error or report.interrupted
-    nothing = "nothing made" if incomplete and not estimate else "nothing to make"
-    parts = [f"{verb}{'make' if verb else 'made'} {made}" if made else nothing]
+    nothing = "nothing added" if incomplete and not estimate else "nothing to add"
+    parts = [f"{verb}{'add' if verb else 'added'} {made}" if made else nothing]
     if removed:
         parts.append(f"{verb}{'remove' if verb else 'removed'} {removed}, whose text is gone or part of an entry")
     if without := counted(one for one in report.results if one.state is State.NOTHING):
-        parts.append(f"sections without: {without} (too short, or in a small entry)")
+        parts.append(f"too short, or in a small entry, for {without}")
     if estimate:
         parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:
@@ -162,5 +164,5 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
         depend = f"{waiting} {'depends' if waiting == 1 else 'depend'} on {'it' if failed == 1 else 'them'}"
         parts.append(f"{failed} failed, and {depend}" if waiting else f"{failed} failed")
     if report.interrupted:
-        parts.append("interrupted; what was made is saved")
+        parts.append("interrupted; what was added is saved")
     return parts

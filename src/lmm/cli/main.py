@@ -43,7 +43,7 @@ COMMANDS = (
     CommandRow("demo", "lmm", "show what it does on an example course, offline, on one screen"),
     CommandRow("init", "lmm", "choose a model, and write config.toml", file="setup"),
     CommandRow("status", "lmm", "show which models are used, and where each setting comes from", file="setup"),
-    CommandRow("trust", "lmm", "agree to a config.toml that reaches beyond its folder", file="setup"),
+    CommandRow("trust", "lmm", "allow a config.toml to use other servers or folders", file="setup"),
     CommandRow("scan", "lmm", "complete the header, report problems"),
     CommandRow("messages", "lmm", "answer the pending questions of a document"),
     CommandRow("watch", "lmm", "answer on every save", file="messages"),

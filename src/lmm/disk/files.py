@@ -7,6 +7,7 @@ leaves the old file or the new one.
 from __future__ import annotations
 
 import contextlib
+import errno
 import os
 import time
 from collections.abc import Callable, Iterator
@@ -155,7 +156,7 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     folder = state_folder() / "locks"
     name = digest(str(real(path)), length=32)
     lock = FileLock(folder / f"{name}.lock", thread_local=False)
-    with state_errors(folder, "locks"):
+    with state_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
             try:
@@ -174,7 +175,7 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
 
 
 @contextlib.contextmanager
-def state_errors(folder: Path, what: str) -> Iterator[None]:
+def state_errors(folder: Path) -> Iterator[None]:
     """Name a folder in the state folder that cannot be written to, and how to choose another one.
 
     Raises:
@@ -184,8 +185,8 @@ def state_errors(folder: Path, what: str) -> Iterator[None]:
         yield
     except (OSError, FileWriteError) as error:
         cause = error.__cause__ or error
+        full = "free some space, or " if getattr(cause, "errno", None) in (errno.ENOSPC, errno.EDQUOT) else ""
         raise FileWriteError(
-            f"{what} cannot be written to this folder: {getattr(cause, 'strerror', None) or cause}",
-            where=str(folder),
-            hint="free some space, or choose another folder: export LMM_STATE_DIR=…",
+            f"cannot write to {folder}: {getattr(cause, 'strerror', None) or cause}",
+            hint=f"{full}choose another folder: export LMM_STATE_DIR=…",
         ) from error

@@ -31,7 +31,7 @@ def put(key: str, reply: dict[str, Any]) -> None:
         FileWriteError: the state folder cannot be written to.
     """
     path = _path(key)
-    with state_errors(_folder(), "replies"):
+    with state_errors(_folder()):
         path.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
         replace(path, json.dumps(reply, ensure_ascii=True), private=True)
 

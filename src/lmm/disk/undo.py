@@ -105,7 +105,7 @@ def _new_record(path: Path) -> Path:
 
 def _write(record: Path, change: Mapping[str, Any]) -> None:
     folder = record.parent
-    with state_errors(_root(), "changes"):
+    with state_errors(_root()):
         folder.mkdir(parents=True, exist_ok=True, mode=0o700)
         replace(record, zlib.compress(json.dumps(change).encode("ascii"), 1), private=True)
     for old in sorted(folder.iterdir())[:-KEEP_CHANGES]:

@@ -282,7 +282,7 @@ def _accounts(course: Course, who: Literal["students", "teacher"] = "students") 
 @course_options.opened
 def password(course: Course) -> int:
     """Set the course's password, which all students share. It is typed in, or read from a pipe."""
-    return _set_password(course, "students", "password", "lmm serve")
+    return _set_password(course, "students", "students' password", "lmm serve")
 
 
 @serve.command()
@@ -296,9 +296,11 @@ def teacher(course: Course) -> int:
 
 
 def _set_password(course: Course, who: Literal["students", "teacher"], what: str, following: str) -> int:
-    accounts, name = _accounts(course, who), course.settings.storage.course
-    accounts.set_password(_asked(f"{what.capitalize()} for {name}: "))
-    terminal.say(f"{accounts.database.where}: {what} for {name} is set; next: {following}")
+    from lmm_education.web.service import name_of
+
+    accounts = _accounts(course, who)
+    accounts.set_password(_asked(f"{what.capitalize()} for '{name_of(course)}': "))
+    terminal.say(f"{accounts.database.where}: the {what} for '{name_of(course)}' is set; next: {following}")
     if who == "students":
         _remind(course, "password")
     return DONE

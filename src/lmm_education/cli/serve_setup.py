@@ -171,17 +171,19 @@ def _serve(now: ServeSettings, price: float | None) -> Values:
     values: Values = {
         "title": terminal.ask("Title of the course", now.title),
         "description": terminal.ask("A line about it", now.description),
-        "language": _one_of("Language of the page", ("en", "de"), now.language),
-        "login": _one_of("Who may ask", _LOGINS, now.login),
+        "language": _one_of("Language of the page ({})", ("en", "de"), now.language),
+        "login": _one_of("Login: {}", _LOGINS, now.login),
     }
     if values["login"] == "oidc":
         values |= {key: terminal.ask(question, getattr(now, key)) for key, question in _OF_OIDC.items()}
     values["daily_tokens"] = _number("Tokens a day, of all students together; 0: no limit", now.daily_tokens, int)
     if price:
         values["daily_cost"] = _number("US dollars a day; 0: no limit", now.daily_cost, float)
-    keep = _one_of("Keep questions and answers for you, without names", ("yes", "no"), "yes" if now.log else "no")
+    keep = _one_of(
+        "Keep a log of questions and answers, without names? ({})", ("yes", "no"), "yes" if now.log else "no"
+    )
     values["log"] = (now.log or "course-log.sqlite") if keep == "yes" else ""
-    said = terminal.ask("Types of texts to withhold from students, or -", ", ".join(now.withhold) or "-")
+    said = terminal.ask("Hide these types of text from students (- for none)", ", ".join(now.withhold) or "-")
     values["withhold"] = [word.strip() for word in said.split(",") if word.strip() not in ("", "-")]
     return {key: value for key, value in values.items() if value != _plain(getattr(now, key))}
 
@@ -192,7 +194,7 @@ def _plain(value: Any) -> Any:
 
 def _one_of(question: str, names: tuple[str, ...], default: str) -> str:
     while True:
-        said = terminal.ask(f"{question} ({', '.join(names)})", default)
+        said = terminal.ask(question.format(", ".join(names)), default)
         if said == default or said in names:
             return said
         terminal.say(f"  '{said}' is not one of them", err=True)
@@ -217,15 +219,15 @@ def _finish(file: Path, exports: list[str]) -> int:
     """Set passwords, and say what to do next."""
     from lmm_education.course import Course
     from lmm_education.web.accounts import Accounts
-    from lmm_education.web.service import state_of
+    from lmm_education.web.service import name_of, state_of
 
     next_steps = [f"export {name}=…" for name in exports]
     with Course.open(config=file if file.exists() else None) as course:
         settings, state = course.settings.serve, state_of(course)
         if settings.login == "password":
-            _set_password(Accounts(state), "Password for the students", "lmm serve password")
+            _set_password(Accounts(state), f"Students' password for '{name_of(course)}'", "lmm serve password")
         if settings.log:
-            _set_password(Accounts(state, "teacher"), "Password for you, for the page /teacher", "lmm serve teacher")
+            _set_password(Accounts(state, "teacher"), "Your password for the page /teacher", "lmm serve teacher")
         if settings.login == "users" and not Accounts(state).read().users:
             next_steps.append("lmm serve users add --generate @names.txt")
         if not _is_ingested(course):

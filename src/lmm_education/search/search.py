@@ -262,7 +262,9 @@ class CourseSearch:
                 if client.name not in resting:
                     late = f"{client.name} took more than {PATIENCE:g} s"
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
-                    notices.append(_simpler("could not look for the course's own words: {why}", why=why))
+                    why = "" if isinstance(error, NoValidReply) else f": {why}"
+                    failed = "searched with your words only (the model could not rephrase the question{why})"
+                    notices.append(_simpler(failed, why=why))
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:

@@ -72,17 +72,10 @@ class CourseGate:
             FileReadError: the server's database cannot be used.
         """
         self.settings, self.queue, self.reports = settings, queue or Queue(10_000), Reports()
-        self._database, self._expected, self._limiter = database, expected, limiter
+        self._limiter = limiter
         self.budget: Budget | None = None
-        self.take(settings)
-
-    def take(self, settings: ServeSettings) -> None:
-        """Apply changed limits; answers in progress stay counted."""
-        self.settings = settings
-        if self.budget is not None:
-            self.budget.tokens, self.budget.cost = settings.daily_tokens, settings.daily_cost
-        elif settings.daily_tokens or settings.daily_cost:
-            self.budget = Budget(self._database, settings.daily_tokens, settings.daily_cost, self._expected)
+        if settings.daily_tokens or settings.daily_cost:
+            self.budget = Budget(database, settings.daily_tokens, settings.daily_cost, expected)
             self.budget.spent()  # raises if it cannot be read
 
     async def admit(self, student: str, limit: int, refusal: str) -> None:

@@ -28,7 +28,7 @@ from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
-from lmm_education.config import ServeSettings, StorageSettings
+from lmm_education.config import StorageSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, StoreError
 from lmm_education.exchange_log.log_file import LogWriter, log_place
@@ -50,7 +50,6 @@ from lmm_education.web.panels import Contents
 from lmm_education.web.pictures import Pictures
 from lmm_education.web.questions import AnswerCache, Queue, ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import to_html
-from lmm_education.web.settings_file import LIVE, SettingsFile
 from lmm_education.web.state import Spent, open_limiter, open_state, secret_key
 from lmm_education.web.words import texts_for
 
@@ -172,7 +171,6 @@ class Service:
             course.closing.callback(self.log.close)
         self.model = ModelHealth(course.models.major)
         self.metrics = Metrics(course.store, self.log, self.model)
-        self.file = SettingsFile(course.config)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
         self._connections: AsyncExitStack | None = None
@@ -185,7 +183,7 @@ class Service:
         with contextlib.suppress(StoreError):
             if title := self.settings.title or self.contents.title():
                 return title
-        return self.author.root.name if self.name == StorageSettings().course else self.name
+        return name_of(self.author)
 
     @property
     def description(self) -> Markup:
@@ -208,17 +206,6 @@ class Service:
         """Read the part of the store that every question needs, once for each state of the documents."""
         with self.searching.course.view() as catalogue:
             _ = catalogue.frequencies
-
-    def refresh(self) -> None:
-        """Apply changes of config.toml that take effect at once."""
-        if (changed := self.file.changed()) is not None:
-            self.take(changed)
-
-    def take(self, changed: ServeSettings) -> None:
-        """Apply changed texts and limits, from the next request on."""
-        self.settings = self.settings.replace(**{name: getattr(changed, name) for name in LIVE})
-        self.guard.settings, self.texts = self.settings, texts_for(self.settings)
-        self.gate.take(self.settings)
 
     def asked(self, question: str, request: Request, via: str, here: Passage | None = None) -> ServedQuestion:
         """Return a new question; `here` is the section that the reader has open. With ``Cache-Control: no-cache`` in
@@ -379,10 +366,9 @@ class Service:
 
 
 def service_of(request: Request) -> Service:
-    """Return the service of a request, with the current texts and limits."""
+    """Return the service of a request."""
     service = request.app.state.service
     assert isinstance(service, Service)
-    service.refresh()
     return service
 
 
@@ -411,6 +397,13 @@ def _at_once(course: CourseParts, workers: int) -> int:
     concurrency of the model; its default is meant for one person's documents."""
     is_set = course.models.is_set("major", "concurrency")
     return max(1, course.models.major.concurrency // workers) if is_set else A_CLASS
+
+
+def name_of(course: CourseParts) -> str:
+    """Return the configured title of a course, else its name, else that of its folder."""
+    settings = course.settings
+    named = settings.storage.course != StorageSettings().course
+    return settings.serve.title or (settings.storage.course if named else course.root.name)
 
 
 def state_of(course: CourseParts) -> Database:

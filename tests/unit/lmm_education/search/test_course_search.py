@@ -137,8 +137,9 @@ def test_a_question_in_other_words_is_asked_again_in_those_of_the_course(botany:
 @pytest.mark.parametrize(
     ("model", "why"),
     [
-        (ScriptedModel([ModelUnavailable("it is down")] * 2), "it is down"),
-        (Silent([]), f"{Silent([]).name} took more than 0.3 s"),
+        (ScriptedModel([ModelUnavailable("it is down")] * 2), ": it is down"),
+        (Silent([]), f": {Silent([]).name} took more than 0.3 s"),
+        (ScriptedModel(['{"texts": [[1]]}'] * 2), ""),
     ],
 )
 def test_without_other_words_the_question_is_looked_up(
@@ -150,7 +151,7 @@ def test_without_other_words_the_question_is_looked_up(
     question = "What do spouses owe the state?"
     first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
-    assert first.notices[-1] == f"could not look for the course's own words: {why}"
+    assert first.notices[-1] == f"searched with your words only (the model could not rephrase the question{why})"
     shown = notice_for(first.notices[-1], words_in("de")["page"])
     assert shown == "Die Suche war einfacher als sonst, weil ein Schritt nicht möglich war."  # students see no reason
     assert len(model.seen) == 1

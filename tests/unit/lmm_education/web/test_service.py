@@ -18,7 +18,6 @@ from lmm.models.port import ChatModel
 from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
-from lmm_education.errors import Denied
 from lmm_education.store.edge import EdgeStore, EdgeView
 from lmm_education.web.questions import CACHED, Queue, ServedQuestion
 from lmm_education.web.service import A_CLASS, Service
@@ -93,28 +92,6 @@ def test_events_and_errors_come_through(botany: Course) -> None:
     assert [source.number for source in answer.cited] == [1]
     with pytest.raises(ModelUnavailable):
         asyncio.run(last(ScriptedModel([ModelUnavailable("no")])))
-
-
-def test_limits_change_while_it_is_served(botany: Course) -> None:
-    """From none to one and back, as config.toml has it; with answers on their way."""
-
-    async def ask(served: Service) -> object:
-        return [event async for event in served.answer(ServedQuestion(QUESTION, "me", "page", anew=True), ())][-1]
-
-    async def run() -> None:
-        served = service(botany, ScriptedModel(["Chlorophyll [1]."] * 3))
-        served.take(served.settings.replace(daily_tokens=1, questions_per_minute=7))
-        assert served.guard.settings.questions_per_minute == 7
-        assert isinstance(await ask(served), Answer)
-        with pytest.raises(Denied):
-            await ask(served)
-        assert served.file.path is not None
-        served.file.path.write_text("[serve]\ndaily_tokens = 0\n")
-        served.file._next = 0
-        served.refresh()
-        assert isinstance(await ask(served), Answer)
-
-    asyncio.run(run())
 
 
 class Gated(ScriptedModel):
