@@ -159,6 +159,39 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
     _write("".join(shown), _stream(err))
 
 
+class SimilarLines:
+    """Prints lines; of those that differ in names and numbers only, the first three, and `end` says how many more.
+
+    >>> lines = SimilarLines()
+    >>> for number in range(1, 6):
+    ...     lines.say(f"{number}.md:7: there is no file {number}.png")
+    1.md:7: there is no file 1.png
+    2.md:7: there is no file 2.png
+    3.md:7: there is no file 3.png
+    >>> lines.end()
+    … and 2 more (--verbose shows them): there is no file 5.png
+    """
+
+    def __init__(self, *, verbose: bool = False, err: bool = False) -> None:
+        self.most, self.err, self.kinds = (sys.maxsize if verbose else 3), err, dict[str, list[str]]()
+
+    def say(self, line: str) -> None:
+        """Print a line, unless there were enough like it."""
+        words = (word.strip(",.:;()") for word in line.split())
+        similar = self.kinds.setdefault(" ".join(word.removesuffix("s") for word in words if word.isalpha()), [])
+        similar.append(line)
+        if len(similar) <= self.most:
+            say(line, err=self.err)
+
+    def end(self) -> None:
+        """Print how many lines were left out."""
+        for similar in self.kinds.values():
+            if more := len(similar[self.most :]):
+                last = similar[-1].partition(": ")[2] or similar[-1]
+                say(clipped(f"… and {more} more (--verbose shows them): {last}", 119), err=self.err)
+        self.kinds.clear()
+
+
 def spell_out_unwritable() -> None:
     """Make standard output escape what it cannot encode: a reply may have characters that the terminal lacks."""
     if isinstance(sys.stdout, io.TextIOWrapper):

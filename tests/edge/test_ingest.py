@@ -360,3 +360,29 @@ def test_two_runs_at_once_wait_for_each_other(course: Path) -> None:
     one, two = start("ingest", "leaves.md"), start("ingest", "notes")
     assert (finish(one).code, finish(two).code) == (0, 0)
     wait_until(lambda: len(contents(course)["chunks"]) == 3, timeout=PATIENCE)
+
+
+def test_similar_lines_are_counted(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of a book in which the same is missing everywhere, three examples; errors and `--verbose` show every line."""
+    chapter = "# Part {0}\n\n[Next](ch{1}.html), [std](../std/{0}.html).\n\n```rust\n{{{{#include ../{0}.rs}}}}\n```\n"
+    book = tmp_path / "book"
+    book.mkdir()
+    monkeypatch.chdir(book)
+    (book / "SUMMARY.md").write_text("".join(f"- [Part {n}](ch{n}.md)\n" for n in range(1, 7)))
+    for n in range(1, 7):
+        (book / f"ch{n}.md").write_text(chapter.format(n, n % 6 + 1))
+    for words, said in (
+        (("scan", "."), "files not included: "),
+        (("ingest", "."), "files not included: "),
+        (("export", ".", "-o", "../out"), "there is no file ../std/"),
+    ):
+        few, all_ = run_here(capsys, *words), run_here(capsys, *words, "--verbose")
+        few_lines = [line for line in (few.out + few.err).splitlines() if said in line]
+        assert [line.startswith("… and 3 more (--verbose shows them): ") for line in few_lines] == [False] * 3 + [
+            True
+        ], words
+        if words[0] != "ingest":  # the second time, nothing is new
+            assert (all_.out + all_.err).count(said) == 6
+        assert "there is no file ch" not in few.err

@@ -114,6 +114,8 @@ def flag(*names: str, help: str) -> Decorator:
 
 # -- options of several commands -------------------------------------------------------------------
 
+verbose = flag("--verbose", help="Print every line, also where many are alike.")
+
 
 def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the named files, and the documents in named folders."""

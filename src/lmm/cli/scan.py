@@ -29,8 +29,11 @@ _MARKS = ("{{", "{%", "8<-", "`r ", "`{", "\nimport ", "\nexport ")
 @options.flag("--fix", help="Correct misspelt prompts on their line, and replies in which knitr would run code.")
 @options.flag("--results", help="Also report numbers that differ from what the code printed when it was last knitted.")
 @options.flag("--authors", help="Only list who wrote the text: you, and the models whose text you accepted.")
+@options.verbose
 @options.json_lines
-def scan(*, files: tuple[Path, ...], check: bool, fix: bool, results: bool, authors: bool, as_json: bool) -> int:
+def scan(
+    *, files: tuple[Path, ...], check: bool, fix: bool, results: bool, authors: bool, verbose: bool, as_json: bool
+) -> int:
     """Add title and docid to headers that lack them, and report problems as path:line:col: message.
 
     The exit code is 1 if there is an error; warnings alone leave it 0.
@@ -39,7 +42,7 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, results: bool, auth
         raise ConfigError("--check and --fix cannot be used together", hint="choose one of them")
     if authors:
         return each(files, lambda path: _list_authors(path, as_json=as_json))
-    found = 0
+    found, lines = 0, terminal.SimilarLines(verbose=verbose)
 
     def act(path: Path) -> int:
         nonlocal found
@@ -53,12 +56,13 @@ def scan(*, files: tuple[Path, ...], check: bool, fix: bool, results: bool, auth
                 warning = "warning: " if problem.severity == "warning" else ""
                 hint = f" ({problem.hint})" if problem.hint else ""
                 where = f"{terminal.path_text(path)}:{problem.line}:{problem.column}"
-                terminal.say(f"{where}: {warning}{problem.message}{hint}")
+                (lines.say if warning else terminal.say)(f"{where}: {warning}{problem.message}{hint}")
         if done and not as_json:
-            terminal.say(f"{terminal.path_text(path)}: {done}")
+            lines.say(f"{terminal.path_text(path)}: {done}")
         return FAILED if any(problem.severity == "error" for problem in problems) else DONE
 
     code = each(files, act)
+    lines.end()
     if not as_json and not found and code == DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code

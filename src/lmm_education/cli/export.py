@@ -25,8 +25,9 @@ if TYPE_CHECKING:
 )
 @course_options.of(ExportOptions, "keep", "edits", "keep_lines")
 @options.config
+@options.verbose
 @options.as_json
-def export(*, path: Path, output: str | None, config: Path | None, as_json: bool, **chosen: Any) -> int:
+def export(*, path: Path, output: str | None, config: Path | None, verbose: bool, as_json: bool, **chosen: Any) -> int:
     """Write clean notes, without metadata, chats, pending edits, and special material such as exercises.
 
     A folder is mirrored, with the pictures and other files that its documents show. Sources are never
@@ -44,23 +45,25 @@ def export(*, path: Path, output: str | None, config: Path | None, as_json: bool
     if as_json:
         terminal.say_json(report.as_json())
     else:
-        _print_report(report, is_folder=path.is_dir())
+        _print_report(report, is_folder=path.is_dir(), verbose=verbose)
     for error in report.errors:
         terminal.tell_error(error)
     return FAILED if report.errors else DONE
 
 
-def _print_report(report: ExportReport, *, is_folder: bool) -> None:
-    lines = [describe(each) for each in report.documents]
-    lines += [f"{path}: copied" for path in report.copied]
+def _print_report(report: ExportReport, *, is_folder: bool, verbose: bool) -> None:
+    lines, notes = terminal.SimilarLines(verbose=verbose), terminal.SimilarLines(verbose=verbose, err=True)
+    for line in (*map(describe, report.documents), *(f"{path}: copied" for path in report.copied)):
+        lines.say(line)
+    lines.end()
     if is_folder:
         changed = sum(each.changed for each in report.documents)
         left_out = f", {len(report.skipped)} left out" if report.skipped else ""
         failed = f", {len(report.errors)} failed" if report.errors else ""
-        lines.append(f"{terminal.count(len(report.documents), 'document')}: {changed} written{left_out}{failed}")
-    terminal.say("".join(f"{line}\n" for line in lines), end="")
-    notes = [*(f"{path}: left out: {reason}" for path, reason in report.skipped), *report.notices]
-    terminal.say("".join(f"{note}\n" for note in notes), err=True, end="")
+        terminal.say(f"{terminal.count(len(report.documents), 'document')}: {changed} written{left_out}{failed}")
+    for note in (*(f"{path}: left out: {reason}" for path, reason in report.skipped), *report.notices):
+        notes.say(note)
+    notes.end()
 
 
 def describe(document: Exported) -> str:

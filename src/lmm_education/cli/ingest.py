@@ -28,6 +28,7 @@ _SOON = 5.0  # seconds
 @options.flag("--watch", help="Ingest again on every save; Ctrl-C stops.")
 @course_options.of(IngestOptions, "prune", "annotate", "again")
 @options.flag("--quiet", "-q", help="Print only the summary and problems, no line for each document.")
+@options.verbose
 @options.flag("--json", "as_json", help="Report as JSON.")
 @course_options.opened
 def ingest(
@@ -36,6 +37,7 @@ def ingest(
     paths: tuple[Path, ...],
     watch: bool,
     quiet: bool,
+    verbose: bool,
     as_json: bool,
     **how: Any,
 ) -> int:
@@ -50,7 +52,7 @@ def ingest(
         raise ConfigError("--no-ingest changes no store", hint="leave out --prune and --again")
     if watch and (dry_run or how["again"]):
         raise ConfigError("--watch cannot be combined with --dry-run or --again", hint="run these first, then --watch")
-    printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, dry_run=dry_run)
+    printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, verbose=verbose, dry_run=dry_run)
     for hint in course.models.hints:
         terminal.say(hint, err=True)
     if watch:
@@ -60,40 +62,42 @@ def ingest(
             *paths,
             **how,
             listener=printer,
-            on_result=_each_time(course, as_json),
+            on_result=_each_time(course, printer, as_json),
             on_poll=lambda reason: terminal.say(f"no file notifications ({reason})", err=True),
         )
         return DONE
-    return print_ingest(course, lambda: course.ingest(*paths, **how, listener=printer), as_json=as_json)
+    return print_ingest(course, lambda: course.ingest(*paths, **how, listener=printer), printer, as_json=as_json)
 
 
-def print_ingest(course: Course, verb: Callable[[], IngestReport], *, as_json: bool = False) -> int:
+def print_ingest(
+    course: Course, verb: Callable[[], IngestReport], printer: IngestPrinter, *, as_json: bool = False
+) -> int:
     """Ingest, and report the result for each document."""
     try:
         report = verb()
     except KeyboardInterrupt:
-        terminal.erase_bar()
+        printer.end()
         terminal.say("\nlmm: interrupted; run it again to continue", err=True)
         return INTERRUPTED
     finally:
-        terminal.erase_bar()
+        printer.end()
     _print_report(report, as_json)
-    _notices(course, report)
+    _notices(course, report, printer)
     return FAILED if report.failed else DONE
 
 
-def _each_time(course: Course, as_json: bool) -> Callable[[IngestReport | LmmError], None]:
+def _each_time(course: Course, printer: IngestPrinter, as_json: bool) -> Callable[[IngestReport | LmmError], None]:
     """Return a function that reports each run, and each notice once."""
     printed: set[str] = set()
 
     def ended(result: IngestReport | LmmError) -> None:
-        terminal.erase_bar()
+        printer.end()
         if isinstance(result, LmmError):  # it may be corrected before the next save
             terminal.tell_error(result)
             return
         if result.documents or result.lost:
             _print_report(result, as_json)
-        _notices(course, result, printed)
+        _notices(course, result, printer, printed)
 
     return ended
 
@@ -105,8 +109,9 @@ class IngestPrinter:
     """Prints a line for every document that changed or failed, or only for those that a book leaves out, and a progress
     bar on a terminal."""
 
-    def __init__(self, *, lines: bool, left_out: bool = True, dry_run: bool) -> None:
+    def __init__(self, *, lines: bool, left_out: bool = True, verbose: bool = False, dry_run: bool = False) -> None:
         self.lines, self.left_out, self.dry_run = lines, left_out, dry_run
+        self.documents, self.notices = (terminal.SimilarLines(verbose=verbose, err=err) for err in (False, True))
         self.total, self.done, self.doing = 0, 0, ""
         self.worked, self.begun = 0, time.monotonic()
 
@@ -144,10 +149,16 @@ class IngestPrinter:
             terminal.tell_error(document.error)
         elif line := describe(document, would=self.dry_run) if self.lines else "":
             terminal.erase_bar()
-            terminal.say("\n".join([line, *describe_withheld(document)]))
+            self.documents.say(line)
+            terminal.say("".join(f"{one}\n" for one in describe_withheld(document)), end="")
         elif self.left_out and document.reason.startswith(NO_CHAPTER):
             terminal.erase_bar()
             terminal.say(describe(document), err=True)
+
+    def end(self) -> None:
+        """Erase the bar, and print how many lines of documents were left out."""
+        terminal.erase_bar()
+        self.documents.end()
 
 
 def time_left(taken: float, worked: int, documents: int) -> str:
@@ -216,7 +227,7 @@ def summary(report: IngestReport) -> list[str]:
     return [*gone, f"{'; '.join(report.counts())} ({report.seconds:.1f} s)"]
 
 
-def _notices(course: Course, report: IngestReport, printed: set[str] | None = None) -> None:
+def _notices(course: Course, report: IngestReport, printer: IngestPrinter, printed: set[str] | None = None) -> None:
     for error in report.errors:
         terminal.tell_error(error)
     notices = [*report.notices, *(course.encoder.notices if report.location else ())]
@@ -227,6 +238,7 @@ def _notices(course: Course, report: IngestReport, printed: set[str] | None = No
         notices.append(course.embedding_note)  # only for a new store
     for notice in dict.fromkeys(notices):
         if printed is None or notice not in printed:
-            terminal.say(notice, err=True)
+            printer.notices.say(notice)
+    printer.notices.end()
     if printed is not None:
         printed.update(notices)

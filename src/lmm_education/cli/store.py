@@ -65,8 +65,8 @@ def repair(course: Course, *, paths: tuple[Path, ...], prune: bool) -> int:
     """
     from lmm_education.cli.ingest import IngestPrinter, print_ingest
 
-    printer = IngestPrinter(lines=True, dry_run=False)
-    return print_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer))
+    printer = IngestPrinter(lines=True)
+    return print_ingest(course, lambda: course.repair(*paths, prune=prune, listener=printer), printer)
 
 
 @store.command()

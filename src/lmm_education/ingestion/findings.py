@@ -41,12 +41,21 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
     if not_read := header.get(COUNT_KEY):
         yield warning(1, f"when it was imported, {not_read}", "compare it with its source")
     values = set(_not_computed(read.text, read.chapter))
-    if found := sorted({*values, *_not_filled_in(prepared, _MDX.search(read.text))}):
-        shown = ", ".join(written for _, written in found[:_MOST]) + ", …" * (len(found) > _MOST)
-        message = f"{len(found)} placeholder{'s are' if len(found) > 1 else ' is'} not filled in: {shown}"
-        hint = "students see no more than that: write the text there"
-        hint += "; values of R and Python come with keep_md: true" if values else ""
-        yield warning(found[0][0], message, hint)
+    hint = "students see no more than that: write the text there"
+    hint += "; values of R and Python come with keep_md: true" if values else ""
+    files: dict[int, list[str]] = {}
+    others: dict[int, list[str]] = {}
+    for line, written in sorted({*values, *_not_filled_in(prepared, _MDX.search(read.text))}):
+        file = INCLUSION.fullmatch(written)
+        (files if file else others).setdefault(line, []).append(file["path"] or file["snippet"] if file else written)
+    for what, found, advice in (
+        ("placeholders not filled in", others, hint),
+        ("files not included", files, "students see none of them: add the files"),
+    ):
+        names = list(dict.fromkeys(name for line in found.values() for name in line))
+        if names:
+            shown = ", ".join(names[:_MOST]) + f", … ({len(names)})" * (len(names) > _MOST)
+            yield warning(min(found), f"{what}: {shown}", advice)
 
 
 def _not_computed(text: str, chapter: BookChapter) -> Iterator[tuple[int, str]]:

@@ -586,7 +586,8 @@ def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
     for document in report.documents:
         for link in local_links(document.notes.text):
             path = document.source.parent / link.target
-            if path.suffix.lower() in SUFFIXES or path in copied or path.is_dir():
+            page = path.suffix == ".html" and any(path.with_suffix(suffix).is_file() for suffix in SUFFIXES)
+            if page or path.suffix.lower() in SUFFIXES or path in copied or path.is_dir():
                 continue
             place = f"{document.target}:{link.line}"
             if not path.is_file():

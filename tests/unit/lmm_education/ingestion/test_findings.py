@@ -14,9 +14,9 @@ HEADER = "---\ntitle: A\ndocid: a-1\n---\n\n# A\n\n"
 LEFT = {
     "a.md": {
         "Text {{ site.title }}.": "{{ site.title }}",
-        '--8<-- "none.md"': '--8<-- "none.md"',
-        "{{#include b.md}}": "{{#include b.md}}",
-        '```py\n--8<-- "none.py"\n```': '--8<-- "none.py"',
+        '--8<-- "none.md"': "none.md",
+        "{{#include b.md}}": "b.md",
+        '```py\n--8<-- "none.py"\n```': "none.py",
         "There are `r nrow(d)` rows.": "`r nrow(d)`",
         "{% include note.html %}": "{% include note.html %}",
         "import A from 'a'\n\nThe value is {props.x}.": "{props.x}",
