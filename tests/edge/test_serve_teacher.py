@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import json
-import time
 from collections.abc import Iterator
 from pathlib import Path
 
 import pytest
 from edge.serving import serving
-from edge.support import wait_until
 from edge.test_serve_log import Visitor
 from fakes.chromium import PROGRAM, Browser
 
@@ -56,17 +54,6 @@ def test_only_the_teacher(address: str, config: Path) -> None:
         assert teacher.send(path, body, {"Sec-Fetch-Site": "cross-site"})[0] == 403
         assert teacher.send(path, body, {"Content-Type": "text/plain"})[0] == 415
     assert not (config.parent / "a.md").exists()
-
-
-def test_texts_and_limits_count_at_once(address: str, config: Path) -> None:
-    """What the author changes in config.toml; a file that is still being edited changes nothing."""
-    assert "Plants" in Visitor(address).send("/login")[1]
-    config.write_text('[serve]\ntitle = "Trees"\nlogin = "users"\ndescription = "Of <b> *wood*."\n')
-    wait_until(lambda: "Trees" in Visitor(address).send("/login")[1])
-    assert "Of &lt;b&gt; <em>wood</em>." in Visitor(address).send("/login")[1]
-    config.write_text("[serve")
-    time.sleep(1.1)
-    assert "Trees" in Visitor(address).send("/login")[1]
 
 
 NAMES = [
