@@ -55,7 +55,7 @@ from lmm.notebook.references import (
     unknown_references,
 )
 from lmm.notebook.staleness import State, without_generated
-from lmm.pipeline import Change, ChangedDocument, P, ParsedDocument, Planner, R, Report
+from lmm.pipeline import ChangedDocument, P, ParsedDocument, Patch, Planner, R, Report
 from lmm.prompts.templates import load_prompts
 from lmm.terminal import word_diff
 
@@ -169,8 +169,8 @@ class Document:
         self._config = Path(config) if isinstance(config, str) else config
         self._parsed = version
         self._tree: HeaderNode | None = None
-        self._changes: list[Change] = []  # since the file was read or saved
-        self._fixed = False  # whether prompts were corrected by these changes
+        self._patches: list[Patch] = []  # since the file was read or saved
+        self._fixed = False  # whether prompts were corrected by them
         self._lost: tuple[Failure, ...] = ()  # those that could not be applied to what its author saved since
         self._held: list[contextlib.AsyncExitStack] = []  # one for everything that holds the lock
         self._in_flight = set[PromptKey]()
@@ -249,7 +249,7 @@ class Document:
             text = serialize(tree_to_blocks(self._tree))
             if text != self._parsed.text:
                 changed = replace(self._parsed, text=text)
-                self._changes += changes_between(self._parsed.blocks, changed.blocks)
+                self._patches += changes_between(self._parsed.blocks, changed.blocks)
                 self._parsed = changed
         return self._parsed
 
@@ -420,13 +420,13 @@ class Document:
             if self._file is not None and not estimate:
                 files.check_writable(self._file.path)
             client = self._client("minor", estimate=estimate, **asking)
-            before, changes = self.text, [*self._changes]
+            before, patches = self.text, [*self._patches]
             if complete and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
                 self.complete()  # else the tree would add a header with a title
             report: Report[FieldStatus] = await self._work(planner, client)
             if not report.changed:
                 self._take(before)
-                self._changes = changes
+                self._patches = patches
         if report.error is not None:
             raise BatchFailed(report.error, report) from report.error
         return report
@@ -465,30 +465,17 @@ class Document:
         )
 
     async def _work(self, planner: Planner[P, R], client: Client) -> Report[Any]:
-        """Plan, ask and apply; the change is applied again to what was changed meanwhile, here or in the file."""
-        version = self._version
-        plan = planner.plan(version, client.settings)
-        result = await planner.ask(plan, client)
-
-        def change(now: ParsedDocument) -> ChangedDocument:
-            return planner.apply(now, plan, result)
-
-        applied = change(version)
-        for failure in applied.report.failures:
+        """Plan, ask and apply."""
+        patch, report = await planner.ask(planner.plan(self._version, client.settings), client)
+        report += self._apply(patch)
+        for failure in report.failures:
             client.tell(Failed(failure.error, failure.what), failure.place)
-        text = serialize(applied.blocks)
-        changed = text != version.text
-        if self._version.text != version.text:  # another call, meanwhile
-            text = serialize(change(self._version).blocks)
-        if self._take(text):
-            self._changes.append(change)
         if client.usage.requests and not client.estimate:
             journal.forget_old()
         return replace(
-            applied.report,
+            report,
             usage=client.usage,
-            changed=changed,
-            hints=tuple(dict.fromkeys((*client.settings.hints, *applied.report.hints))),
+            hints=tuple(dict.fromkeys((*client.settings.hints, *report.hints))),
             model=client.name,
             interrupted=client.interrupted,
         )
@@ -614,17 +601,22 @@ class Document:
         check_annotations(fields)
         return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
+    def _apply(self, patch: Patch) -> Report[Any]:
+        """Apply a patch, and keep it, to be applied to what the author saves meanwhile."""
+        applied = patch(self._version)  # another call may have changed it
+        changed = self._take(serialize(applied.blocks))
+        self._patches += [patch] if changed else []
+        return replace(applied.report, changed=changed)
+
     def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
-        """Make a change, and again in what the author has saved meanwhile; return whether the text differs."""
-        made = self._take(serialize(change(self.blocks)))
-        self._changes += [lambda version: ChangedDocument(change(version.blocks))] if made else []
-        return made
+        """Make a change that is a function of the blocks; return whether the text differs."""
+        return self._apply(lambda version: ChangedDocument(change(version.blocks))).changed
 
     def _replace(self, blocks: Sequence[Block]) -> bool:
         """Replace the document's blocks; what is to be replaced must still be there when it is saved."""
         before = self.blocks
         made = self._take(serialize(blocks))
-        self._changes += changes_between(before, self._parsed.blocks) if made else []
+        self._patches += changes_between(before, self._parsed.blocks) if made else []
         return made
 
     def _take(self, text: str) -> bool:
@@ -644,8 +636,8 @@ class Document:
             Changed: its author has changed lines that were rewritten.
         """
         version, failures = replace(self._version, text=theirs), list[Failure]()
-        for change in self._changes:
-            applied = change(version)
+        for patch in self._patches:
+            applied = patch(version)
             version = replace(version, text=serialize(applied.blocks))
             failures += applied.report.failures
         return version.text, tuple(failures)
@@ -693,7 +685,7 @@ class Document:
             files.check_writable(self.path)
             await self._file.still(settle)
             saved = self._file.save(self.rebased)
-        self._forget_changes()
+        self._forget_patches()
         for failure in saved.failures:
             self.listener(Failed(failure.error, failure.what), failure.place)
         for kept in saved.recovered:
@@ -712,7 +704,7 @@ class Document:
             raise FileWriteError("this file exists", where=str(path), hint="choose another one, or overwrite=True")
         files.replace(path, self.text)
         self.path, self._file = path, SharedFile.open(path)
-        self._forget_changes()
+        self._forget_patches()
         self._parsed = ParsedDocument(self.text, self._parsed.name or files.title_of(path), str(path))
         return Saved(self.text)
 
@@ -727,8 +719,8 @@ class Document:
             text, self._lost = self._file.reread(self._rebase)
             self._take(text)
 
-    def _forget_changes(self) -> None:
-        self._changes, self._lost, self._fixed = [], (), False
+    def _forget_patches(self) -> None:
+        self._patches, self._lost, self._fixed = [], (), False
 
     def undo(self) -> UndoneChange:
         """Undo the last change that we saved in the file, byte for byte; the author's changes elsewhere stay.

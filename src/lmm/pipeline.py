@@ -1,8 +1,8 @@
 """The common pipeline of all changes to a document: read, plan, ask, apply, save.
 
-A planner plans the requests about a document (a pure function); a client sends them; the planner applies the replies to
-the document (pure again). `lmm.Document` reads and saves. Questions, edits, annotations, batch models and extraction
-are planners.
+A planner plans the requests about a document (a pure function); a client sends them; the replies are a patch, which is
+applied to the document (pure again). `lmm.Document` reads and saves. Questions, edits, annotations, batch models and
+extraction are planners.
 """
 
 from __future__ import annotations
@@ -111,24 +111,23 @@ class ChangedDocument:
     report: Report[Any] = field(default_factory=Report)
 
 
+Patch = Callable[[ParsedDocument], ChangedDocument]
+"""A change of a document as a value, which is applied to any version of it; a pure function.
+
+What does not fit into a version is among the failures of the report.
+"""
+
+
 class Planner(Protocol[P, R]):
-    """A task on a document that needs a model. `plan` and `apply` do no I/O."""
+    """A task on a document that needs a model. `plan` does no I/O."""
 
     def plan(self, document: ParsedDocument, settings: Settings) -> P:
         """Plan the requests."""
         ...
 
-    async def ask(self, plan: P, client: Client) -> R:
-        """Send the requests; failures are part of the result. When cancelled, return what has arrived."""
-        ...
+    async def ask(self, plan: P, client: Client) -> tuple[Patch, Report[R]]:
+        """Send the requests; return the patch with the results, and a report with the failures.
 
-    def apply(self, document: ParsedDocument, plan: P, result: R) -> ChangedDocument:
-        """Apply the result to the document, or to a version of it that its author has changed since.
-
-        Results that no longer fit into that version are failures; earlier failures are not repeated.
+        When cancelled, the patch has what has arrived.
         """
         ...
-
-
-Change = Callable[[ParsedDocument], ChangedDocument]
-"""A pure function that applies a change to a document, also to a version that its author has changed since."""

@@ -9,6 +9,7 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
+from functools import partial
 from typing import Any
 
 from lmm.config import ModelSettings, Settings
@@ -29,7 +30,6 @@ from lmm.models.tokens import (
     surely_fits,
     window_of,
 )
-from lmm.notebook.batch import bisect_failures
 from lmm.notebook.chat_log import (
     ChatExchange,
     current_chat,
@@ -43,7 +43,7 @@ from lmm.notebook.edit_restore import new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
 from lmm.notebook.edits import check_restorable, find_edits, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
-from lmm.notebook.patches import find_again
+from lmm.notebook.patches import PutResults, Target, bisect_failures
 from lmm.notebook.pending_prompts import (
     AskedAnew,
     PendingPrompt,
@@ -55,7 +55,7 @@ from lmm.notebook.pending_prompts import (
 )
 from lmm.notebook.references import citation_warning, unknown_references
 from lmm.notebook.requests import request_for
-from lmm.pipeline import ChangedDocument, ParsedDocument, Report
+from lmm.pipeline import ParsedDocument, Patch, Report
 from lmm.prompts.templates import Prompts
 
 NOTICE = "*(Answered from summaries of the sections: the text is longer than the model can read at once.)*"
@@ -64,45 +64,44 @@ _SHARE = 0.75  # of a model's window that a text may take; the rest is for instr
 _NO_PICTURES = ("image", "picture", "vision", "multimodal", "mmproj", "modalit")
 
 
-PromptAndReply = tuple[PendingPrompt, Reply]
+def put_replies(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> list[Block]:
+    """Place all replies in a document, in the order of `_turn`.
 
-
-def with_replies(
-    blocks: Sequence[Block], answered: Sequence[PromptAndReply]
-) -> tuple[list[Block], list[tuple[PendingPrompt, LmmError]]]:
-    """Place all replies in a document; return its blocks, and the prompts whose replies could not be placed, with why.
-
-    Chats come first: they do not move any blocks. Then edits, the last one first.
+    Raises:
+        LmmError: one of them cannot be placed.
     """
-    shared = sorted({ask.block for ask, _ in answered if ask.shares})
+    shared = sorted({one.prompt.block for one in answered if one.prompt.shares})
     blocks = split_shared(blocks, shared) if shared else blocks
-    moved, planned = list[PromptAndReply](), dict[int, PendingPrompt]()
-    for ask, reply in answered:
+    moved = list[AnsweredPrompt]()
+    for one in answered:
+        ask = one.prompt
         start, end = (i + bisect_left(shared, i - ask.shares) for i in ask.extent)
         there = replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end))
-        moved.append((there, reply))
-        planned[id(there)] = ask
-    moved.sort(key=lambda a: (a[0].block, a[0].prompt.start))
-    chats, refused = bisect_failures([a for a in moved if not a[0].is_edit], lambda some: _with_chats(blocks, some))
-    result, edits = chats, sorted((a for a in moved if a[0].is_edit), key=lambda a: -a[0].block)
-    if edits:
-        whole = "\0".join([serialize(chats), *(reply.text for _, reply in moved)])
-        result, more = bisect_failures(edits, lambda some: _with_edits(chats, some, ids_for(whole)))
-        refused += more
-    return result, [(planned[id(ask)], error) for (ask, _), error in refused]
+        moved.append(AnsweredPrompt(there, one.reply))
+    moved.sort(key=_turn)
+    result = _with_chats(blocks, [one for one in moved if not one.prompt.is_edit])
+    edits = [one for one in moved if one.prompt.is_edit]
+    whole = "\0".join([serialize(result), *(one.reply.text for one in moved)]) if edits else ""
+    return _with_edits(result, edits, ids_for(whole)) if edits else result
 
 
-def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> list[Block]:
+def _turn(one: AnsweredPrompt) -> tuple[bool, int, int]:
+    """Return a reply's turn: chats are placed first, as they move no blocks; then edits, the last one first."""
+    block, edits = one.prompt.block, one.prompt.is_edit
+    return edits, -block if edits else block, one.prompt.prompt.start
+
+
+def _with_chats(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> list[Block]:
     """Log the replies, unless the marks of equations or code in them would close a construct that is open above."""
     result = list(blocks)
-    for ask, reply in answered:
+    for ask, reply in ((one.prompt, one.reply) for one in answered):
         block = result[ask.block]
         assert isinstance(block, MetadataBlock)
         warning = "; ".join(filter(None, (CUT * reply.cut, ask.doubt)))
         exchange = ChatExchange(ask.word, ask.text, reply.text, reply.model, warning=warning, about=ask.subject.hash)
         result[ask.block] = log_exchange(block, exchange, None if ask.again else ask.prompt)
     swallowed = misread(result) if answered else []
-    index = next((i for i in sorted(ask.block for ask, _ in answered) if result[i] in swallowed), None)
+    index = next((i for i in sorted(one.prompt.block for one in answered) if result[i] in swallowed), None)
     if index is None:
         return result
     opened = [
@@ -113,10 +112,10 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[PromptAndReply]) -> 
     raise LmmError(what, hint="close it, then run this again: the reply is kept")
 
 
-def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new_id: Callable[..., str]) -> list[Block]:
+def _with_edits(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt], new_id: Callable[..., str]) -> list[Block]:
     result, ids = list(blocks), list[str]()
     pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
-    for ask, reply in answered:
+    for ask, reply in ((one.prompt, one.reply) for one in answered):
         new = ask.new or (new_text(reply.text, ask.request) if reply.text else EditReply(""))
         new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
         if ask.revises is not None:
@@ -126,8 +125,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[PromptAndReply], new
             ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
             place = (ask.block, ask.extent, ask.prompt)
             result = place_edit(result, *place, reply, new, ids[-1], seen=ask.seen, pending=pending)
-    if answered:
-        check_restorable(blocks, [(ask.block, ask.prompt) for ask, _ in answered], result, ids)
+    check_restorable(blocks, [(one.prompt.block, one.prompt.prompt) for one in answered], result, ids)
     return result
 
 
@@ -151,6 +149,22 @@ class AnsweredPrompt:
         prompt, reply = self.prompt, self.reply
         asked = {"line": prompt.line, "kind": prompt.prompt.word, "prompt": prompt.prompt.text}
         return asked | {"reply": reply.text, "model": reply.model, "cut": reply.cut, "remembered": reply.remembered}
+
+    def at(self, place: PendingPrompt) -> AnsweredPrompt:
+        """Return the reply to the same prompt of another version; what the model has seen stays."""
+        was = self.prompt
+        there = replace(place, seen=was.seen, subject=was.subject, doubt=was.doubt, new=was.new)
+        return AnsweredPrompt(there, self.reply)
+
+    def failure(self, version: ParsedDocument, error: LmmError | None) -> Failure | None:
+        """Return the failure of a reply that could not be placed; None if it is in the document already."""
+        if error is None:
+            prompt, reply = self.prompt.text, self.reply.text
+            if any((there.prompt, there.reply) == (prompt, reply) for _, there in logged(version.blocks)):
+                return None
+            what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
+            error = LmmError(f"{what}: {' '.join(prompt.split())}", hint="if you ask it again, the reply costs nothing")
+        return Failure(place_of(version, self.prompt), error, unsaved=True)
 
 
 @dataclass(frozen=True, slots=True)
@@ -216,8 +230,9 @@ class AnswerPlanner:
                     hint += f"; answered prompts are at {', '.join(map(str, answered))}" if answered else ""
                 raise LmmError(f"no prompt is {wanted} at line {line}", hint=hint)
         empty = Reply("", str(settings.major.model))
-        _, refused = with_replies(blocks, [(ask, empty) for thread in threads for ask in thread.asks])
-        errors = {id(pending): error for pending, error in refused}
+        tried = [AnsweredPrompt(ask, empty) for thread in threads for ask in thread.asks]
+        _, refused = bisect_failures(sorted(tried, key=_turn), partial(put_replies, blocks))
+        errors = {id(one.prompt): error for one, error in refused}
         asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
         threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
         return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks))
@@ -230,15 +245,17 @@ class AnswerPlanner:
                 if isinstance(block, MetadataBlock) and covers(block, self.at) and (log := read_log(block.values())):
                     yield at, log[-1]
 
-    async def ask(self, plan: AnswerPlan, client: Client) -> Outcomes:
-        """Ask the prompts of all threads; return replies and failures, in document order."""
+    async def ask(self, plan: AnswerPlan, client: Client) -> tuple[Patch, Report[AnsweredPrompt]]:
+        """Ask the prompts of all threads; return the patch with the replies, and the failures, in document order."""
         asked = {_key(ask) for thread in plan.threads for ask in thread.asks}
         self.in_flight.update(asked)
         try:
             found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
         finally:
             self.in_flight.difference_update(asked)
-        return [outcome for outcomes in found if not isinstance(outcomes, LmmError) for outcome in outcomes]
+        outcomes = [outcome for some in found if not isinstance(some, LmmError) for outcome in some]
+        failures = tuple(outcome for outcome in outcomes if isinstance(outcome, Failure))
+        return _patch(plan.document, [one for one in outcomes if isinstance(one, AnsweredPrompt)]), Report((), failures)
 
     async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
         prepared, missing = await self._prepare(thread, plan)
@@ -360,50 +377,27 @@ class AnswerPlanner:
             ),
         )
 
-    def apply(self, document: ParsedDocument, plan: AnswerPlan, result: Outcomes) -> ChangedDocument:
-        """Place the replies in the document; those that cannot be placed stay in the journal."""
-        answered, failures = find_questions_again(document, result)
-        if document is plan.document:
-            failures += [outcome for outcome in result if isinstance(outcome, Failure)]
-        blocks, refused = with_replies(document.blocks, [(a.prompt, a.reply) for a in answered])
-        failures += [_failure(document, pending, error, unsaved=True) for pending, error in refused]
-        gone = [pending for pending, _ in refused]
-        placed = tuple(a for a in answered if not any(a.prompt is p for p in gone))
-        return ChangedDocument(blocks, Report(placed, tuple(failures)))
 
-
-def find_questions_again(document: ParsedDocument, outcomes: Outcomes) -> tuple[list[AnsweredPrompt], list[Failure]]:
-    """Match answers to the same questions in a version of the document; failures for questions that are gone.
+def _patch(document: ParsedDocument, answered: Sequence[AnsweredPrompt]) -> PutResults[PendingPrompt, AnsweredPrompt]:
+    """Return the patch that places replies to prompts of `document` in any version of it.
 
     The same question has the same words in the same section; if that is not exactly one, the same words and the same
-    annotated text anywhere. Replies that are already there are left out.
+    annotated text anywhere.
     """
-    answered = [outcome for outcome in outcomes if isinstance(outcome, AnsweredPrompt)]
-    asked = [one.prompt for one in answered]
-    known = {(one.word, one.text) for one in asked if one.again}  # asked again, in the log
-    logs = logged(document.blocks)
-    anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in known]
-    waiting = [ask for thread in plan(document.blocks, title=document.name, anew=anew) for ask in thread.asks]
-    where = find_again(
-        asked,
-        waiting,
-        lambda one: (_question(one), one.subject.path, one.subject.hash),
-        lambda one: (_question(one), one.subject.path),
-        lambda one: (_question(one), one.subject.hash),
-    )
-    there = {(exchange.prompt, exchange.reply) for _, exchange in logs}
-    found, failures = list[AnsweredPrompt](), list[Failure]()
-    for i, one in enumerate(answered):
-        if i in where:
-            was = one.prompt
-            pending = replace(waiting[where[i]], seen=was.seen, subject=was.subject, doubt=was.doubt, new=was.new)
-            found.append(AnsweredPrompt(pending, one.reply))
-        elif (one.prompt.prompt.text, one.reply.text) not in there:
-            question = " ".join(one.prompt.text.split())
-            what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
-            error = LmmError(f"{what}: {question}", hint="if you ask it again, the reply costs nothing")
-            failures.append(_failure(document, one.prompt, error, unsaved=True))
-    return found, failures
+    again = {(one.prompt.word, one.prompt.text) for one in answered if one.prompt.again}
+
+    def places(version: ParsedDocument) -> list[tuple[Target, PendingPrompt]]:
+        logs = logged(version.blocks) if again else ()
+        anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in again]
+        asks = [ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.asks]
+        return [(Target((ask.word, ask.text, ask.again), ask.subject.path, ask.subject.hash), ask) for ask in asks]
+
+    first = places(document)
+    position = {(ask.block, ask.prompt, ask.again): i for i, (_, ask) in enumerate(first)}
+    results = {
+        position[one.prompt.block, one.prompt.prompt, one.prompt.again]: one for one in sorted(answered, key=_turn)
+    }
+    return PutResults([target for target, _ in first], results, places, put_replies)
 
 
 def _fitted(pending: PendingPrompt, plan: AnswerPlan, window: ContextWindow) -> PendingPrompt:
@@ -428,10 +422,6 @@ def _fitted(pending: PendingPrompt, plan: AnswerPlan, window: ContextWindow) -> 
     return replace(pending, subject=subject, condensed=condensed, unknown=unknown)
 
 
-def _question(pending: PendingPrompt) -> tuple[str, str, bool]:
-    return pending.prompt.word, pending.prompt.text, pending.again
-
-
 def _text_in(reply: Reply, pending: PendingPrompt) -> EditReply | None:
     """Return the new text in a reply to an edit, None for a chat.
 
@@ -450,5 +440,5 @@ def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     return Place(document.file, pending.line, path=pending.subject.path)
 
 
-def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError, *, unsaved: bool = False) -> Failure:
-    return Failure(place_of(document, pending), error, unsaved=unsaved)
+def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:
+    return Failure(place_of(document, pending), error)

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from difflib import get_close_matches
 
 from lmm.errors import MetadataError, TooLong
@@ -110,6 +110,7 @@ class DocumentView:
     pieces: Sequence[str]
     hidden: Sequence[Collection[int]]
     summaries: Mapping[int, str]
+    _seen: dict[tuple[int, ...], tuple[list[str], list[int]]] = field(default_factory=dict)
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> DocumentView:
@@ -127,46 +128,57 @@ class DocumentView:
         That is the whole document if it has at most `limit` bytes, else headings, with summaries if there are any,
         the blocks around the text, and what the `prompt` names.
         """
-        own = id(self.blocks[at])
-        hidden = set[int]().union(*(some for some in self.hidden if own not in some))
-        seen = [piece if id(block) not in hidden else "" for block, piece in zip(self.blocks, self.pieces, strict=True)]
-        pieces = [*seen[:start], f"{PLACE}\n\n", *seen[end:]]
-        if not any(piece for i, piece in enumerate(pieces) if i != start):
+        pieces, sizes = self._seen_from(at)
+        if not any(sizes[:start]) and not any(sizes[end:]):
             return ""
+        pieces = [*pieces[:start], f"{PLACE}\n\n", *pieces[end:]]
+        sizes = [*sizes[:start], _size(pieces[start]), *sizes[end:]]
         blocks: list[Block | None] = [*self.blocks[:start], None, *self.blocks[end:]]
-        if sum(map(_size, pieces)) <= limit:
+        if sum(sizes) <= limit:
             return _joined(pieces, blocks, range(len(pieces)))
         most = min(limit, _AROUND)
-        kept = _outline(pieces, blocks, most // 3) | {start}
+        kept = _outline(sizes, blocks, most // 3) | {start}
         named = {i for i in named_blocks(blocks, prompt) if i not in kept}
         added = 0  # by summaries
         for i in sorted(kept - {start}, key=lambda i: abs(i - start)):
             if (summary := self.summaries.get(id(blocks[i]))) and (added := added + _size(summary)) <= most // 3:
                 pieces[i] = f"{pieces[i].rstrip()}\n\n{summary}\n\n"
-        size = sum(_size(pieces[i]) for i in kept)
+                sizes[i] = _size(pieces[i])
+        size = sum(sizes[i] for i in kept)
         outwards = (i for distance in range(1, len(pieces)) for i in (start - distance, start + distance))
         for i in (i for i in outwards if 0 <= i < len(pieces) and i not in kept):
-            size += _size(pieces[i])
+            size += sizes[i]
             if size > most:
                 break
             kept.add(i)
         size = 0
         for i in sorted(named - kept):
-            size += _size(pieces[i])
+            size += sizes[i]
             kept |= {i} if size <= max(limit - most, most) else set()
         return _joined(pieces, blocks, sorted(kept))
+
+    def _seen_from(self, at: int) -> tuple[list[str], list[int]]:
+        """Return what a question in the block `at` sees of each block, and its size; once for all that see the same."""
+        own = id(self.blocks[at])
+        key = tuple(i for i, some in enumerate(self.hidden) if own not in some)
+        if key not in self._seen:
+            hidden = set[int]().union(*(self.hidden[i] for i in key))
+            both = zip(self.blocks, self.pieces, strict=True)
+            pieces = [piece if id(block) not in hidden else "" for block, piece in both]
+            self._seen[key] = pieces, [*map(_size, pieces)]
+        return self._seen[key]
 
 
 def _size(piece: str) -> int:
     return len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
 
 
-def _outline(pieces: Sequence[str], blocks: Sequence[Block | None], most: int) -> set[int]:
+def _outline(sizes: Sequence[int], blocks: Sequence[Block | None], most: int) -> set[int]:
     """Return the positions of the headings, down to the level at which they still fit."""
-    levels = {i: b.level for i, b in enumerate(blocks) if isinstance(b, HeadingBlock) and pieces[i]}
+    levels = {i: b.level for i, b in enumerate(blocks) if isinstance(b, HeadingBlock) and sizes[i]}
     for deepest in range(6, 0, -1):
         found = {i for i, level in levels.items() if level <= deepest}
-        if sum(_size(pieces[i]) for i in found) <= most:
+        if sum(sizes[i] for i in found) <= most:
             return found
     return set()
 

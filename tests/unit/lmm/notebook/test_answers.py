@@ -7,10 +7,8 @@ from contextlib import nullcontext
 import pytest
 
 from lmm import Document
-from lmm.errors import LmmError, PartlyFailed
-from lmm.markdown import parse_markdown_text, serialize
-from lmm.messages import Reply
-from lmm.notebook.answers import with_replies
+from lmm.errors import LmmError, ModelError, PartlyFailed
+from lmm.markdown import parse_markdown_text
 from lmm.notebook.pending_prompts import Subject, plan
 from lmm.prompts.templates import Prompts
 from lmm.testing import ScriptedModel
@@ -165,15 +163,16 @@ def test_what_a_prompt_continues(prompt: str, count: int) -> None:
 # -- where replies go ------------------------------------------------------------------------------
 
 
-def test_a_reply_changes_one_block() -> None:
-    """Every other block stays the same object."""
-    blocks = parse_markdown_text(LECTURE)
-    (first, second) = [thread.asks[0] for thread in plan(blocks)]
-    placed, _ = with_replies(blocks, [(second, Reply("Red.", "M/m"))])
-    assert [i for i, (one, two) in enumerate(zip(blocks, placed, strict=True)) if one is not two] == [second.block]
-    both, failed = with_replies(blocks, [(second, Reply("Red.", "M/m")), (first, Reply("Light.", "M/m"))])
-    assert failed == []
-    assert plan(both) == []
+def test_one_of_equal_questions_is_answered() -> None:
+    """Where it is asked alone, and where the other one fails."""
+    question = "---\n?: why?\n---\nThe same text.\n\n"
+    document = Document.from_text(question * 2)
+    document.answer(at=6, model=ScriptedModel(["Because."])).check()
+    assert document.text.startswith(question)
+    assert document.chats[0].reply == "Because."
+    document = Document.from_text("---\n?: why?\n?: why?\n---\nText.\n")
+    report = document.answer(model=ScriptedModel(["Because.", ModelError("it is down")]))
+    assert (len(document.chats), len(document.pending), len(report.failures)) == (1, 1, 1)
 
 
 @pytest.mark.parametrize(
@@ -186,22 +185,13 @@ def test_a_reply_changes_one_block() -> None:
 )
 def test_a_reply_must_not_close_what_is_open(opened: str, reply: str) -> None:
     """A reply that would end an open construct above, and so vanish in it, is refused with its line."""
-    blocks = parse_markdown_text(f"# A\n\n{opened}\n\n---\n?: help\n---\nText.\n")
-    ask = plan(blocks)[0].asks[0]
-    placed, ((refused, error),) = with_replies(blocks, [(ask, Reply(reply, "M/m"))])
-    assert placed == blocks
-    assert refused is ask
-    assert "on line 3, which is open" in str(error)
-    placed, _ = with_replies(blocks, [(ask, Reply("Harmless.", "M/m"))])
-    assert plan(parse_markdown_text(serialize(placed))) == []
-
-
-def test_the_document_does_not_depend_on_which_reply_came_first() -> None:
-    """Else a file whose replies are remembered would not be the same file again."""
-    blocks = parse_markdown_text("---\n?: why?\n---\nOne.\n\n---\n=: shorten\n---\nTwo.\n")
-    asks = [ask for thread in plan(blocks) for ask in thread.asks]
-    answered = [(ask, Reply(f"Reply {number}.", "m")) for number, ask in enumerate(asks)]
-    assert serialize(with_replies(blocks, answered)[0]) == serialize(with_replies(blocks, answered[::-1])[0])
+    text = f"# A\n\n{opened}\n\n---\n?: help\n---\nText.\n"
+    document = Document.from_text(text)
+    (failure,) = document.answer(model=ScriptedModel([reply])).failures
+    assert "on line 3, which is open" in str(failure.error)
+    assert document.text == text
+    document.answer(model=ScriptedModel(["Harmless."])).check()
+    assert document.pending == ()
 
 
 # -- replies that are out of date ------------------------------------------------------------------

@@ -6,11 +6,9 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm import Document
-from lmm.markdown import MetadataBlock, parse_markdown_text, serialize
-from lmm.messages import Reply
-from lmm.notebook.answers import with_replies
+from lmm.markdown import MetadataBlock, parse_markdown_text
 from lmm.notebook.chat_log import ChatExchange, clear_chat, current_chat, read_log, unless_emptied
-from lmm.notebook.pending_prompts import plan
+from lmm.testing import ScriptedModel
 
 MODEL = "Scripted/m"
 
@@ -19,16 +17,13 @@ MODEL = "Scripted/m"
 def test_golden(case: Case) -> None:
     """Each reply goes into the log beside its prompt, exactly; no other byte changes, and nothing waits any more."""
     before, *replies = case.source.split("<=\n")
-    blocks = parse_markdown_text(before)
-    asks = [ask for thread in plan(blocks) for ask in thread.asks]
     texts = [reply.removesuffix("\n") for reply in replies]
-    placed, failed = with_replies(blocks, [(ask, Reply(text, MODEL)) for ask, text in zip(asks, texts, strict=True)])
-    assert failed == []
-    assert serialize(placed) == case.after
-    found = parse_markdown_text(case.after)
-    assert [block.source for block in found] == [block.source for block in placed]
-    assert plan(found) == []
-    logged = [e for b in found if isinstance(b, MetadataBlock) for e in read_log(b.values()) if e.model == MODEL]
+    document = Document.from_text(before)
+    asks = document.pending
+    document.answer(model=ScriptedModel(texts, name=MODEL)).check()
+    assert document.text == case.after
+    assert document.pending == ()
+    logged = [exchange for exchange in document.chats if exchange.model == MODEL]
     assert [e.reply for e in logged] == texts
     assert [(e.word, e.prompt) for e in logged] == [(ask.prompt.word, ask.prompt.text) for ask in asks]
 
