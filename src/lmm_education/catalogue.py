@@ -268,9 +268,10 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
             entry = Entry(name, level, place.file, place.lines.first, place.headings[:level], number=number)
             is_own = level == len(place.headings)
             yield replace(entry, section=section.id, last=place.lines.last) if is_own else entry
-        for line, number, headings in place.inner:
+        for at, (line, number, headings) in enumerate(place.inner, 1):
+            after = (later.line - 1 for later in place.inner[at:] if len(later.headings) <= len(headings))
             yield Entry(headings[-1], len(headings), place.file, line, headings, number=number, section=section.id,
-                        last=place.lines.last)  # fmt: skip
+                        last=next(after, place.lines.last))  # fmt: skip
         above = path
 
 

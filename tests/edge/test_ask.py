@@ -246,6 +246,22 @@ def test_quotations_cite_from_1(folder: Path, server: ScriptedServer, capsys: py
     assert "[2]" not in ran.out + ran.err
 
 
+@pytest.mark.parametrize(
+    "exercises", ["# Exercises\n\n", "## Übungen\n\n- What is a leaf?\n- ", "---\ntype: exercise\n---\n"]
+)
+def test_what_only_an_exercise_speaks_of_is_not_answered(folder: Path, server: ScriptedServer, exercises: str) -> None:
+    """No other section's sentence is quoted for it, the exercise is the nearest, and the notice says why; but what the
+    text answers is quoted, even if an exercise asks the same."""
+    text = "# Tables\n\nA join combines two tables by a key."
+    Path("a.md").write_text(f"{text}\n\n{exercises}Why has the table of zebras fewer rows? What is a join?\n")
+    lmm_education.ingest("a.md")
+    answer = lmm_education.query("Why has the table of zebras fewer rows?", model="Builtin/extractive")
+    assert (answer.found, [notice.code for notice in answer.notices]) == (False, ["only_exercise"])  # type: ignore[attr-defined]
+    assert "zebras" in answer.offered[0].text
+    answer = lmm_education.query("What is a join?", model="Builtin/extractive")
+    assert "combines two tables" in answer.text
+
+
 def test_only_one_document(course: Path, server: ScriptedServer) -> None:
     """`@law` searches that document only."""
     answer = lmm_education.query("What about water? @law")

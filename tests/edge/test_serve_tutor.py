@@ -9,7 +9,7 @@ import asyncio
 import base64
 import json
 import re
-from collections.abc import Iterable
+from collections.abc import Iterable, Sequence
 from pathlib import Path
 from typing import Any
 
@@ -222,6 +222,25 @@ def test_a_tutor_is_not_asked_to_give_the_exercise(folder: Path, server: Scripte
     assert "type is asked for" not in sent_to(server)
 
 
+def test_hints_name_what_explains_and_know_the_conversation(folder: Path, server: ScriptedServer) -> None:
+    """Not the sections of exercises, which have the question's words; and what was said in the last four exchanges."""
+    text = "# Joins\n\nAn inner join keeps what matches by a key.\n\n## Exercises\n\n"
+    items = "".join(
+        f"{n}. Join the tables of {kind}. How many rows are left?\n" for n, kind in enumerate(("oaks", "elms"))
+    )
+    Path("joins.md").write_text(text + items * 8)
+    config = folder / "config.toml"
+    config.write_text(config.read_text() + '[answer]\nhistory = "none"\n[serve]\nmode = "hints"\n')
+    lmm_education.ingest("joins.md")
+    history = [Exchange(f"Question {n}", f"Hint {n} [1]") for n in range(6)]
+    with Course.open(config=config) as course:
+        answering = Answering(CourseSearch(course.for_students()))
+        asyncio.run(_answered(answering, "Join the tables of oaks: how many rows are left?", history))
+    sent = server.requests[-1].last
+    assert ("Question 1" in sent, "Question 2\n\nAnswer: Hint 2" in sent) == (False, True)
+    assert re.findall('section="(.*?)"', sent) == ["Joins"]
+
+
 def test_no_agent_and_no_client_of_mcp_gets_one(folder: Path, server: ScriptedServer) -> None:
     """In agent mode the model may call each tool; `lmm mcp` publishes the same."""
     config = write_course(folder, 'mode = "hints"', (folder / "config.toml").read_text())
@@ -280,8 +299,8 @@ def test_the_mode_is_that_of_what_is_asked(
             assert [text for text in (HINTED, EXPLAINED) if text in system] == [told] * bool(told)
 
 
-async def _answered(answering: Answering, question: str) -> Answer:
-    events = [event async for event in answering.stream(question)]
+async def _answered(answering: Answering, question: str, history: Sequence[Exchange] = ()) -> Answer:
+    events = [event async for event in answering.stream(question, history)]
     assert isinstance(events[-1], Answer)
     return events[-1]
 

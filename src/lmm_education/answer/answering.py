@@ -35,11 +35,11 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.chapters import chapter_sources
 from lmm_education.answer.citations import cited_numbers
-from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, quote
-from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_last
+from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, items_below, quote
+from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
-from lmm_education.answer.tutoring import TURNS, Tutoring, hints_request, hints_text, tutoring_for
+from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_request, hints_text, tutoring_for
 from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
@@ -56,6 +56,10 @@ NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this;
 _SHARE = 0.6  # of the model's context window, for material; the rest is for instructions, conversation and reply
 _NO_MARKS = str.maketrans("*@", "  ")  # an exercise's own marks do not ask for material
 _NEAREST = 3  # sections that are offered if nothing answers
+_FIRST = 8  # passages in which exercises are looked for
+_ANSWERED = 0.6
+"""The least match of a quotation, as a share of the best exercise's: it is 0.83 and more where a text answers, and at
+most 0.45 where only an exercise has the question's words."""
 _HURRY = Message("user", "You have no calls left. Answer now, with what you have found.")
 _LEAST_TOKENS = 20  # of a section, with its place
 _CANDIDATES = 20  # least number of passages that the context is chosen from
@@ -93,9 +97,11 @@ class Answering:
             raise SearchError("there is no question", hint="write one")
         meant = self.meant(question, history)
         asked, usage = await self._understand(meant, history)
-        asked = with_last(asked, history)
         result, sources = await self._look_up(asked.search, this=meant != question)
         tutoring = await self._tutoring(result, [*(each.question for each in history[-TURNS:]), question, asked.search])
+        asked = with_latest(asked, history[-TURNS if tutoring.exercise else -1 :])
+        if tutoring.hinted and not explaining(sources, tutoring.hinted):
+            _, sources = await self._look_up(" ".join(tutoring.hinted.headings[-1:]) or asked.search)
         if not (self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general):
             nothing = self._nothing(result, sources)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
@@ -230,13 +236,13 @@ class Answering:
     async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of an answer without a language model: quotations, which need no check, or hints."""
         if tutoring.hinted:
-            text = hints_text(tutoring.hinted, result, sources)
+            text = hints_text(tutoring.hinted, result.question, sources)
         else:
-            text, quoted = await asyncio.to_thread(self._quotation, result, sources)
+            text, quoted, exercise = await asyncio.to_thread(self._quotation, result, sources)
             sources.renumber(quoted)
         yield Found(result.text, tuple(sources))
         if not text:
-            yield self._nothing(result, sources)
+            yield self._nothing(result, sources, exercise)
             return
         cited = sources.cited(cited_numbers(text, sources.numbers))
         parts = [] if tutoring.hinted else [part for part in text.split("\n\n") if part.startswith(">")]
@@ -248,8 +254,9 @@ class Answering:
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
                      notices=result.notices, usage=result.usage, verification=verification)  # fmt: skip
 
-    def _quotation(self, result: SearchResult, sources: Sources) -> tuple[str, list[int]]:
-        """Return the quoted sentences, and the numbers of their sources; empty if no passage matches well enough."""
+    def _quotation(self, result: SearchResult, sources: Sources) -> tuple[str, list[int], Passage | None]:
+        """Return the quoted sentences, and the numbers of their sources; nothing if no passage matches well enough, or
+        only an exercise does, and this exercise."""
         if not result.text.strip():
             raise SearchError("there is no question besides the document or type", hint="write one")
         here = self.options.section if result.this else None
@@ -257,21 +264,37 @@ class Answering:
         study = self.course.settings.study
         asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
         passages = list(_passages([hit for hit in hits if not is_one_of(hit.type, asks)], sources))
+        asked = [
+            (item, hit)
+            for hit in hits[:_FIRST]
+            for item in items_below(hit.text, hit.type if is_one_of(hit.type, asks) else hit.heading, asks)
+        ]
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
             near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[:FOUND]]), default=0.0)
-            if near < LEAST and not result.this:
-                return "", []
-            familiar = near >= FAMILIAR
-            return quote(result.text, passages, partial(fits, apart=familiar), familiar=familiar, without=asks)
+            text, quoted = "", list[int]()
+            if near >= LEAST or result.this:
+                familiar = near >= FAMILIAR
+                text, quoted = quote(
+                    result.text, passages, partial(fits, apart=familiar), familiar=familiar, without=asks
+                )
+            alike = fits([item for item, _ in asked])
+            best = max(alike, default=0.0)
+            if best >= FAMILIAR and max(fits([text] if text else []), default=0.0) < _ANSWERED * best:
+                return "", [], asked[alike.index(best)][1]
+        return text, quoted, None
 
-    def _nothing(self, result: SearchResult, sources: Sources) -> Answer:
-        """Return the answer if nothing relevant was found, with the closest sources."""
+    def _nothing(self, result: SearchResult, sources: Sources, exercise: Passage | None = None) -> Answer:
+        """Return the answer if nothing relevant was found, with the closest sources; first the `exercise` that has the
+        question's words."""
         text = self.course.settings.answer.nothing_found or NOTHING_FOUND
         notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it is about results
-        nearest = dict[str, Passage]()
-        for source in sources:
+        nearest, first = dict[str, Passage](), (exercise.id, exercise.section) if exercise else ()
+        for source in sorted(sources, key=lambda source: source.id not in first):
             nearest.setdefault(source.path, source)
+        if exercise:
+            why = "only an exercise or its solution has the words of the question"
+            notices += (SearchNotice("only_exercise", why),)
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 

@@ -227,7 +227,7 @@ def _words(text: str) -> set[str]:
 def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], without: Collection[str]) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
-    blocks = list(_joined(_without(_unquoted(_blocks(given.text)), given.heading, without)))
+    blocks = list(_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
@@ -266,14 +266,25 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
     return [sentence for sentence in found if not any(_NO_VALUE.search(each.text) for each in sentence.all)]
 
 
-def _without(blocks: Iterable[str], heading: str, types: Collection[str]) -> Iterator[str]:
-    """Iterate over the blocks that do not stand below a heading called as one of the types."""
+def _divided(blocks: Iterable[str], heading: str, types: Collection[str]) -> tuple[list[str], list[str]]:
+    """Return the blocks that do not stand below a heading called as one of the types, and those that do."""
     left_out = 0 if named_type(heading, types) else None  # level of the heading whose text is left out
+    divided: tuple[list[str], list[str]] = ([], [])
     for block in blocks:
         if (match := _HEADING.match(block)) and (left_out is None or len(match[1]) <= left_out):
             left_out = len(match[1]) if named_type(match[2], types) else None
-        if left_out is None:
-            yield block
+        divided[left_out is not None].append(block)
+    return divided
+
+
+def items_below(text: str, heading: str, types: Collection[str]) -> list[str]:
+    """Return the paragraphs and items of a text that stand below headings called as one of the types.
+
+    >>> items_below("It falls.\\n\\n# Exercises\\n\\n1. Why?\\n2. When?", "Leaves", ["exercise"])
+    ['# Exercises', 'Why?', 'When?']
+    """
+    _, below = _divided(_blocks(text), heading, types)
+    return [item.strip() for block in below for item in ITEM_START.split(block) if item.strip()]
 
 
 def _joined(blocks: Iterable[str]) -> Iterator[str]:

@@ -5,7 +5,8 @@
 - ``summary``: a model summarises the conversation; the summary is searched and given with the question.
 - ``extraction``: a model copies what the question needs from the conversation, to be used in the same way.
 
-In each case, the answering model also sees the last exchange, so that "explain that again, simpler" works. Earlier
+In each case, the answering model also sees the last exchange, so that "explain that again, simpler" works, and of a
+conversation about an exercise the last four, so that hints do not add up to its solution. Earlier
 answers are text by a model about course material: they are passed as a document, never as instructions.
 """
 
@@ -24,7 +25,7 @@ from lmm_education.answer.citations import without_citations
 
 LABEL = "conversation"
 _MOST = 8000  # characters of the conversation that are sent, the latest
-_LAST = 2000  # characters of the last answer that the answering model sees
+_LAST = 2000  # characters of an earlier answer that the answering model sees
 _SUMMARY_WORDS = 120
 _AS_ASKED = "The question, as it was asked:"
 
@@ -93,21 +94,18 @@ def understood(mode: str, question: str, reply: str) -> Understood:
     return Understood(question, f"{question}\n{reply}", reply)
 
 
-def with_last(asked: Understood, history: Sequence[Exchange]) -> Understood:
-    """Add the last exchange to the background. Its source numbers are removed, because they would now mean other
-    sources.
+def with_latest(asked: Understood, history: Sequence[Exchange]) -> Understood:
+    """Add exchanges to the background. Their source numbers are removed, because they would now mean other sources.
 
     >>> asked = Understood("Simpler?", "Simpler?")
-    >>> print(with_last(asked, [Exchange("Which colour is a leaf?", "Green [1].")]).background)
+    >>> print(with_latest(asked, [Exchange("Which colour is a leaf?", "Green [1].")]).background)
     Question: Which colour is a leaf?
     <BLANKLINE>
     Answer: Green.
     """
-    if not history:
-        return asked
-    last, answer = history[-1], without_citations(history[-1].answer)
-    shown = answer if len(answer) <= _LAST else f"{answer[:_LAST]} …"
-    text = conversation_text([Exchange(last.question, shown)])
+    answers = (without_citations(each.answer) for each in history)
+    shown = [answer if len(answer) <= _LAST else f"{answer[:_LAST]} …" for answer in answers]
+    text = conversation_text([Exchange(each.question, answer) for each, answer in zip(history, shown, strict=True)])
     parts = (text, asked.background) if asked.background.startswith(_AS_ASKED) else (asked.background, text)
     return replace(asked, background="\n\n".join(filter(None, parts)))
 

@@ -128,26 +128,34 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
 # -- hints -----------------------------------------------------------------------------------------
 
 
+def explaining(sources: Sources, exercise: Exercise) -> list[Passage]:
+    """Return the sources that are not exercises or solutions themselves: first those of the exercise's chapter."""
+    kinds, here = (exercise.type, "exercise", "solution"), (exercise.file, *exercise.headings)
+    found = (
+        source
+        for source in sources
+        if not (is_one_of(source.type, kinds) or any(named_type(name, kinds) for name in source.place.headings))
+    )
+    return sorted(found, key=lambda each: -sum(map(str.__eq__, here, (each.place.file, *each.place.headings))))
+
+
 def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
-    """Return a request for hints: the question with the exercise, and only the headings of the sources, which the
-    student should read, so that the model cannot be made to copy the answer from them."""
-    headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in sources)
+    """Return a request for hints: the question with the exercise, and only the headings of the sources that explain,
+    which the student should read, so that the model cannot be made to copy the answer from them."""
+    read = explaining(sources, exercise) or sources
+    headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in read)
     documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
     question = tagged(Attachment(asked.question, "question"))
     return ChatRequest((Message("system", system), Message("user", question, documents)))
 
 
-def hints_text(exercise: Exercise, result: SearchResult, sources: Sources) -> str:
+def hints_text(exercise: Exercise, question: str, sources: Sources) -> str:
     """Return hints without a language model: the exercise, a question, the section to read, and the first step if the
     exercise has steps; in the language of the question."""
-    here = (exercise.file, *exercise.headings)
-    others = [hit for hit in result.hits if not _is_in(hit, exercise)]
-    others.sort(key=lambda hit: -sum(map(str.__eq__, here, (hit.place.file, *hit.place.headings))))
-    numbers = (sources.number_of(hit.section) or sources.number_of(hit.id) for hit in others)
-    read = sources.cited(tuple(number for number in numbers if number))[:1] or tuple(sources)[:1]
+    read = (explaining(sources, exercise) or list(sources))[:1]
     quoted = "\n".join(f"> {line}".rstrip() for line in exercise.text.strip().splitlines())
     steps = [step.strip() for step in ITEM_START.split(exercise.text)[1:] if step.strip()]  # a single one is no step
-    say = _hint_words(result.question)
+    say = _hint_words(question)
     return "\n\n".join([
         say["exercise"], quoted, say["question"],
         *(say["read"].replace("{section}", f"{source.path} [{source.number}]") for source in read),

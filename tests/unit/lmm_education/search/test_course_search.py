@@ -54,7 +54,7 @@ def test_sub_questions_keep_types_and_documents(botany: Course) -> None:
     result = CourseSearch(botany, chat=model).search("chlorophyll @botany *exercise*", SearchOptions(expand=1))
     assert {hit.place.document for hit in result.hits} == {"botany"}
     assert result.hits[0].type == "exercise"
-    assert model.seen[0].messages[0].text.partition("Question: ")[2].startswith("chlorophyll\n")
+    assert model.seen[0].messages[0].text.partition("<question>\n")[2].startswith("chlorophyll\n")
 
 
 def test_the_reranker_has_the_last_word(botany: Course) -> None:

@@ -63,7 +63,7 @@ def test_the_language_model_sees_numbered_passages_as_material() -> None:
     said = render(model.seen[0].messages[0])
     assert '<passage number="1">\nBotany\nLeaves\n\ntext a\n</passage>' in said
     assert '<passage-2 number="2">' in said
-    assert "Question: Why?" in said
+    assert "<question>\nWhy?\n</question>" in said
 
 
 def test_nothing_is_ranked_without_asking() -> None:
