@@ -8,7 +8,7 @@ problems. Importing this package reads no file, writes no file and opens no conn
 '<user>Hello</user>'
 """
 
-import lazy_loader
+from lmm.lazy_names import lazy_names
 
 # Nothing is loaded before it is used; __init__.pyi lists the names and their modules.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

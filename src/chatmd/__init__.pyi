@@ -1,4 +1,4 @@
-"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+"""What can be imported from here: for type checkers and editors, and for `lmm.lazy_names`."""
 
 from .chat import Chat as Chat
 from .context import RunOptions as RunOptions

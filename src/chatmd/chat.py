@@ -37,7 +37,7 @@ from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from lmm.arguments import check_arguments, check_options
 from lmm.disk.files import document_lock, read_document
-from lmm.errors import DocumentBusy, FileReadError, Place
+from lmm.errors import IN_PYTHON, DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event, ignore
 from lmm.models.given import ModelLike
@@ -45,6 +45,10 @@ from lmm.models.structured import make_schema
 from lmm.terminal import count
 
 T = TypeVar("T")
+
+
+IN_PYTHON.update({"lmm check": "chat.problems()", "lmm compact": "chat.compact()", "--root": "roots=[…]"})
+IN_PYTHON.update({"--max-turns": "max_turns=…", "--yes": "run(yes=True)"})
 
 
 @check_arguments

@@ -9,7 +9,7 @@ connection.
 True
 """
 
-import lazy_loader
+from lmm.lazy_names import lazy_names
 
 # Submodules are loaded when they are first used; the stub file beside this one lists the public names.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,4 +1,4 @@
-"""The public names of this package, for type checkers, editors and `lazy_loader`."""
+"""The public names of this package, for type checkers, editors and `lmm.lazy_names`."""
 
 from .document import BatchFailed as BatchFailed, Document as Document, Edit as Edit
 from .errors import (

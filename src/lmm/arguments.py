@@ -6,19 +6,28 @@ import functools
 import inspect
 import os
 import re
-from collections.abc import Callable, Mapping
-from typing import Any, TypeVar
+import reprlib
+from abc import ABCMeta
+from collections.abc import Callable, Iterable, Mapping
+from numbers import Integral, Real
+from typing import Any, ParamSpec, TypeVar
 
 from lmm.config_tables import Table, keys_of
 from lmm.errors import nearest
 
+P = ParamSpec("P")
 T = TypeVar("T")
 _OPTIONS = "Annotated[Any, "
-_NO_TEXT = re.compile(r"(?:int|float|Sequence|Collection)\b")
-_ACCEPTED: Mapping[str, type | tuple[type, ...]] = {
+# What a value of an annotated type may be: a path also a text that is annotated beside it, a list anything of several.
+_TYPES: Mapping[str, type] = {
     "str": str,
-    "str | Path": (str, os.PathLike),
-    "str | Path | None": (str, os.PathLike, type(None)),
+    "None": type(None),
+    "Path": os.PathLike,
+    "int": Integral,
+    "float": Real,
+    "Sequence": Iterable,
+    "Collection": Iterable,
+    "Iterable": Iterable,
 }
 
 
@@ -46,21 +55,28 @@ def check_arguments(kind: type[T]) -> type[T]:
     return kind
 
 
-def check_options(verb: str, given: Mapping[str, object], kinds: Mapping[str, Any]) -> None:
-    """Check arguments against the annotations that declare them.
+def check_options(
+    verb: str, given: Mapping[str, object], kinds: Mapping[str, Any], scope: Mapping[str, Any] = {}
+) -> None:
+    """Check arguments against the annotations that declare them, with names of classes from `scope`.
 
     Raises:
-        TypeError: a name is unknown, or a value is a text or a function in place of a number or a list, or not the
-            text or path that is needed.
+        TypeError: a name is unknown, or a value is of none of its types. Types that cannot be told are not checked.
     """
     for name, value in given.items():
         if name not in kinds:
             raise TypeError(f"{verb}() has no argument '{name}' ({nearest(name, kinds)})")
-        kind = getattr(kinds[name], "__forward_arg__", kinds[name])  # as a TypedDict has it
-        is_text = isinstance(value, str)
-        accepted = _ACCEPTED.get(kind, object)
-        if (is_text or callable(value)) if _NO_TEXT.match(kind) else not isinstance(value, accepted):
-            raise TypeError(f"{verb}(): {name} must be {kind}, not {value!r}")
+        kind = str(getattr(kinds[name], "__forward_arg__", kinds[name]))  # as a TypedDict has it
+        parts = [part.partition("[")[0] for part in re.split(r" \| (?![^\[]*\])", kind)]
+        types = [_TYPES.get(part) or scope.get(part) for part in parts]
+        known: tuple[Any, ...] = tuple(one for one in types if type(one) in (type, ABCMeta))  # no protocol, not Any
+        is_text = isinstance(value, str | bytes) and str not in known
+        if len(known) == len(types) and (is_text or not isinstance(value, known)):
+            shown = getattr(value, "__name__", None) if callable(value) else None
+            shown = shown or reprlib.repr(value)
+            is_list = Iterable in known and str not in known
+            needed, hint = ("a list", f": write {name}=[{shown}]") if is_list else (kind, "")
+            raise TypeError(f"{verb}(): {name} must be {needed}, not {shown}{hint}")
 
 
 class OptionError(TypeError):
@@ -94,31 +110,45 @@ def read_options(kind: type[Table], given: Mapping[str, object], verb: str = "")
     return found
 
 
-def _checked(function: Callable[..., Any]) -> Callable[..., Any]:
+def check_call(function: Callable[P, T]) -> Callable[P, T]:
+    """Make a function check its arguments by `check_options`."""
+    return _checked(function, is_method=False)
+
+
+def _checked(function: Callable[..., Any], *, is_method: bool = True) -> Callable[..., Any]:
     inner = inspect.unwrap(function)
-    names, _, rest, *_ = inspect.getfullargspec(inner)
-    kinds = {name: kind for name, kind in inner.__annotations__.items() if name != "return"}
-    options = kinds.pop(rest or "", "Unpack[]")
+    signature, scope = inspect.signature(inner), inner.__globals__
+    parameters = list(signature.parameters.values())[is_method:]
+    several = [one for one in parameters if one.kind is inspect.Parameter.VAR_POSITIONAL]
+    rest = [one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD]
+    kinds = {one.name: one.annotation for one in parameters if one not in several + rest}
+    options = str(rest[0].annotation) if rest else "Unpack[]"
+    expected = signature.replace(parameters=parameters)
 
     @functools.wraps(function)
-    def call(self: Any, /, *args: Any, **kwargs: Any) -> Any:
-        kind = self if isinstance(self, type) else type(self)
-        verb = f"{kind.__name__}.{function.__name__}".removesuffix(".__init__")
-        own = dict(zip(names[1:], args, strict=False)) | kwargs
+    def call(*args: Any, **kwargs: Any) -> Any:
+        verb = function.__name__
+        if is_method:
+            kind = args[0] if isinstance(args[0], type) else type(args[0])
+            verb = f"{kind.__name__}.{function.__name__}".removesuffix(".__init__")
+        others = {name: value for name, value in kwargs.items() if name not in kinds}
         if options.startswith(_OPTIONS):
-            others = {name: own.pop(name) for name in kwargs if name not in kinds}
-            kwargs |= read_options(inner.__globals__[options[len(_OPTIONS) : -1]], others, verb)
-            check_options(verb, own, kinds)
-        elif options == "Any":  # what is called checks the others
-            check_options(verb, {name: own[name] for name in own if name in kinds}, kinds)
-        else:
-            more = getattr(inner.__globals__.get(options[7:-1]), "__annotations__", {})
-            check_options(verb, own, kinds | more)
-        return function(self, *args, **kwargs)
+            kwargs |= read_options(scope[options[len(_OPTIONS) : -1]], others, verb)
+        elif options != "Any":  # else what is called checks them
+            more = getattr(scope.get(options[7:-1]), "__annotations__", {})
+            check_options(verb, others, kinds | more, scope)
+        try:
+            own = expected.bind(*args[is_method:], **kwargs).arguments
+        except TypeError as error:
+            raise TypeError(f"{verb}(): {error}") from None
+        for one in several:
+            for value in own.get(one.name, ()):
+                check_options(verb, {one.name: value}, {one.name: one.annotation}, scope)
+        check_options(verb, {name: value for name, value in own.items() if name in kinds}, kinds, scope)
+        return function(*args, **kwargs)
 
     if options.startswith(_OPTIONS):  # for help, and for completion in notebooks
-        signature, kind = inspect.signature(inner), inner.__globals__[options[len(_OPTIONS) : -1]]
-        named = [*signature.parameters.values()][:-1]
+        named, kind = [*signature.parameters.values()][:-1], scope[options[len(_OPTIONS) : -1]]
         for key in keys_of(kind).values():
             named.append(inspect.Parameter(key.field, inspect.Parameter.KEYWORD_ONLY, default=key.default))
         call.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]

@@ -23,7 +23,7 @@ from lmm.config_tables import Config
 from lmm.disk import files, journal, undo
 from lmm.disk.shared import Saved, SharedFile
 from lmm.disk.undo import UndoneChange
-from lmm.errors import DocumentError, Failure, FileWriteError, Finding, LmmError, Place
+from lmm.errors import IN_PYTHON, DocumentError, Failure, FileWriteError, Finding, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
@@ -137,6 +137,11 @@ class Edit:
             if edit.id == self.id:
                 return edit.line
         raise DocumentError("this edit is no longer pending", where=self._document._parsed.file)
+
+
+IN_PYTHON.update({f"lmm {name}": f"document.{name}()" for name in ("accept", "annotate", "reject")})
+IN_PYTHON.update({f"--{name}": f"{name}=…" for name in ("budget", "edits", "model", "timeout")})
+IN_PYTHON.update({"lmm scan": "document.problems()", "--again": "again=True", "--force": "force=True"})
 
 
 @check_arguments

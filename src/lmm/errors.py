@@ -119,35 +119,19 @@ class LmmError(Exception):
         return f"{place}{self.message}{f' ({hint})' if hint else ''}"
 
 
-_CALLS = {
-    "ingest": "course.ingest(PATH)",
-    "store repair": "course.repair()",
-    "ask": "course.ask()",
-    "accept": "document.accept()",
-    "reject": "document.reject()",
-    "scan": "document.problems()",
-    "annotate": "document.annotate()",
-    "check": "chat.problems()",
-    "compact": "chat.compact()",
-}
-_OPTIONS = {
-    **{name: f"{name}=True" for name in ("again", "force", "prune")},
-    **{name: f"{name}=…" for name in ("budget", "documents", "edits", "keep", "max_turns", "model", "timeout")},
-    "chunks": "companion=False",
-    "id": "course.fetch(ID)",
-    "root": "roots=[…]",
-    "yes": "run(yes=True)",
-}
-_SHELL = re.compile(rf"\blmm ({'|'.join(_CALLS)})\b|(?<![\w-])--({'|'.join(_OPTIONS).replace('_', '-')})\b(?!-)")
+IN_PYTHON: dict[str, str] = {}
+"""What to write in Python for ``lmm COMMAND`` and ``--option`` in hints: classes add what their methods do."""
 
 
 def _in_python(hint: str) -> str:
     """Return what to write in Python for the commands and options in a hint.
 
-    >>> _in_python("lmm ingest --again PATH, or change the setting back")
-    '; in Python course.ingest(PATH), again=True'
+    >>> from lmm import Document
+    >>> _in_python("lmm annotate --again FILE, or change the setting back")
+    '; in Python document.annotate(), again=True'
     """
-    found = [_CALLS.get(call) or _OPTIONS[option.replace("-", "_")] for call, option in _SHELL.findall(hint)]
+    words = re.findall(r"\blmm \w+(?: \w+)?|(?<![\w-])--[a-z]+\b(?!-)", hint)
+    found = [call for word in words if (call := IN_PYTHON.get(word) or IN_PYTHON.get(word.rpartition(" ")[0]))]
     return f"; in Python {', '.join(dict.fromkeys(found))}" if found and "in Python" not in hint else ""
 
 

@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import functools
+import inspect
 import threading
 from collections.abc import AsyncGenerator, Callable, Coroutine
 from typing import Any, ParamSpec, TypeVar
@@ -176,7 +177,7 @@ def blocking(twin: Callable[P, Coroutine[Any, Any, T]]) -> Callable[P, T]:
 
     If the result says that it was `interrupted`, `Stopped` is raised.
     """
-    coroutine: Callable[P, Coroutine[Any, Any, T]] = getattr(twin, "__wrapped__", twin)
+    coroutine: Callable[P, Coroutine[Any, Any, T]] = inspect.unwrap(twin)
 
     @functools.wraps(coroutine)
     def call(*args: P.args, **kwargs: P.kwargs) -> T:

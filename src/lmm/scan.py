@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any, Unpack
 
 from lmm import config_files
+from lmm.arguments import check_call
 from lmm.document import BatchFailed as BatchFailed, Document, ModelOptions, saved
 from lmm.errors import Finding as Finding, LmmError, ModelRejected
 from lmm.loop import background, blocking
@@ -26,8 +27,6 @@ from lmm.notebook.requests import chat_request, edit_request
 from lmm.pipeline import Report
 from lmm.prompts.templates import load_prompts
 from lmm.watcher import watch_documents as watch_documents
-
-Earlier = Sequence[tuple[str, str]]
 
 
 def scan(path: str | Path, *, check: bool = False) -> tuple[Finding, ...]:
@@ -88,6 +87,7 @@ def _opened(path: str | Path, options: Mapping[str, Any]) -> tuple[Document, dic
 # -- texts without a file --------------------------------------------------------------------------
 
 
+@check_call
 @background
 async def aask(
     text: str,
@@ -95,7 +95,7 @@ async def aask(
     *,
     model: ModelLike | None = None,
     context: str = "",
-    earlier: Earlier = (),
+    earlier: Sequence[tuple[str, str]] = (),
     config: str | Path | None = None,
     again: bool = False,
 ) -> str:
@@ -114,15 +114,17 @@ async def aask(
         ModelError: the model did not answer.
         ConfigError: the configuration names something unknown.
     """
-    _check_texts(text, prompt)
-    client = _client(model, config, again)
+    if not all(isinstance(pair, tuple | list) and len(pair) == 2 for pair in earlier):
+        raise TypeError(f"ask(): earlier must be a list of pairs, a prompt and its reply, not {earlier!r}")
+    client = _client(model, config, again, prompt)
     request = chat_request(Subject("", (), text, context), prompt, earlier, client.settings.messages.system)
     return (await _reply(client, request, text, prompt, context, earlier)).text
 
 
-ask = blocking(aask)
+ask = check_call(blocking(aask))
 
 
+@check_call
 @background
 async def aedit(
     text: str,
@@ -138,8 +140,7 @@ async def aedit(
     Arguments and errors are those of `ask`; a version that the model did not finish raises `ModelRejected`,
     a reply without a new text `NoEdit`.
     """
-    _check_texts(text, prompt)
-    client = _client(model, config, again)
+    client = _client(model, config, again, prompt)
     prompts = load_prompts(client.settings.prompts.folder)
     request = edit_request(Subject("", (), text, context), prompt, client.settings.messages.system, prompts)
     reply = await _reply(client, request, text, prompt, context, ())
@@ -149,24 +150,18 @@ async def aedit(
     return read_edit_reply(reply.text, text, prompt).text
 
 
-edit = blocking(aedit)
+edit = check_call(blocking(aedit))
 
 
-def _check_texts(text: str, prompt: str) -> None:
-    for name, value in (("text", text), ("prompt", prompt)):  # of a table, an empty cell may be None or not a number
-        if not isinstance(value, str):
-            raise TypeError(f"the {name} is a str, not {type(value).__name__}")
-    if not prompt.strip():
-        raise LmmError("there is no question", hint="the prompt is empty")
-
-
-async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, context: str, earlier: Earlier) -> Reply:
+async def _reply(client: Client, request: ChatRequest, text: str, prompt: str, context: str, earlier: Any) -> Reply:
     around = [context] if context else []  # part of the key here: it was passed by the caller, not found in a file
     key = (request.task, client.settings.messages.system, [list(pair) for pair in earlier], prompt, text, *around)
     return await client.ask(Ask(request, text=prompt, key=key))
 
 
-def _client(model: ModelLike | None, config: str | Path | None, again: bool) -> Client:
+def _client(model: ModelLike | None, config: str | Path | None, again: bool, prompt: str) -> Client:
+    if not prompt.strip():
+        raise LmmError("there is no question", hint="the prompt is empty")
     name, given = given_model(model)
     overrides = {"major": name} if name else {}
     settings = config_files.settings_for(config=Path(config) if config else None, overrides=overrides)

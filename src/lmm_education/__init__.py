@@ -7,7 +7,7 @@ Importing this package reads and writes no file and opens no connection.
 True
 """
 
-import lazy_loader
+from lmm.lazy_names import lazy_names
 
 # Everything is imported on first use; the stub file beside this one lists the names and their modules.
-__getattr__, __dir__, __all__ = lazy_loader.attach_stub(__name__, __file__)
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -1,4 +1,4 @@
-"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+"""What can be imported from here: for type checkers and editors, and for `lmm.lazy_names`."""
 
 from .answer.answer import Answer as Answer
 from .course import (

@@ -13,8 +13,8 @@ from pathlib import Path
 from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 
 from lmm import loop
-from lmm.arguments import check_arguments
-from lmm.errors import LmmError
+from lmm.arguments import check_arguments, check_call
+from lmm.errors import IN_PYTHON, LmmError
 from lmm.models.given import ModelLike, given_model
 from lmm.models.port import ChatModel, Embedder, RunnableTool
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener
@@ -48,6 +48,11 @@ if TYPE_CHECKING:
 
 Asked = TypeVar("Asked", bound=SearchOptions)
 Questions = str | Path | Iterable["str | Path"] | Sequence["Question"]
+
+
+IN_PYTHON.update({"lmm ingest": "course.ingest(PATH)", "lmm store repair": "course.repair()"})
+IN_PYTHON.update({"lmm ask": "course.ask()", "--chunks": "companion=False", "--id": "course.fetch(ID)"})
+IN_PYTHON.update({"--prune": "prune=True"} | {f"--{name}": f"{name}=…" for name in ("documents", "keep", "model")})
 
 
 @check_arguments
@@ -565,6 +570,7 @@ def _questions(given: Questions) -> list[Question]:
 # -- functions for the current course --------------------------------------------------------------
 
 
+@check_call
 def ingest(
     paths: str | Path | Iterable[str | Path],
     *,
@@ -573,17 +579,19 @@ def ingest(
     **options: Any,
 ) -> IngestReport:
     """Call `Course.ingest` for the course of the current folder, or of the configuration beside the first path."""
-    named = [paths] if isinstance(paths, str | Path) else list(paths)
+    named = list(paths) if isinstance(paths, Iterable) and not isinstance(paths, str) else [paths]
     with Course.open(config=config, beside=named, embedder=embedder) as course:
         return course.ingest(*named, **options)
 
 
+@check_call
 def querydb(question: str, *, config: str | Path | None = None, **options: Any) -> SearchResult:
     """Call `Course.search` for the course of the current folder."""
     with Course.open(config=config) as course:
         return course.search(question, **options)
 
 
+@check_call
 def query(question: str, *, config: str | Path | None = None, **options: Any) -> Answer:
     """Call `Course.ask` for the course of the current folder."""
     with Course.open(config=config) as course:

@@ -5,8 +5,10 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Sequence
+from itertools import chain
 from math import sqrt
 from pathlib import Path
+from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -101,8 +103,11 @@ _NAME = 32
 
 def _report(done: Refinement, apply: bool, *, written: bool, repeat: int) -> str:
     parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
-    if repeat > 1 and (results := done.baseline.results):
-        parts.append(pass_rate(done.baseline.passed(results), len(results)))
+    if repeat > 1 and done.baseline.results:
+        runs: dict[str, list[bool]] = {}
+        for name, result in done.baseline.results.items():
+            runs.setdefault(name.rpartition(", ")[0], []).append(result.passed)
+        parts.append(pass_rate(list(runs.values())))
     shown = done.winner or done.baseline
     measured = ((case.name, shown.results.get(case.name)) for case in done.cases)
     lines = [f"  {name}: {' '.join(fault.split())}" for name, one in measured if one for fault in one.faults]
@@ -152,16 +157,27 @@ def _passed(version: Version, names: Sequence[str]) -> str:
     return f"{version.passed(names)}/{count}{part}"
 
 
-def pass_rate(passed: int, total: int) -> str:
-    """Return the share of runs that passed, with its 95 % confidence interval (Wilson's).
+def pass_rate(runs: Sequence[Sequence[bool]]) -> str:
+    """Return the share of runs that passed, and its 95 % confidence interval; `runs` are those of each case.
 
-    >>> pass_rate(4, 5), pass_rate(0, 5)
-    ('80 % of the runs pass (95 % interval: 38 to 96 %)', '0 % of the runs pass (95 % interval: 0 to 43 %)')
+    Runs of one case are alike. The interval is Wilson's for as many independent runs as the means of the cases vary
+    like: at least one a case, at most all.
+
+    >>> pass_rate([[True] * 5] * 4 + [[False] * 5])
+    '80 % of the runs pass (95 % interval over the cases: 38 to 96 %)'
+    >>> pass_rate([[True, True, True, True, False]] * 5)
+    '80 % of the runs pass (95 % interval over the cases: 61 to 91 %)'
     """
-    z, share = 1.96, passed / total
+    means, share, total = [mean(case) for case in runs], mean(chain(*runs)), float(sum(map(len, runs)))
+    if len(means) > 1:
+        between = variance(means) / len(means)
+        independent = share * (1 - share) / between if between else total * (0 < share < 1)
+        total = min(max(independent, len(means)), total)
+    z = 1.96
     middle, half = share + z * z / (2 * total), z * sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
     low, high = (100 * (middle + sign * half) / (1 + z * z / total) for sign in (-1, 1))
-    return f"{100 * share:.0f} % of the runs pass (95 % interval: {abs(low):.0f} to {high:.0f} %)"
+    over = " over the cases" if len(means) > 1 else ""
+    return f"{100 * share:.0f} % of the runs pass (95 % interval{over}: {abs(low):.0f} to {high:.0f} %)"
 
 
 def _cases(done: Refinement) -> str:

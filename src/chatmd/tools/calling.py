@@ -16,6 +16,7 @@ from collections.abc import AsyncIterator, Callable, Collection, Iterable, Itera
 from contextlib import AsyncExitStack, asynccontextmanager
 from dataclasses import dataclass, field, replace
 from difflib import get_close_matches
+from types import TracebackType
 from typing import Any
 
 from chatmd.content.expand import locate
@@ -240,7 +241,7 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
         for tool in opened:
             _add(tools, OpenTool(tool, timeout, may_write(one, run)), one.span.where, hint)
     for function in run.functions:
-        _add(tools, OpenTool(function, run.rules.tool_timeout), "", "rename the function")
+        _add(tools, OpenTool(function, run.rules.tool_timeout, longest=run.rules.max_output), "", "rename the function")
     return tools
 
 
@@ -263,11 +264,24 @@ NOT_MADE = "The user ended the turn before this call was made. It had no effect.
 
 @dataclass(frozen=True, slots=True)
 class OpenTool:
-    """An open tool, the timeout of its calls in seconds (None for no limit), and whether they may change something."""
+    """An open tool, the timeout of its calls in seconds (None for no limit), and whether they may change something.
+
+    Results of more than `longest` characters are shortened; tools that a file declares do that themselves.
+    """
 
     tool: RunnableTool
     timeout: float | None = None
     may_write: bool = True
+    longest: int | None = None
+
+    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
+        """Call the tool."""
+        output = await self.tool.call(arguments)
+        if self.longest is None or len(output.text) <= self.longest:
+            return output
+        from chatmd.tools.process import shortened  # asyncio's subprocesses: 20 ms
+
+        return replace(output, text=shortened(output.text, self.longest))
 
 
 @dataclass(slots=True)
@@ -333,7 +347,7 @@ class ToolCaller:
         except LmmError as error:
             output = ToolOutput(str(error), failed=True)
         except Exception as error:  # whatever a tool does, the run goes on
-            _log.exception("the tool %s failed", call.name)
+            _log.error("the tool %s failed", call.name, exc_info=(type(error), error, _outside(error.__traceback__)))
             output = ToolOutput(f"{call.name} failed: {type(error).__name__}: {error}", failed=True)
         # A tool's output must not pass for a message of the user.
         text = without_marks(self.scrub(storable(output.text)))
@@ -366,11 +380,20 @@ class ToolCaller:
         begins()
         try:
             async with asyncio.timeout(known.timeout) as limit:
-                return await known.tool.call(arguments)
+                return await known.call(arguments)
         except TimeoutError:
             if not limit.expired():
                 raise
             return ToolOutput(f"No result after {known.timeout:g} s; the call was given up.", failed=True)
+
+
+def _outside(traceback: TracebackType | None) -> TracebackType | None:
+    """Return the traceback from where it leaves what calls a tool."""
+    passed = {"chatmd", "lmm", "asyncio", "concurrent", "pydantic"}
+    place = traceback
+    while place is not None and place.tb_frame.f_globals.get("__name__", "").partition(".")[0] in passed:
+        place = place.tb_next
+    return place or traceback
 
 
 def read_arguments(tool: RunnableTool, written: str) -> Any:

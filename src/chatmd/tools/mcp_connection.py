@@ -26,7 +26,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.tools.command import check_variables, command_folder, environment_for, scrubber, split_command
 from chatmd.tools.mcp_messages import MOST_TOOLS, BoundedBody, MendedStream
-from chatmd.tools.process import Stream
+from chatmd.tools.process import shortened
 from lmm.extras import check_installed
 from lmm.fetch import CheckedTransport, same_host
 from lmm.hosts import certificates, is_loopback
@@ -121,9 +121,7 @@ def output_of(result: Any, limit: int = 30_000) -> ToolOutput:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if result.is_error and not text:
         text = "The tool failed, and did not say why."
-    kept = Stream(limit)
-    kept.add(text.encode("utf-8", "replace"))
-    return ToolOutput(text if len(text) <= limit else kept.text(limit), images, failed=bool(result.is_error))
+    return ToolOutput(shortened(text, limit), images, failed=bool(result.is_error))
 
 
 def _part(block: Any) -> Image | str:

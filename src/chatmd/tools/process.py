@@ -101,6 +101,15 @@ class Stream:
         return readable(data.decode("utf-8", "surrogateescape"))
 
 
+def shortened(text: str, limit: int) -> str:
+    """Return a text, or at most `limit` characters from its beginning and its end."""
+    if len(text) <= limit:
+        return text
+    kept = Stream(limit)
+    kept.add(text.encode("utf-8", "replace"))
+    return kept.text(limit)
+
+
 def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
     """Return how a program ended, and its output by stream, in about `limit` characters.
 

@@ -10,7 +10,8 @@ import asyncio
 import inspect
 import json
 import re
-from collections.abc import Awaitable, Callable, Mapping, Sequence
+import warnings
+from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
 from dataclasses import dataclass
 from difflib import get_close_matches
@@ -125,8 +126,8 @@ def load_json(text: str) -> Any:
 class FunctionTool:
     """A tool that calls `function` with the arguments by name, in a thread unless it is ``async``.
 
-    Its value is sent as text, or as JSON, unless it is a `ToolOutput`. `read_arguments` parses the arguments that a
-    model wrote, and raises ValueError if it cannot.
+    Its value is sent as text, or as JSON (`as_json`), unless it is a `ToolOutput`. `read_arguments` parses the
+    arguments that a model wrote, and raises ValueError if it cannot.
     """
 
     definition: ToolDefinition
@@ -140,11 +141,42 @@ class FunctionTool:
             output = await asyncio.to_thread(self.function, **arguments)
         if isinstance(output, ToolOutput):
             return output
-        if not isinstance(output, str):
-            from pydantic_core import to_json  # not needed by our own tools
+        return ToolOutput(output if isinstance(output, str) else as_json(output))
 
-            output = to_json(output, fallback=str).decode()
-        return ToolOutput(output)
+
+def as_json(value: object) -> str:
+    """Return a value of Python as JSON: dataclasses, dates, sets, arrays, and tables with the names of their rows.
+
+    >>> import numpy
+    >>> as_json({"mean": numpy.float64(2.5), "n": numpy.int64(4), "values": numpy.array([1, float("nan")])})
+    '{"mean":2.5,"n":4,"values":[1.0,"NaN"]}'
+
+    Raises:
+        TypeError: it has a part that JSON cannot express.
+    """
+    from pydantic_core import PydanticSerializationError, to_json  # not needed by our own tools
+
+    if isinstance(value, bytes):
+        return value.decode(errors="replace")
+    try:
+        return to_json(value, fallback=_data_of, inf_nan_mode="strings").decode()
+    except PydanticSerializationError as error:
+        reason = str(error).partition(": ")[2].removeprefix("TypeError: ")
+        raise TypeError(f"its value cannot be sent to a model as JSON: {reason}") from None
+
+
+def _data_of(value: Any) -> object:
+    """Return the data in an object of a library: polars, pandas, pyarrow, NumPy; else its text, if it has one."""
+    if hasattr(value, "to_frame"):  # a column or an index of pandas or polars
+        value = value.to_frame()
+    for method, how in (("to_dicts", ()), ("to_pylist", ()), ("to_dict", ("split",)), ("tolist", ())):
+        if hasattr(value, method):
+            return getattr(value, method)(*how)
+    if isinstance(value, Iterable):
+        return list(value)
+    if str(value) == object.__repr__(value):
+        raise TypeError(f"return text, numbers, lists or dicts instead of {type(value).__name__}")
+    return str(value)
 
 
 def offer(
@@ -205,26 +237,51 @@ def function_tool(function: PythonTool) -> RunnableTool:
             hint = "give a list of functions: tools=[add]"
             raise ChatmdError(f"this cannot be a tool: {function!r}", hint=hint)
         return function
-    from pydantic import PydanticUserError, TypeAdapter, validate_call
-
     named = getattr(function, "func", function)  # of functools.partial
     name = getattr(named, "__name__", type(named).__name__)
     if not name.isidentifier():
         hint = "models call tools by name: define it with def, and a docstring that says what it is for"
         raise ChatmdError(f"this cannot be a tool: {name} has no name", hint=hint)
-    try:
-        checked: Callable[..., Any] = validate_call(function)
-        schema = TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
-    except (PydanticUserError, NameError, TypeError) as error:
-        hint = "annotate its parameters with types that JSON supports, such as str, int, list[str], a Pydantic model"
-        raise ChatmdError(f"this cannot be a tool: {name}: {str(error).splitlines()[0]}", hint=hint) from error
-    if schema.get("type") != "object":
-        raise ChatmdError(f"this cannot be a tool: {name}", hint="each parameter must be a keyword")
+    checked, schema = _checked(function, name)
     about, described = read_docstring(inspect.getdoc(named) or "")
     for parameter, text in described.items():
         if parameter in schema["properties"]:
             schema["properties"][parameter]["description"] = text
     return FunctionTool(ToolDefinition(name, about, schema), checked)
+
+
+def _checked(function: Callable[..., Any], name: str) -> tuple[Callable[..., Any], dict[str, Any]]:
+    """Return a function that checks its arguments, and their schema."""
+    from pydantic import PydanticUserError, TypeAdapter, validate_call
+
+    def refusal(fact: str, hint: str) -> ChatmdError:
+        return ChatmdError(f"this cannot be a tool: {name} {fact}", hint=hint)
+
+    wrapped = f"write a function that calls it: def use_{name}(…), with a type for each parameter"
+    if isinstance(function, type):
+        raise refusal("is a class", wrapped)
+    try:
+        parameters = inspect.signature(function).parameters.values()
+    except ValueError as error:
+        raise refusal("does not say what its parameters are", wrapped) from error
+    for one in parameters:
+        if one.kind in (one.VAR_POSITIONAL, one.POSITIONAL_ONLY):
+            raise refusal(f"takes {one}, and models pass each argument by its name", wrapped)
+    if untyped := [one.name for one in parameters if one.annotation is one.empty and one.kind is not one.VAR_KEYWORD]:
+        advice = f"models may pass anything; write {untyped[0]}: int"
+        warnings.warn(f"the tool {name} has no types for {', '.join(untyped)}: {advice}", stacklevel=2)
+    try:
+        return validate_call(function), TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
+    except (PydanticUserError, NameError, TypeError) as error:
+        hint = "types that JSON supports are str, int, float, bool, list[str], dict, dataclasses, Pydantic models"
+        raise refusal(f"has a parameter whose type cannot be sent to a model: {_type_in(error)}", hint) from error
+
+
+def _type_in(error: Exception) -> str:
+    """Return what Pydantic, or Python, says of a type, without advice for users of Pydantic."""
+    reason = str(error).splitlines()[0]
+    found = re.search(r"<class '(.+?)'>|core_schema\.(\w+)Schema", reason)
+    return str(found[1] or found[2]) if found else reason
 
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):?\s*$|^:\w+|^>>> ", re.MULTILINE)

@@ -13,7 +13,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, EmptyReply, LmmError, ModelNotFound
+from lmm.errors import ConfigError, EmptyReply, LmmError
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
@@ -228,13 +228,12 @@ def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:
 
 def _program(agent: str) -> str:
     """Return where the program of an agent is, or what installs it."""
-    from lmm.models.agent_programs import find_agent
+    from lmm.models.agent_programs import installed_agent
 
     try:
-        program, path = find_agent(agent)
-    except ModelNotFound as error:
-        return str(error)
-    return path or f"its program is missing: npm install -g {program.package}"
+        return installed_agent(agent)[1]
+    except LmmError as error:
+        return error.at_prompt
 
 
 # -- permissions of a folder -------------------------------------------------------------------------------

@@ -18,8 +18,9 @@ import signal
 import tempfile
 import time
 from asyncio.subprocess import PIPE, Process
-from collections.abc import AsyncGenerator, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager, contextmanager, nullcontext, suppress
+from collections import Counter
+from collections.abc import AsyncGenerator, Mapping, Sequence
+from contextlib import aclosing, suppress
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -47,7 +48,7 @@ from lmm.messages import (
     render,
     tagged,
 )
-from lmm.models.agent_programs import AgentProgram, find_agent
+from lmm.models.agent_programs import AgentProgram
 from lmm.models.server import ModelServer
 from lmm.models.tokens import estimated
 from lmm.providers import PROVIDER_KEYS
@@ -62,22 +63,13 @@ _COMMAND = re.compile(r"\s*[/$!@]")  # what programs take for a command at the b
 
 
 class AgentModel:
-    """An agent's program behind our port; `left_out` are the settings that it does not take.
+    """An agent's program, at `path`, behind our port; `left_out` are the settings that it does not take."""
 
-    Raises:
-        ModelNotFound: there is no such agent.
-        ModelNotInstalled: its program is missing.
-    """
-
-    def __init__(self, settings: ModelSettings, left_out: Sequence[str]) -> None:
-        self.name, self._timeout = str(settings.model), settings.timeout
-        self._program, path = find_agent(settings.model.model)
-        if not path:
-            fact = f"{self.name} is not available: the program {self._program.command[0]} is not on your path"
-            raise errors.ModelNotInstalled(fact, hint=f"npm install -g {self._program.package}")
-        self._command = (path, *self._program.command[1:])
+    def __init__(self, settings: ModelSettings, program: AgentProgram, path: str, left_out: Sequence[str]) -> None:
+        self.name, self._program, self._command = str(settings.model), program, (path, *program.command[1:])
         self._notices = [Notice(f"{self.name} does not take {one}, which is left out") for one in left_out]
-        self._server, self._limit = ModelServer(self.name, ""), asyncio.Semaphore(_AT_ONCE)
+        self._server = ModelServer(self.name, "", timeout=settings.timeout)
+        self._limit = asyncio.Semaphore(_AT_ONCE)
         self._starting: asyncio.Task[AgentConnection] | None = None
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
@@ -91,28 +83,27 @@ class AgentModel:
             raise errors.ModelRejected(f"{self.name} cannot be given tools", hint=hint)
         system, blocks = prompt_of(request, system_apart=self._program.takes_system)
         session = {**self._program.session, **({"systemPrompt": system} if system else {})}
-        events = list[ChatEvent]()
+        events, result = list[ChatEvent](), dict[str, Any]()
         async with self._limit:
-            with self._translated():
+            try:
                 agent = await self._started()
-                if len(blocks) > 1 and not agent.takes_images:
+                if len(blocks) > 1 and not _part(agent.can, "promptCapabilities").get("image"):
                     raise errors.ModelRejected(f"{self.name} takes no pictures", hint="leave them out")
-                async with agent.asked(blocks, session) as (prompt, updates):
-                    while (update := await asyncio.wait_for(updates.get(), self._timeout)) is not None:
-                        event = event_of(update, self.name)
+                async with aclosing(agent.ask(blocks, session)) as updates:
+                    async for result in updates:
+                        event = event_of(result, self.name)
                         if event and not (isinstance(event, Notice) and event in events):
                             events.append(event)
                             yield event
-                    result = await prompt
-                    for notice in self._notices:
-                        yield notice
-                    self._notices = []
-                    thought = "".join(event.text for event in events if isinstance(event, ReasoningDelta))
-                    thoughts = (Reasoning(thought),) if thought.strip() else ()
-                    for whole in thoughts:
-                        yield whole
-                    text = "".join(event.text for event in events if isinstance(event, TextDelta))
-                    yield self._reply(request, text, thoughts, result)
+            except (OSError, RequestError) as error:
+                raise self._error(error) from error
+        text, thought = (
+            "".join(one.text for one in events if isinstance(one, kind)) for kind in (TextDelta, ReasoningDelta)
+        )
+        thoughts = (Reasoning(thought),) if thought.strip() else ()
+        for other in (*self._notices, *thoughts, self._reply(request, text, thoughts, result)):
+            yield other
+        self._notices = []
 
     def _reply(self, request: ChatRequest, text: str, thoughts: tuple[Reasoning, ...], result: _Json) -> Reply:
         reason, used = result.get("stopReason"), _part(result, "usage")
@@ -120,10 +111,9 @@ class AgentModel:
             raise errors.ModelRejected(f"{self.name} refused to answer", hint="ask in other words")
         if reason == "cancelled":  # not by us
             raise self._server.broke_off()
-        count = {key: value for key, value in used.items() if isinstance(value, int)}
-        cached = count.get("cachedReadTokens", 0)
-        sent = count.get("inputTokens", 0) + cached + count.get("cachedWriteTokens", 0)
-        usage = Usage(sent, count.get("outputTokens", 0) + count.get("thoughtTokens", 0), None, 1, cached_tokens=cached)
+        count = Counter({key: value for key, value in used.items() if isinstance(value, int)})
+        sent = count["inputTokens"] + count["cachedReadTokens"] + count["cachedWriteTokens"]
+        usage = Usage(sent, count["outputTokens"] + count["thoughtTokens"], None, 1, False, count["cachedReadTokens"])
         reply = Reply(text, self.name, usage, cut=reason in ("max_tokens", "max_turn_requests"), reasoning=thoughts)
         return reply if sent else replace(reply, usage=estimated(request, reply))
 
@@ -131,38 +121,34 @@ class AgentModel:
         """Return the running program; all who ask while it starts wait for the same one."""
         task, here = self._starting, asyncio.get_running_loop()
         if task is None or task.get_loop() is not here or (task.done() and (task.exception() or task.result().ended)):
-            task = self._starting = here.create_task(AgentConnection.start(self._command, self._program, self._timeout))
+            start = AgentConnection.start(self._command, self._program, self._server.timeout)
+            task = self._starting = here.create_task(start)
         return await asyncio.shield(task)
 
-    @contextmanager
-    def _translated(self) -> Iterator[None]:
-        """Raise our own errors for those of the protocol and the program."""
-        try:
-            yield
-        except TimeoutError as error:
-            hint = "set a longer 'timeout' for this model in config.toml, or try again"
-            raise errors.ModelTimeout(f"{self.name} sent nothing for {self._timeout:g} s", hint=hint) from error
-        except OSError as error:
+    def _error(self, error: OSError | RequestError) -> errors.ModelError:
+        """Return our own error for one of the protocol or the program."""
+        if isinstance(error, TimeoutError):
+            return self._server.silent()
+        if isinstance(error, OSError):
             fact = f"{self.name} is not available: {clipped(str(error), 300)}"
-            raise errors.ModelUnavailable(fact, hint=f"try it in a terminal: {self._program.command[0]}") from error
-        except RequestError as error:
-            if error.code == _LOGIN_REQUIRED:
-                fact = f"{self.name} is not available: nobody is logged in"
-                raise errors.ModelKeyMissing(fact, hint=self._program.login) from error
-            details = error.data.get("details") if isinstance(error.data, dict) else None
-            raise self._server.refusal(0, str(details or error)) from error
+            return errors.ModelUnavailable(fact, hint=f"try it in a terminal: {self._program.command[0]}")
+        if error.code == _LOGIN_REQUIRED:
+            return errors.ModelKeyMissing(
+                f"{self.name} is not available: nobody is logged in", hint=self._program.login
+            )
+        details = error.data.get("details") if isinstance(error.data, dict) else None
+        return self._server.refusal(0, str(details or error))
 
 
 class AgentConnection:
-    """A running program, and the transport of its messages for the protocol's library."""
+    """A program until it `ended`, what it `can`, and the transport of its messages for the protocol's library."""
 
     def __init__(self, process: Process, folder: tempfile.TemporaryDirectory[str], timeout: float) -> None:
         self._process, self._folder, self._timeout = process, folder, timeout
-        self._cwd = str(Path(folder.name) / "empty")
         self._sessions: dict[str, asyncio.Queue[_Json | None]] = {}
-        self._in_use, self._stopped = 0, False
+        self._in_use, self.ended = 0, False
         self._idle: asyncio.TimerHandle | None = None
-        self._can: _Json = {}
+        self.can: _Json = {}
         self._connection = Connection(self._handle, self)
         atexit.register(self.stop)
 
@@ -170,83 +156,69 @@ class AgentConnection:
     async def start(cls, command: Sequence[str], program: AgentProgram, timeout: float) -> AgentConnection:
         """Start a program, and agree with it on the protocol."""
         folder = tempfile.TemporaryDirectory(prefix="lmm-agent-", ignore_cleanup_errors=True)
+        empty = Path(folder.name, "empty")
+        empty.mkdir()
         for name, text in program.files.items():
-            (Path(folder.name) / name).write_text(text)
+            (empty.parent / name).write_text(text)
         environment = {name: value for name, value in os.environ.items() if name not in PROVIDER_KEYS}
         environment |= {name: value.replace("{folder}", folder.name) for name, value in program.variables.items()}
-        empty = Path(folder.name) / "empty"
-        empty.mkdir()
-        with (Path(folder.name) / "stderr").open("wb") as log:
+        with (empty.parent / "stderr").open("wb") as log:
             process = await asyncio.create_subprocess_exec(
                 *(word.replace("{folder}", folder.name) for word in command),
                 stdin=PIPE, stdout=PIPE, stderr=log, cwd=empty, env=environment, limit=_LONGEST_MESSAGE,
                 start_new_session=True,
             )  # fmt: skip
-        agent = cls(process, folder, timeout)
-        about = {"name": "lmm", "version": "1"}
-        refused = {"fs": {"readTextFile": False, "writeTextFile": False}, "terminal": False}
-        agreed = await agent._request(
-            "initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities=refused, clientInfo=about
+        agent, about = cls(process, folder, timeout), {"name": "lmm", "version": "1"}
+        agreed = await agent._request(  # no capabilities: neither files nor terminals
+            "initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities={}, clientInfo=about
         )
-        agent._can = _part(agreed, "agentCapabilities")
+        agent.can = _part(agreed, "agentCapabilities")
         agent._rest()
         return agent
 
-    @property
-    def ended(self) -> bool:
-        """Whether it has to be started again."""
-        return self._stopped or self._process.returncode is not None
-
-    @property
-    def takes_images(self) -> bool:
-        """Whether a prompt may have pictures."""
-        return bool(_part(self._can, "promptCapabilities").get("image"))
-
-    @asynccontextmanager
-    async def asked(
-        self, blocks: Sequence[_Json], about: Mapping[str, Any]
-    ) -> AsyncGenerator[tuple[asyncio.Task[_Json], asyncio.Queue[_Json | None]]]:
-        """Ask in a new session; yield the result to come, and what the program sends until then; None is its end."""
+    async def ask(self, blocks: Sequence[_Json], about: Mapping[str, Any]) -> AsyncGenerator[_Json]:
+        """Ask in a new session; yield what the program sends, the result last."""
         self._in_use += 1
         if self._idle is not None:
             self._idle.cancel()
         session, updates, prompt = "", asyncio.Queue[_Json | None](), None
         try:
-            new = await self._request("session/new", cwd=self._cwd, mcpServers=[], _meta=dict(about))
+            cwd = str(Path(self._folder.name, "empty"))
+            new = await self._request("session/new", cwd=cwd, mcpServers=[], _meta=dict(about))
             session = str(new.get("sessionId", ""))
             self._sessions[session] = updates
             prompt = asyncio.create_task(self._request("session/prompt", sessionId=session, prompt=list(blocks)))
             prompt.add_done_callback(lambda _: updates.put_nowait(None))
-            yield prompt, updates
+            while (update := await asyncio.wait_for(updates.get(), self._timeout)) is not None:
+                yield update
+            yield await prompt
         finally:
             await to_its_end(self._close(session, prompt))
 
     async def _close(self, session: str, prompt: asyncio.Task[_Json] | None) -> None:
-        """End a session; a prompt in progress is cancelled, and a program that ignores this is stopped."""
+        """End a session, and the program after its last one, or if it ignores that a prompt is cancelled."""
         about = {"sessionId": session}
-        if prompt is not None and not prompt.done():
-            with suppress(OSError):
-                await asyncio.wait_for(self._connection.send_notification("session/cancel", about), _GRACE)
-            await asyncio.wait((prompt,), timeout=_GRACE)
-            if not prompt.done():
-                prompt.cancel()
-                await asyncio.to_thread(self.stop)
-        if session and "close" in _part(self._can, "sessionCapabilities"):
+        if prompt is not None:
+            try:
+                if not prompt.done():
+                    await asyncio.wait_for(self._connection.send_notification("session/cancel", about), _GRACE)
+                await asyncio.wait_for(asyncio.gather(prompt, return_exceptions=True), _GRACE)
+            except OSError:  # it does not listen, or has gone
+                self.ended = True
+        if "close" in _part(self.can, "sessionCapabilities"):
             # Not by the library, which would wait for the response.
             message = {"jsonrpc": "2.0", "id": session, "method": "session/close", "params": about}
             with suppress(OSError):
                 await asyncio.wait_for(self.send(message), _GRACE)
-        if prompt is not None and prompt.done() and not prompt.cancelled():
-            prompt.exception()  # retrieved: else asyncio complains
         self._sessions.pop(session, None)
         self._in_use -= 1
         self._rest()
 
     def _rest(self) -> None:
         """Stop the program in a while, if it has no session until then."""
-        if not (self._in_use or self.ended):
+        if self.ended or not self._in_use:
             loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(_IDLE, loop.run_in_executor, None, self.stop)
+            self._idle = loop.call_later(0 if self.ended else _IDLE, loop.run_in_executor, None, self.stop)
 
     async def _request(self, method: str, **parameters: Any) -> _Json:
         asking = self._connection.send_request(method, parameters)
@@ -267,7 +239,7 @@ class AgentConnection:
 
     def stop(self) -> None:
         """End the program and all that it has started, from any thread."""
-        self._stopped = True
+        self.ended = True
         atexit.unregister(self.stop)
         for number in (signal.SIGTERM, signal.SIGKILL):
             try:
@@ -302,11 +274,10 @@ class AgentConnection:
     # -- the transport ---------------------------------------------------------------------------------
 
     async def send(self, message: _Json) -> None:
-        """Write a message of the library."""
+        """Write a message of the library; if the program has gone, `receive` ends, and who waits gets to know."""
         assert self._process.stdin is not None, "it was started with a pipe"
-        is_answer = "method" not in message  # nobody waits for it, if the program has gone
-        with suppress(ConnectionError) if is_answer else nullcontext():
-            if not (is_answer and self.ended):
+        with suppress(ConnectionError):
+            if not self.ended:
                 self._process.stdin.write(json.dumps(message).encode() + b"\n")
                 await self._process.stdin.drain()
 
@@ -316,6 +287,7 @@ class AgentConnection:
             with suppress(ValueError, RecursionError):
                 if isinstance(message := json.loads(line), dict):
                     return message
+        self.ended = True
         return None
 
     async def close(self) -> None:

@@ -11,9 +11,11 @@ import os
 import shutil
 from collections.abc import Mapping
 from dataclasses import dataclass, field
+from importlib.util import find_spec
 from typing import Any
 
 from lmm import errors
+from lmm.extras import install_command
 
 _ROLE = "You are a language model that a program asks. Follow the instructions in each message. You have no tools."
 
@@ -72,3 +74,20 @@ def find_agent(model: str) -> tuple[AgentProgram, str]:
     # Not in folders relative to the current one, which may be a stranger's.
     folders = filter(os.path.isabs, os.environ.get("PATH", os.defpath).split(os.pathsep))
     return program, shutil.which(program.command[0], path=os.pathsep.join(folders)) or ""
+
+
+def installed_agent(model: str) -> tuple[AgentProgram, str]:
+    """Return the program of ``ACP/model``, and its path.
+
+    Raises:
+        ModelNotFound: there is no such agent.
+        ModelNotInstalled: its program is missing, or the extra ``acp``, or both.
+    """
+    program, path = find_agent(model)
+    missing = {} if find_spec("acp") else {"the extra 'acp'": install_command("acp")}
+    if not path:
+        missing[f"the program {program.command[0]}"] = f"npm install -g {program.package}"
+    if missing:
+        fact = f"ACP/{model} needs {' and '.join(missing)}, not installed"
+        raise errors.ModelNotInstalled(fact, hint="; ".join(missing.values()))
+    return program, path

@@ -71,7 +71,7 @@ class SharedBudget:
     0.0
     >>> budget.begin("Builtin/extractive")
     Traceback (most recent call last):
-    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns; in Python max_turns=…)
+    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns...)
     """
 
     def __init__(self, limits: UsageLimits = UsageLimits()) -> None:

@@ -11,10 +11,9 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.config import ModelSettings
-from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound, ModelNotInstalled
-from lmm.extras import check_installed
+from lmm.errors import ModelError, ModelKeyMissing, ModelNotFound
 from lmm.messages import ChatEvent, ChatRequest, Retrying
-from lmm.models.agent_programs import find_agent
+from lmm.models.agent_programs import installed_agent
 from lmm.models.builtin import ExtractiveModel, RecordedModel
 from lmm.models.port import ChatModel, connected
 from lmm.models.replies import read_reply
@@ -68,11 +67,10 @@ def _open(settings: ModelSettings) -> ChatModel:
             hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
         )
     if provider.name == "ACP":
-        find_agent(settings.model.model)  # its name first: nobody should install something for a misspelt one
-        check_installed("acp", f"{name} needs", "acp", kind=ModelNotInstalled)
-        from lmm.models.agent_client import AgentModel
+        program, path = installed_agent(name.model)
+        from lmm.models.agent_client import AgentModel  # which imports the extra
 
-        return AgentModel(settings, refused_settings(settings))
+        return AgentModel(settings, program, path, refused_settings(settings))
     if provider.extra or settings.api == "responses":  # a protocol of its own
         from lmm.models.pydantic_ai_adapter import PydanticAIModel
 

@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import inspect
 from collections.abc import AsyncGenerator, Awaitable, Callable
+from contextlib import suppress
 from typing import TypeAlias, cast
 
 from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage, render
@@ -32,6 +33,12 @@ class FunctionModel:
     def __init__(self, function: ReplyFunction) -> None:
         self._function = function
         self.name = f"Function/{getattr(function, '__name__', type(function).__name__)}"
+        with suppress(ValueError):  # of functions in C, some do not say what they take
+            try:
+                inspect.signature(function).bind("")
+            except TypeError as error:
+                hint = "a model's function takes the prompt: def model(prompt: str) -> str"
+                raise TypeError(f"{self.name} cannot be called with one argument ({hint})") from error
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Call the function, and yield its reply in one piece."""

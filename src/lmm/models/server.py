@@ -77,11 +77,7 @@ class ModelServer:
                 begun = True
                 yield response
         except httpx2.TimeoutException as error:
-            where = f"under {self.table}" if self.table else "for this model"
-            raise errors.ModelTimeout(
-                f"{self.name} sent nothing for {self.timeout:g} s",
-                hint=f"set a longer 'timeout' {where} in config.toml, or try again",
-            ) from error
+            raise self.silent() from error
         except httpx2.HTTPError as error:
             if begun:
                 raise self.broke_off() from error
@@ -106,6 +102,12 @@ class ModelServer:
             cause = cause.__cause__ or cause.__context__
         message = f"{self.name}: {self.shown(str(error)) or type(error).__name__}"
         return errors.ModelUnavailable(message, hint=f"is the server running at {self.base or 'its usual address'}?")
+
+    def silent(self) -> errors.ModelTimeout:
+        """Make the error for a server that sends nothing for too long."""
+        where = f"under {self.table}" if self.table else "for this model"
+        fact = f"{self.name} sent nothing for {self.timeout:g} s"
+        return errors.ModelTimeout(fact, hint=f"set a longer 'timeout' {where} in config.toml, or try again")
 
     def broke_off(self) -> errors.ModelUnavailable:
         """Make the error for a reply that ends in the middle."""

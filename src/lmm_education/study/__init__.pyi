@@ -1,4 +1,4 @@
-"""What can be imported from here: for type checkers and editors, and for `lazy_loader`."""
+"""What can be imported from here: for type checkers and editors, and for `lmm.lazy_names`."""
 
 from .cards import Card as Card, save_cards as save_cards, study_cards as study_cards, write_cards as write_cards
 from .exercises import Exercise as Exercise, find_exercises as find_exercises

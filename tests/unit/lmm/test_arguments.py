@@ -48,7 +48,17 @@ def document() -> Any:
         (lambda course: Chat.open(5), r"Chat.open\(\): path must be"),
         (lambda course: Chat(5), r"Chat\(\): text must be str, not 5"),
         (lambda course: Chat(AGENT, modle="x"), "did you mean 'model'"),
-        (lambda course: Chat(AGENT, tools="x"), "tools must be Sequence"),
+        (lambda course: Chat(AGENT, tools=str), r"tools must be a list, not str: write tools=\[str\]"),
+        (lambda course: Chat(AGENT).say(42), r"Chat.say\(\): said must be str \| Element, not 42"),
+        (lambda course: Chat(AGENT).say("a", docs="b.md"), r"docs must be a list.*write docs=\['b.md'\]"),
+        (lambda course: Chat(AGENT).run(model=lambda: "x"), "Function/<lambda> cannot be called with one argument"),
+        (lambda course: course.ingest(5), r"Course.ingest\(\): paths must be str \| Path, not 5"),
+        (lambda course: lmm_education.ingest(5), r"ingest\(\): paths must be str \| Path"),  # type: ignore[arg-type]
+        (lambda course: lmm.ask("a"), r"ask\(\): missing a required argument: 'prompt'"),  # type: ignore[call-arg]
+        (lambda course: lmm.ask("a", "b", earlier="x"), "earlier must be a list"),  # type: ignore[arg-type]
+        (lambda course: lmm.ask("a", "b", earlier=["x"]), "a list of pairs"),  # type: ignore[list-item]
+        (lambda course: lmm.edit("a", "b", history="y"), r"edit\(\) has no argument 'history'"),  # type: ignore
+        (lambda course: lmm.edit(float("nan"), "b"), "text must be str, not nan"),  # type: ignore[arg-type]
         (lambda course: Chat(AGENT).run(max_turns="3"), "Chat.run.*max_turns must be int"),
     ],
 )
