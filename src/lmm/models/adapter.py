@@ -2,16 +2,21 @@
 
 from __future__ import annotations
 
+import asyncio
+import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator
+from collections.abc import AsyncGenerator, Iterable
 from contextlib import aclosing
 
 from lmm import errors
-from lmm.messages import ChatEvent, ChatRequest, Notice
+from lmm.loop import ended
+from lmm.messages import ChatEvent, ChatRequest, Notice, ReasoningDelta, TextDelta
 from lmm.models.outgoing import Outgoing, schema_key
 
 CHOSEN = ("temperature", "top_p", "reasoning_effort")
 """Settings that models refuse: users have chosen them, and read that they are left out."""
+PAUSE = 0.05
+"""Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text."""
 
 
 class Adapter(ABC):
@@ -47,7 +52,7 @@ class Adapter(ABC):
                     yield Notice(f"{self.name} is not offered the tool '{tool}': {reason}")
             known = set(self.learned)
             try:
-                async with aclosing(self.once(request, sent)) as events:
+                async with aclosing(gathered(self.once(request, sent))) as events:
                     async for event in events:
                         begun = True
                         yield event
@@ -72,3 +77,48 @@ class Adapter(ABC):
         known = field in self.learned
         self.learned.add(field)
         return not known
+
+
+async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEvent]:
+    """Iterate over the same events, with text joined that arrives within `PAUSE` seconds. The connection is not read
+    meanwhile, so that one read returns all of it."""
+    held, arrived = list[ChatEvent](), asyncio.Event()
+
+    async def read() -> None:
+        last = 0.0
+        async with aclosing(events):
+            async for event in events:
+                held.append(event)
+                wait = last + PAUSE - time.monotonic()
+                if len(held) == 1 and wait > 0 and isinstance(event, TextDelta | ReasoningDelta):
+                    await asyncio.sleep(wait)
+                last = time.monotonic()
+                arrived.set()  # those that are here already are read before anybody notices
+
+    reading = asyncio.create_task(read())
+    reading.add_done_callback(lambda task: arrived.set())
+    try:
+        while held or not reading.done():
+            await arrived.wait()
+            arrived.clear()
+            batch = _joined(held)
+            held.clear()
+            for event in batch:
+                yield event
+        reading.result()
+    finally:
+        reading.cancel()
+        await ended(reading)
+
+
+def _joined(events: Iterable[ChatEvent]) -> list[ChatEvent]:
+    found = list[ChatEvent]()
+    for event in events:
+        match found[-1:], event:
+            case [TextDelta(before, item)], TextDelta(text, ""):
+                found[-1] = TextDelta(before + text, item)
+            case [ReasoningDelta(before)], ReasoningDelta(text):
+                found[-1] = ReasoningDelta(before + text)
+            case _:
+                found.append(event)
+    return found

@@ -7,10 +7,8 @@ import contextlib
 import dataclasses
 import functools
 import logging
-import time
 from collections.abc import AsyncGenerator, Collection, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager, AsyncExitStack, aclosing
-from dataclasses import dataclass
+from contextlib import AsyncExitStack, aclosing
 from typing import Any, TypeVar
 
 from limits.strategies import MovingWindowRateLimiter
@@ -20,10 +18,10 @@ from starlette.requests import Request
 from lmm import loop
 from lmm.errors import ConfigError, FileReadError, Interrupted, LmmError
 from lmm.hosts import is_loopback
-from lmm.messages import Attachment, ChatEvent, ChatRequest, Message, TextDelta
+from lmm.messages import Attachment, ChatRequest, Message, TextDelta
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
-from lmm.models.port import Ask, ChatModel, connected
+from lmm.models.port import Ask, connected
 from lmm.models.structured import Schema, object_of
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.answering import Answering
@@ -57,68 +55,9 @@ T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
 A_CLASS = 400
 """Answers in progress at once, unless the configuration limits the concurrent calls of the model."""
-PAUSE = 0.08  # seconds between two pieces of an answer
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR, _LONGEST_SUGGESTION = 1000, 200  # characters
-
-
-@dataclass(frozen=True, slots=True)
-class GatheredText:
-    """A model whose text comes in a piece every `PAUSE` seconds, the first one and the end of the first block at once:
-    readers see no difference, and a piece costs the server as much as its text."""
-
-    model: ChatModel
-
-    @property
-    def name(self) -> str:
-        """The model's name."""
-        return self.model.name
-
-    def connected(self) -> AbstractAsyncContextManager[object]:
-        """See `lmm.models.port.connected`."""
-        return connected(self.model)
-
-    async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
-        """Iterate over the model's events, with adjacent pieces of text joined."""
-        arrived: asyncio.Queue[ChatEvent | BaseException | None] = asyncio.Queue()
-        reading = asyncio.create_task(self._read(request, arrived))
-        held, last, is_first = "", 0.0, True
-        try:
-            while True:
-                wait = max(0.0, last + PAUSE - time.monotonic()) if held else None
-                try:
-                    async with asyncio.timeout(wait):
-                        event = await arrived.get()
-                except TimeoutError:
-                    event = TextDelta("")
-                if isinstance(event, TextDelta):
-                    held += event.text
-                    ends = is_first and "\n\n" in held  # clients of the API wait for the first block
-                    if held and ((now := time.monotonic()) - last >= PAUSE or ends):
-                        yield TextDelta(held)
-                        held, last, is_first = "", now, is_first and not ends
-                    continue
-                if held:
-                    yield TextDelta(held)
-                    held = ""
-                if isinstance(event, BaseException):
-                    raise event
-                if event is None:
-                    return
-                yield event
-        finally:
-            reading.cancel()
-            await asyncio.wait({reading})
-
-    async def _read(self, request: ChatRequest, arrived: asyncio.Queue[ChatEvent | BaseException | None]) -> None:
-        try:
-            async with aclosing(self.model.stream(request)) as events:
-                async for event in events:
-                    arrived.put_nowait(event)
-            arrived.put_nowait(None)
-        except Exception as error:
-            arrived.put_nowait(error)
 
 
 class Service:
@@ -160,7 +99,7 @@ class Service:
         at_once = _at_once(course, workers)  # the service has its own queue
         self.gate = open_gate(course, database, Queue(at_once), limiter)
         self.guard = Guard(settings, signer, self.gate)
-        major = GatheredText(course.major or shared_chat(course.models.major.replace(concurrency=at_once)))
+        major = course.major or shared_chat(course.models.major.replace(concurrency=at_once))
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
