@@ -10,7 +10,7 @@ from contextlib import aclosing
 
 from lmm import errors
 from lmm.loop import ended
-from lmm.messages import ChatEvent, ChatRequest, Notice, ReasoningDelta, TextDelta
+from lmm.messages import ChatEvent, ChatRequest, Notice, ReasoningDelta, Reply, TextDelta
 from lmm.models.outgoing import Outgoing, schema_key
 
 CHOSEN = ("temperature", "top_p", "reasoning_effort")
@@ -82,7 +82,7 @@ class Adapter(ABC):
 async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEvent]:
     """Iterate over the same events, with text joined that arrives within `PAUSE` seconds. The connection is not read
     meanwhile, so that one read returns all of it."""
-    held, arrived = list[ChatEvent](), asyncio.Event()
+    held, arrived, is_whole = list[ChatEvent](), asyncio.Event(), False
 
     async def read() -> None:
         last = 0.0
@@ -104,10 +104,12 @@ async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEven
             batch = _joined(held)
             held.clear()
             for event in batch:
+                is_whole = isinstance(event, Reply)
                 yield event
         reading.result()
     finally:
-        reading.cancel()
+        if not is_whole:  # else it is closing its connections
+            reading.cancel()
         await ended(reading)
 
 

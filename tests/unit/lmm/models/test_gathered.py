@@ -5,37 +5,37 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-import pytest
-
 from lmm.messages import ChatEvent, Reply, TextDelta
 from lmm.models import adapter
 
 
-async def _said(*pieces: str) -> AsyncGenerator[ChatEvent]:
-    for piece in pieces:
-        yield TextDelta(piece)
-        await asyncio.sleep(0.001)
-    yield Reply("".join(pieces), "a model")
+def test_pieces_are_joined_and_none_waits_for_another() -> None:
+    """A hundred within a fifth of a second, then nothing: all of them are shown before the next one comes."""
 
+    async def shown() -> list[str]:
+        connection, found = asyncio.Queue[str](), list[str]()
 
-def test_pieces_are_joined_and_none_waits_for_another(monkeypatch: pytest.MonkeyPatch) -> None:
-    """The first comes at once; those of the next moment together; what follows a rest at once again."""
-    monkeypatch.setattr(adapter, "PAUSE", 0.1)
+        async def send() -> None:
+            for number in range(100):
+                connection.put_nowait(f"{number} ")
+                await asyncio.sleep(0.002)
+            await asyncio.sleep(3 * adapter.PAUSE)
+            found.append("|")
+            connection.put_nowait("end")
 
-    async def all_of_it() -> list[ChatEvent]:
-        async def slow() -> AsyncGenerator[ChatEvent]:
-            async for event in _said("Leaf ", "is ", "green. "):
-                if not isinstance(event, Reply):
-                    yield event
-            await asyncio.sleep(0.3)
-            async for event in _said("It falls.", " Soon."):
-                yield event
+        async def read() -> AsyncGenerator[ChatEvent]:
+            while (text := await connection.get()) != "end":
+                yield TextDelta(text)
+            yield Reply("", "a model")
 
-        return [event async for event in adapter.gathered(slow())]
+        sending = asyncio.create_task(send())
+        async for event in adapter.gathered(read()):
+            if isinstance(event, TextDelta):
+                found.append(event.text)
+        await sending
+        return found
 
-    *texts, reply = asyncio.run(all_of_it())
-    assert isinstance(reply, Reply)
-    joined = [event.text for event in texts if isinstance(event, TextDelta)]
-    assert joined[0] == "Leaf "
-    assert "".join(joined) == "Leaf is green. It falls. Soon."
-    assert len(joined) < 5
+    pieces = asyncio.run(shown())
+    assert pieces[0] == "0 "
+    assert "".join(pieces[: pieces.index("|")]) == "".join(f"{number} " for number in range(100))
+    assert len(pieces) < 50
