@@ -452,4 +452,4 @@ def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassa
     for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.type != "summary":
-            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above)
+            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above, hit.place.lines.first)

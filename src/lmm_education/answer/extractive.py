@@ -82,14 +82,15 @@ _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 @dataclass(frozen=True, slots=True)
 class QuotedPassage:
-    """A passage, the heading above it, the number of the source that it belongs to, its path, and the short texts below
-    the headings of its path."""
+    """A passage, the heading above it, the number of the source that it belongs to, its path, the short texts below the
+    headings of its path, and its first line."""
 
     text: str
     heading: str
     number: int
     path: str = ""
     above: tuple[str, ...] = ()
+    line: int = 0
 
 
 @dataclass(slots=True, eq=False)
@@ -170,12 +171,14 @@ def quote(
             zip(map(id, parts), fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts]), strict=True)
         )
         best = max(own.values())
-        chosen = [each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best]
+        fitting = (each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best)
+        chosen = [each for sentence in fitting for each in sentence.all]
     groups: dict[int, list[_Sentence]] = {}
     for sentence in every:
         if any(sentence is each for each in chosen):
             groups.setdefault(given[sentence.passage].number, []).append(sentence)
-    return "\n\n".join(_shown(given, groups.values())), list(groups)
+    in_order = (sorted(group, key=lambda each: given[each.passage].line) for group in groups.values())
+    return "\n\n".join(_shown(given, in_order)), list(groups)
 
 
 def _said(term: Term | None, text: str) -> float:
@@ -457,8 +460,14 @@ def _shown(passages: Sequence[QuotedPassage], groups: Iterable[Sequence[_Sentenc
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
     """Iterate over the sentences of a source, joined by block, with an ellipsis where some are left out, each followed
     by the block that it refers to."""
-    said = ""
-    for sentence, after in zip(sentences, [*sentences[1:], None], strict=True):
+    said, whole = "", list[_Sentence]()
+    for sentence in sentences:  # rows of one table become one
+        columns, _, row = sentence.shown.rpartition("\n")
+        if whole and columns and whole[-1].text == sentence.text and whole[-1].shown.startswith(f"{columns}\n"):
+            whole[-1].shown += f"\n{row}"
+        else:
+            whole.append(sentence)
+    for sentence, after in zip(whole, [*whole[1:], None], strict=True):
         said += sentence.text if after else f"{sentence.text}{cited}"
         if not after or sentence.shown or (after.passage, after.block) != (sentence.passage, sentence.block):
             yield said

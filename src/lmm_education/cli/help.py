@@ -19,6 +19,8 @@ if TYPE_CHECKING:
     from lmm_education.material import Passage
     from lmm_education.search.query import SearchResult
 
+_FOR_DEVELOPERS = ("architecture.md", "decisions.md", "style.md")
+
 
 @options.command()
 @options.argument("question", "QUESTION", "What you want to know.", many=True)
@@ -73,9 +75,9 @@ def search_manual(question: str) -> SearchResult:
             except (StoreError, OSError) as error:
                 hint = "let LMM_CACHE_DIR name a folder that can be written to"
                 raise StoreError("the manual cannot be indexed", where=str(index), hint=hint) from error
-        found = CourseSearch(manual).search(question, SearchOptions(limit=10))
+        found = CourseSearch(manual).search(question, SearchOptions(limit=12))
     passages: dict[str, list[Passage]] = {}
-    for hit in found.hits:
+    for hit in (each for each in found.hits if each.place.file not in _FOR_DEVELOPERS):
         passages.setdefault(hit.place.file, []).append(hit)
     # Further passages of a page count less and less: 40 of 40 pages instead of 39, of other questions 16 of 20, not 13.
     pages_found = ((sum(hit.score * 0.3**i for i, hit in enumerate(hits)), hits[0]) for hits in passages.values())

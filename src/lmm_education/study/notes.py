@@ -39,6 +39,7 @@ from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm.notebook.outputs import read_cell
 from lmm_education.audience import DEFAULT, Withholding
+from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.outline import Stretch, stretches
@@ -46,7 +47,8 @@ from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources
 from lmm_education.options import Edits, ExportOptions as ExportOptions, several
 from lmm_education.payloads import is_one_of
-from lmm_education.study.study_documents import TEXT, is_special, settings_at
+from lmm_education.study.exercises import find_exercises
+from lmm_education.study.study_documents import TEXT, is_special, settings_at, study_document
 
 # Header keys that only our programs read. Others are kept, including those that we also read (title, lang, keywords,
 # summary): Pandoc, Quarto or a theme may show them.
@@ -57,12 +59,13 @@ _OURS = frozenset(
         *("titles", "questions", "cards", "prerequisites", "requires"),
     }
 )
+_EXERCISES = StudySettings().exercises
 _BOM = "\ufeff"
 
 
 @dataclass(frozen=True, slots=True)
 class LeftOut:
-    """Material that was left out: the type of one or more texts that have it from one place, and the first line."""
+    """Material that was left out: an exercise, or another text of a special type, and its first line."""
 
     type: str
     line: int
@@ -113,6 +116,11 @@ def clean_notes(
     if tree is None:
         return Notes("")
     kept, left_out = _chosen(tree, keep, kinds)
+    listed = [item for item in left_out if is_one_of(item.type, _EXERCISES)]
+    found = find_exercises([study_document(text, file=where, kinds=kinds)]) if listed else []
+    if len(found) > len(listed):  # the items of a list count, as everywhere
+        left_out = [item for item in left_out if item not in listed]
+        left_out += [LeftOut(each.type, each.line) for each in found]
     cleaned = _clean_header(header, where) if header is not None else None
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]

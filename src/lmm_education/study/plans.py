@@ -266,9 +266,15 @@ def study_plan(
     if counted := [kind for kind in exercises if not is_one_of(kind, keep)]:
         found = find_exercises(documents, kinds=counted, solutions=solutions)
         places = Counter(_unit_of(each, units) for each in found)
-        made = [
-            replace(step, material=_with_exercises(step, places[i], counted, solutions)) for i, step in enumerate(made)
-        ]
+        before, made = (
+            made,
+            [
+                replace(step, material=_with_exercises(step, places[i], counted, solutions))
+                for i, step in enumerate(made)
+            ],
+        )
+        solved = {i for i, step in enumerate(made) if before[i].material and not (step.material or step.words)}
+        order = [i for i in order if i not in solved]
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
     words = sum(step.words for step in steps)
     problems = (*circles, *(problem for each in required for problem in each.problems))

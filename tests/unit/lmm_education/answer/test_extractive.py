@@ -66,6 +66,21 @@ def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
     )
 
 
+def test_a_source_is_quoted_in_its_order() -> None:
+    """Whichever of its passages fits best; a source that fits better is still first."""
+    later, other = QuotedPassage("A leaf falls.", "Leaves", 1, line=9), QuotedPassage("No leaf is red.", "Colour", 2)
+    said, _ = quote(
+        "Why?", [later, other, QuotedPassage("A leaf grows.", "Leaves", 1, line=3)], lambda x: [1.0] * len(x)
+    )
+    assert said == "**Leaves**\n\n> A leaf grows.\n>\n> A leaf falls. [1]\n\n**Colour**\n\n> No leaf is red. [2]"
+
+
+def test_a_sentence_of_a_part_comes_with_the_one_that_it_needs() -> None:
+    """Though it fits less."""
+    text = "# Parts\n\nAll.\n\n## Leaf\n\nIt grows. This is because a leaf is green.\n\n## Root\n\nRoots are long."
+    assert "> It grows. This is because a leaf is green. [1]" in quoted(text, "green")
+
+
 def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
     """Under the better of the two sources."""
     passages = [QuotedPassage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
@@ -143,10 +158,12 @@ TABLE = "| Week | Room |\n|------|------|\n| 1 | A12 |\n| 2 | B7 |"
 
 
 def test_the_row_that_fits_is_quoted_with_its_columns() -> None:
-    """Of a table that no sentence introduces; the words of its columns count."""
+    """Of a table that no sentence introduces; the words of its columns count; several rows are one table."""
     text = f"Rooms have doors.\n\n## Lectures\n\n{TABLE}\n\n: Where they are\n\n## Rules\n\nNo food.\n"
     said = quoted(text, "Room 2 B7", "Week Room 2 B7").splitlines()
     assert said[2:] == ["> **Lectures**: [1]", ">", "> | Week | Room |", "> |------|------|", "> | 2 | B7 |"]
+    both = quoted(text, "Week Room", "Room 2 B7").splitlines()
+    assert both == [*said[:-1], "> | 1 | A12 |", said[-1]]
 
 
 def test_a_table_that_a_sentence_introduces_is_quoted_whole() -> None:

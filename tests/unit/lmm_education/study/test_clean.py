@@ -8,7 +8,10 @@ from golden_files import Case, read_cases
 
 from lmm.testing import ScriptedModel
 from lmm_education.errors import ExportError
+from lmm_education.study.exercises import find_exercises
 from lmm_education.study.notes import clean_notes
+from lmm_education.study.plans import study_plan
+from lmm_education.study.study_documents import study_document
 
 CASES = [case for case in read_cases("export") if case.file == "notes"]
 
@@ -83,3 +86,15 @@ def test_a_list_of_exercises_is_left_out_as_a_whole() -> None:
     """Also with blank lines between its items."""
     text = "One.\n\n---\ntype: exercise\n---\n1. Why?\n\n2. How?\n\n   And when?\n\nTwo.\n"
     assert clean_notes(text).text.split() == ["One.", "Two."]
+
+
+def test_exercises_are_counted_as_lmm_exercises_finds_them() -> None:
+    """The items of a list under Exercises; the plan counts the same, and has no solutions."""
+    text = "# Leaves\n\nGreen.\n\n## Exercises\n\n1. Why?\n2. When?\n\n## Solutions\n\n1. So.\n2. Now.\n"
+    gone = [(item.type, item.line) for item in clean_notes(text).left_out]
+    documents = [study_document(text, file="a.md")]
+    assert gone == [("solution", 12), *(("exercise", each.line) for each in find_exercises(documents))]
+    assert [(step.title, step.material) for step in study_plan(documents).steps] == [
+        ("Leaves", {}),
+        ("Exercises", {"exercise": 2}),
+    ]
