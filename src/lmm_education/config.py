@@ -242,6 +242,9 @@ class ServeSettings(Table, frozen=True):
     withhold: Annotated[Names, Key("types of texts that students never see; after a change: lmm ingest")] = (
         "solution",
     )
+    originals: Annotated[
+        bool, Key("let students open the PDF of a source, whole, if nothing imported from it is withheld")
+    ] = False
     mode: Annotated[Mode, Key('or "explain", "hints": how students are answered')] = "answer"
     modes: Annotated[
         Mapping[str, Mode],

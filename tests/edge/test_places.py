@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 from urllib.request import Request, urlopen
 
+import httpx2
 import pytest
 from edge.import_documents import need_importer, pandoc
 from edge.knit_tools import need
@@ -302,6 +303,52 @@ def test_twenty_sentences_have_their_place_at_five_exits(
             pages = [each["page"] for each in answer["sources"] if each["headings"] == hit["headings"]]
             assert any(is_right(page, PLACES[said]) for page in pages), (said, pages)
             assert any(f", {page})" in answer["choices"][0]["message"]["content"] for page in pages)
+
+
+def test_students_open_the_page_of_a_pdf_where_nothing_of_it_is_withheld(
+    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Only if the teacher says so; an address is worth nothing once something is withheld or skipped."""
+    text, document = (
+        "---\nsource: trees.pdf\n---\n# Trees\n\n<!-- p. 7 -->\n\nBirches feed mites.\n",
+        folder / "trees.md",
+    )
+    (folder / "trees.pdf").write_bytes(b"%PDF-1.7\nbirches and solutions")
+    (folder / ".lmm").mkdir()
+    config = folder / "config.toml"
+    settings = f'{config.read_text()}[embedding]\nmodel = "Builtin/wordllama"\n[serve]\nquestions_per_minute = 0\n'
+    server.answer = lambda request: "Birches feed mites [1]."
+
+    def original(address: str) -> str:
+        events = [line[6:] for line in post(f"{address}/chat", {"question": "Birches?"}).split("\n") if "{" in line]
+        (source,) = next(
+            event["sources"] for event in map(json.loads, events) if "html" in event and "sources" in event
+        )
+        assert source["page"] == "p. 7"
+        return str(source["original"])
+
+    for allowed in ("", "originals = true\n"):
+        config.write_text(settings + allowed)
+        document.write_text(text)
+        assert run_here(capsys, "ingest", "trees.md").code == 0
+        with serving(config) as address:
+            link, _, page = original(address).partition("#")
+            if not allowed:
+                assert not link
+                continue
+            assert page == "page=7"
+            with urlopen(f"{address}/{link}") as response:
+                assert response.read() == (folder / "trees.pdf").read_bytes()
+                assert response.headers["Content-Type"] == "application/pdf"
+            for added in ("---\nskip: true\n---\n# Later\n\nText.\n", "---\ntype: solution\n---\nMites.\n"):
+                document.write_text(f"{text}\n{added}")
+                assert run_here(capsys, "ingest", "trees.md").code == 0
+                assert not original(address)
+                assert httpx2.get(f"{address}/{link}").status_code == 404
+            document.write_text(text)
+            assert run_here(capsys, "ingest", "trees.md").code == 0
+            assert httpx2.get(f"{address}/{link}").status_code == 200
+            assert httpx2.get(f"{address}/{link}x").status_code == 404
 
 
 def test_a_prepared_document_keeps_the_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

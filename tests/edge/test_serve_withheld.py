@@ -221,6 +221,7 @@ def requests_to(config: Path) -> dict[str, list[tuple[str, object]]]:
         "/logout": [("/logout", {})],
         "/consent": [("/consent", None), ("/consent", {"consent": "umbellule"})],
         "/pictures/{address}": [("/pictures/umbellule", None)],
+        "/originals/{address}": [("/originals/umbellule", None)],
         "/chat": [("/chat", {"question": each, "history": history}) for each in questions],
         "/suggestions": [("/suggestions", {"question": each, "answer": "A thing [1]."}) for each in questions],
         "/reactions": [("/reactions", {"exchange": "umbellule", "reaction": "up"})],

@@ -167,8 +167,9 @@ def exercises(
     if output is not None and not found:
         terminal.say(f"{output} was not written", err=True)
     elif output is not None:
-        save_quiz(output, found, solutions=solutions)
-        terminal.say(f"{output}: {terminal.count(len(found), 'exercise')}", err=as_json)
+        graded = save_quiz(output, found, solutions=solutions)
+        how = f"; the platform grades {graded}" if solutions else ""
+        terminal.say(f"{output}: {terminal.count(len(found), 'exercise')}{how}", err=as_json)
     text = exercises_as_markdown(found, solutions=solutions) if output is None else ""
     if output is None or as_json:
         terminal.say_result(text, exercises_as_values(found, solutions=solutions), as_json=as_json)

@@ -21,6 +21,7 @@ from xml.sax.saxutils import quoteattr
 
 from lmm.disk import files
 from lmm.errors import ConfigError, LmmError
+from lmm.terminal import clipped
 from lmm_education.material import distinct_titles
 from lmm_education.study.cards import PictureFiles, to_html
 from lmm_education.study.exercises import Exercise
@@ -55,7 +56,7 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
     """Return an exercise as a question; without `solutions`, it is answered by a free text, and nothing is graded.
 
     Raises:
-        LmmError: its tolerance is not a number, or a choice has no text.
+        LmmError: its tolerance is not a number, or its solution is none, or a choice has no text.
     """
     pictures = PictureFiles()
 
@@ -71,6 +72,9 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
         raise LmmError("a choice has no text", where=where, hint="write a text, or {text: red, correct: true}")
     if exercise.tolerance and not _NUMBER.fullmatch(exercise.tolerance):
         raise LmmError(f"tolerance: '{exercise.tolerance}' is not a number", where=where, hint="such as 0.05")
+    if exercise.tolerance and parts and not number:
+        hint = "such as 3.93, without a unit; say what else you have to say in a paragraph of its own"
+        raise LmmError(f"tolerance: the solution '{clipped(parts[0], 40)}' is not a number", where=where, hint=hint)
     text, shown = show(exercise.text), [_inline(show(choice)) for choice in exercise.choices]
     if not keys:
         text += "".join(["\n<ul>", *(f"\n<li>{choice}</li>" for choice in shown), "\n</ul>"] if shown else [])
@@ -99,8 +103,8 @@ def _inline(rendered: str) -> str:
     return one[1] if one else rendered
 
 
-def save_quiz(path: Path, exercises: Sequence[Exercise], *, solutions: bool) -> None:
-    """Write exercises in the format of the file's suffix: .xml, .gift, .zip.
+def save_quiz(path: Path, exercises: Sequence[Exercise], *, solutions: bool) -> int:
+    """Write exercises in the format of the file's suffix: .xml, .gift, .zip; return how many of them are graded.
 
     Raises:
         ConfigError, FileWriteError: the file cannot be written.
@@ -108,6 +112,7 @@ def save_quiz(path: Path, exercises: Sequence[Exercise], *, solutions: bool) -> 
     check_quiz(path)
     questions = [question_of(exercise, solutions=solutions) for exercise in exercises]
     files.replace(path, WRITERS[path.suffix.lower()](questions))
+    return sum(question.kind != "text" for question in questions)
 
 
 def check_quiz(path: Path) -> None:

@@ -58,6 +58,7 @@ ROUTES = (  # matched in this order
     ("GET", "/consent", page.consent_text),
     ("POST", "/consent", page.agree),
     ("GET", "/pictures/{address}", page.picture),
+    ("GET", "/originals/{address}", page.original),
     ("POST", "/feedback", page.feedback),
     ("POST", "/suggestions", page.suggest),
     ("POST", "/reactions", page.react),

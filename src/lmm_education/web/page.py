@@ -13,7 +13,7 @@ from typing import Any
 
 from markupsafe import Markup
 from starlette.requests import Request
-from starlette.responses import JSONResponse, PlainTextResponse, RedirectResponse, Response
+from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, RedirectResponse, Response
 
 from lmm import loop
 from lmm.markdown import prose_of
@@ -26,7 +26,7 @@ from lmm_education.answer.support import sentences_in, shown_sentence, supportin
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
-from lmm_education.material import Passage
+from lmm_education.material import Location, Passage
 from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
@@ -57,6 +57,7 @@ class PageAnswer:
     texts: Mapping[str, str]
     exchange: str = ""
     pictures: Callable[[Sequence[Passage]], Picture] | None = None
+    original: Callable[[Location], str] = lambda place: ""
     picture: Picture | None = None
     numbers: tuple[int, ...] = ()
     chapters: Sequence[Chapter] = ()
@@ -118,7 +119,10 @@ class PageAnswer:
             "exchange": self.exchange,
             "here": self.here,
             "known": self.known,
-            "sources": [source_values(each, supporting_sentence(each, claims)) for each in answer.cited],
+            "sources": [
+                source_values(each, supporting_sentence(each, claims), self.original(each.place))
+                for each in answer.cited
+            ],
             "read": self._sources(read),
             "suggests": self.known is not None and answer.answers,
             "next": follow_ups(answer.question, used, self.cards, self.chapters),
@@ -133,19 +137,21 @@ class PageAnswer:
         """Return the values of sources, which are sent twice: when they are found, and with the answer."""
         for source in sources:
             if source.id not in self.shown:
-                self.shown[source.id] = source_values(source)
+                self.shown[source.id] = source_values(source, original=self.original(source.place))
         return [self.shown[source.id] for source in sources]
 
 
-def source_values(source: Passage, quoted: str = "") -> dict[str, Any]:
+def source_values(source: Passage, quoted: str = "", original: str = "") -> dict[str, Any]:
     """Return a source for the page: what it shows, and the ids of section and passage. `quoted` is the sentence that
-    supports the answer; without one, the first is shown. Its location in the files is for the author only."""
+    supports the answer; without one, the first is shown. Its location in the files is for the author only; `original`
+    is the address of the PDF."""
     name = " › ".join(source.place.path(source.title))
     return {
         "number": source.number,
         "name": name,
         "title": title_html(name),
         "page": source.place.page,
+        "original": original,
         "sentence": sentence_html(quoted) if quoted else first_words(source.text),
         "type": source.type if source.type != "text" else "",
         "section": source.section or source.id,
@@ -269,6 +275,12 @@ async def picture(request: Request) -> Response:
     return Response(data, media_type=kind, headers=headers)
 
 
+async def original(request: Request) -> Response:
+    """``GET /originals/ADDRESS``: the PDF that a text was imported from."""
+    path = await asyncio.to_thread(service_of(request).originals.read, request.path_params["address"])
+    return FileResponse(path, media_type="application/pdf", headers=NO_STORE)
+
+
 async def chat(request: Request) -> Response:
     """``POST /chat``: answer ``question`` after ``history``, a list of pairs, as server-sent events. ``here`` is the
     page of the book that the student reads."""
@@ -285,6 +297,7 @@ async def chat(request: Request) -> Response:
         service.pictures.of_sources,
         chapters=chapters,
         cards=cards,
+        original=service.originals.address,
         known=len(service.answering.known(history)) if service.answering.can_write else None,
         here=title_html(name_of(here, here.title)) if here else "",
     )

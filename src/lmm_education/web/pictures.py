@@ -1,4 +1,4 @@
-"""The pictures of a course: files that its texts refer to, served under signed addresses.
+"""The pictures of a course, files that its texts refer to, and the originals of its texts: served at signed addresses.
 
 An address is the signed path of a file that was checked when the text was rendered: it is inside the course's folder or
 the document's, is not hidden, and its content is a picture. Unsigned addresses are never joined to a path.
@@ -8,14 +8,21 @@ from __future__ import annotations
 
 import base64
 import os
+import re
 from collections.abc import Iterable
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
+from lmm.disk.files import read_document
+from lmm.errors import LmmError
 from lmm.markdown import spans
 from lmm.messages import BEGINNING, picture_type
+from lmm_education.audience import TEACHER
 from lmm_education.errors import RequestError
-from lmm_education.material import Passage
+from lmm_education.ingestion.source_files import original
+from lmm_education.material import Location, Passage
+from lmm_education.parts import CourseParts
+from lmm_education.store.port import Match
 from lmm_education.web.accounts import Signer
 from lmm_education.web.rendering import Picture
 
@@ -60,6 +67,7 @@ LARGEST = 10 * 1024 * 1024
 """The size limit of a picture in bytes."""
 _PURPOSE = "picture"
 # A picture may be opened by itself; a script in it would then run with our origin, unless sandboxed.
+_SKIP = re.compile(r"\bskip\b[\"']?\s*:")
 POLICY = "default-src 'none'; style-src 'unsafe-inline'; img-src data:; sandbox"
 
 
@@ -98,8 +106,7 @@ class Pictures:
         except (OSError, ValueError, RuntimeError):  # missing, unreadable, or circular links
             return ""
         known = os.path.relpath(file, self._root)  # an address must not reveal where the course is on the disk
-        path = base64.urlsafe_b64encode(known.encode("utf-8", "surrogateescape")).decode().rstrip("=")
-        return f"pictures/{self._signer.sign(_PURPOSE, path)}"
+        return f"pictures/{self._signer.sign(_PURPOSE, _encoded(known))}"
 
     def read(self, signed: str) -> tuple[bytes, str]:
         """Return the picture at an address that `Picture` made, and its media type.
@@ -111,13 +118,68 @@ class Pictures:
         if path is None:
             raise RequestError("there is no such picture", status=404)
         try:
-            known = base64.urlsafe_b64decode(path + "=" * (-len(path) % 4)).decode("utf-8", "surrogateescape")
-            file = Path(os.path.normpath(self._root / known))
+            file = Path(os.path.normpath(self._root / _decoded(path)))
             if file.resolve(strict=True) != file or not (kind := _kind(file)):  # replaced by a link in the meantime
                 raise RequestError("there is no such picture", status=404)
             return file.read_bytes(), kind
         except (OSError, ValueError, RuntimeError):
             raise RequestError("there is no such picture", status=404) from None
+
+
+def _encoded(name: str) -> str:
+    return base64.urlsafe_b64encode(name.encode("utf-8", "surrogateescape")).decode().rstrip("=")
+
+
+def _decoded(text: str) -> str:
+    return base64.urlsafe_b64decode(text + "=" * (-len(text) % 4)).decode("utf-8", "surrogateescape")
+
+
+class Originals:
+    """The PDFs that texts were imported from. Students get one only if `[serve] originals` says so, and if of what was
+    imported from it nothing is withheld or skipped; it is in the course's folder, and not hidden."""
+
+    def __init__(self, author: CourseParts, signer: Signer) -> None:
+        self._author, self._signer, self._root = author, signer, author.root.resolve()
+
+    def address(self, place: Location) -> str:
+        """Return the address of the original, opened on the page of a text; empty if students do not get it."""
+        page = place.link.partition("#")[2]
+        if not page or self._file(place.file, place.original) is None:
+            return ""
+        names = _encoded(f"{place.file}\0{place.original}")
+        return f"originals/{self._signer.sign('original', names)}#{page}"
+
+    def read(self, signed: str) -> Path:
+        """Return the file at an address that `address` made.
+
+        Raises:
+            RequestError: students do not get it any more, or the signature is invalid.
+        """
+        text = self._signer.read("original", signed)
+        file = self._file(*_decoded(text).split("\0")) if text is not None else None
+        if file is None:
+            raise RequestError("there is no such file", status=404)
+        return file
+
+    def _file(self, document: str, name: str) -> Path | None:
+        if not self._author.settings.serve.originals:
+            return None
+        withheld = [Match("audience", (TEACHER,))]
+        with self._author.store.view() as view:
+            for collection in ("chunks", "documents"):
+                for point in view.scroll(collection, where=withheld, fields=("original", "file")):
+                    if name == point.payload.get("original") or document == point.payload.get("file"):
+                        return None
+        path = self._root / document
+        try:
+            skips = any(_SKIP.search(read_document(each)) for each in (path, original(path)))
+            file = (self._root / name).resolve(strict=True)
+            inside = file.relative_to(self._root)
+            with file.open("rb") as opened:
+                is_pdf = opened.read(5) == b"%PDF-"
+        except (LmmError, OSError, ValueError, RuntimeError):
+            return None
+        return None if skips or not is_pdf or any(part.startswith(".") for part in inside.parts) else file
 
 
 def _kind(file: Path) -> str:

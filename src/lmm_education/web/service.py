@@ -45,7 +45,7 @@ from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
 from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
 from lmm_education.web.panels import Contents
-from lmm_education.web.pictures import Pictures
+from lmm_education.web.pictures import Originals, Pictures
 from lmm_education.web.questions import AnswerCache, Queue, ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import to_html
 from lmm_education.web.state import Spent, open_limiter, open_state, secret_key
@@ -103,6 +103,7 @@ class Service:
         self.answering = Answering(CourseSearch(course), options or AskOptions(), major=major)
         self.texts, self.answers = texts_for(settings), AnswerCache(settings.cached_answers)
         self.pictures = Pictures(course.root, signer, inside=bool(course.settings.storage.addresses))
+        self.originals = Originals(self.author, signer)
         self.contents = Contents(self.searching, course.settings.study, self.pictures.of_document)
         self.log: LogWriter | None = None
         if settings.log:  # closed with the course

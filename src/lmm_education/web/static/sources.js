@@ -23,11 +23,12 @@ export function showSources({ article, aside }, { sources, read, html, found }) 
 
 const listOf = (sources) => make("ol", {}, ...sources.map((source) => {
   const title = make("span", { class: "title", html: source.title });
-  const where = make("span", { class: "place" }, ...[source.page, source.type].map((about) => (about ? `${about} · ` : "")), make("span", { html: source.sentence ?? "" }));
+  const where = make("span", { class: "place" }, ...[source.original ? "" : source.page, source.type].map((about) => (about ? `${about} · ` : "")), make("span", { html: source.sentence ?? "" }));
   const open = button(make("span", { class: "number" }, source.number), () => openSection(source.section, source),
     { "data-number": source.number });
   open.append(title, where);
-  return make("li", {}, open);
+  const page = source.original ? [make("a", { class: "place", href: source.original, target: "_blank", rel: "noopener" }, source.page)] : [];
+  return make("li", {}, open, ...page);
 }));
 
 const sourceOf = ({ dataset, parentElement }) => offered.get(parentElement.closest("article"))

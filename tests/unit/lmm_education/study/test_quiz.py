@@ -97,7 +97,7 @@ def found(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> list[Exercise]:
 
 def test_moodle_xml(found: list[Exercise]) -> None:
     """The right kinds, fractions, formulas, pictures and feedback."""
-    save_quiz(Path("q.xml"), found, solutions=True)
+    assert save_quiz(Path("q.xml"), found, solutions=True) == 3
     questions = ET.parse("q.xml").getroot().findall("question")
     assert [each.get("type") for each in questions] == ["multichoice"] * 2 + ["numerical"] + ["essay"] * 3
     one, several, number, essay, *_ = questions
@@ -187,10 +187,17 @@ def test_qti_fits_the_schema(found: list[Exercise]) -> None:
             assert sorted(re.findall(r'<file href="([^"]+)"/>', archive.read(manifest).decode())) == sorted(files)
 
 
-def test_a_tolerance_is_a_number(found: list[Exercise]) -> None:
-    """The error names the exercise."""
-    Path("leaves.md").write_text(TEXT.replace("tolerance: 0.05", "tolerance: some"))
-    with Course.open() as course, pytest.raises(LmmError, match=r"leaves\.md:\d+: tolerance: 'some' is not a number"):
+@pytest.mark.parametrize(
+    ("old", "new", "said"),
+    [
+        ("tolerance: 0.05", "tolerance: some", "'some' is not a number"),
+        ("3.93", "3.93 kg", "'.3.93 kg' is not a number"),
+    ],
+)
+def test_a_tolerance_is_a_number_for_a_number(found: list[Exercise], old: str, new: str, said: str) -> None:
+    """The error names the exercise, which would not be graded."""
+    Path("leaves.md").write_text(TEXT.replace(old, new))
+    with Course.open() as course, pytest.raises(LmmError, match=rf"leaves\.md:\d+: tolerance: .*{said}"):
         save_quiz(Path("q.xml"), course.exercises("leaves.md"), solutions=True)
 
 
