@@ -12,7 +12,7 @@ import pytest
 from edge.support import run_here
 
 MODELS = "".join(f'{tier} = "Builtin/extractive"\n' for tier in ("major", "minor", "aux"))
-UNITS = ("-", "`", "~", "| a ", "[", "![", "](", "$a ", "\\(", "<a ", "<!--", "_", "{#", "> ")
+UNITS = ("`", "| a ", "[", "](", "$a ", "<a ", "<!--", "_")
 VERBS = (
     ["scan", "a.md"],
     ["ingest", "a.md"],
@@ -25,11 +25,9 @@ VERBS = (
 @pytest.mark.slow
 @pytest.mark.timeout(900)
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each call runs in a process that is ended if it takes too long")
-@pytest.mark.parametrize("package", growth.PACKAGES)
-def test_no_function_grows_faster_than_its_text(package: str, tmp_path: Path) -> None:
+def test_no_function_grows_faster_than_its_text(tmp_path: Path) -> None:
     """Eight times the text takes about eight times as long, whatever the text repeats."""
-    command = [sys.executable, growth.__file__, f"{package}."]
-    found = subprocess.run(command, cwd=tmp_path, capture_output=True, text=True, check=True)
+    found = subprocess.run([sys.executable, growth.__file__], cwd=tmp_path, capture_output=True, text=True, check=True)
     assert found.stdout == ""
 
 
