@@ -7,30 +7,33 @@ from importlib import resources
 from pathlib import Path
 
 import pytest
-from fakes.forked import run_python
+from edge.support import Ran, run_here
+from fakes.forked import forking
 
 
-@pytest.fixture
-def environment(tmp_path: Path) -> dict[str, str]:
+@pytest.fixture(autouse=True)
+def environment(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """Keys and a configuration of the user, which the demo must not use."""
     (tmp_path / "config.toml").write_text('[major]\nmodel = "OpenAI/gpt-5"\n')
-    return {
-        "PATH": "/usr/bin:/bin",
-        "OPENAI_API_KEY": "sk-must-not-be-used",
-        "OPENAI_BASE_URL": "http://127.0.0.1:9/v1",
-        "LMM_MODEL_MAJOR": "OpenAI/gpt-5",
-        "LMM_CONFIG": str(tmp_path / "config.toml"),
-        "HOME": str(tmp_path / "home"),
-    }
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-must-not-be-used")
+    monkeypatch.setenv("OPENAI_BASE_URL", "http://127.0.0.1:9/v1")
+    monkeypatch.setenv("LMM_MODEL_MAJOR", "OpenAI/gpt-5")
+    monkeypatch.setenv("LMM_CONFIG", str(tmp_path / "config.toml"))
+    monkeypatch.setenv("HOME", str(tmp_path / "home"))
 
 
-@pytest.mark.timeout(120)
-def test_the_demo_is_one_screen(tmp_path: Path, environment: dict[str, str]) -> None:
+def demo(capsys: pytest.CaptureFixture[str], *words: str) -> Ran:
+    """Run the demo here; its commands are processes of their own."""
+    with forking():
+        return run_here(capsys, "demo", *words)
+
+
+def test_the_demo_is_one_screen(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """An answer, an edit that is accepted, an answer with its source, an agent's run."""
-    result = run_python("-m", "lmm", "demo", "--folder", "course", cwd=tmp_path, env=environment)
-    assert result.returncode == 0, result.stdout + result.stderr
-    assert len(result.stdout.splitlines()) <= 48
-    parts = re.split(r"^\d\. ", result.stdout, flags=re.MULTILINE)[1:]
+    result = demo(capsys, "--folder", "course")
+    assert result.code == 0, result.out + result.err
+    assert len(result.out.splitlines()) <= 48
+    parts = re.split(r"^\d\. ", result.out, flags=re.MULTILINE)[1:]
     asked, edited, folder, agent = ([line for line in part.splitlines() if line.startswith("  ")] for part in parts)
     assert any("large residuals count heavily" in line for line in asked)
     assert any("{+" in line for line in edited)
@@ -43,23 +46,22 @@ def test_the_demo_is_one_screen(tmp_path: Path, environment: dict[str, str]) -> 
     assert not (tmp_path / "home").exists()
 
 
-@pytest.mark.timeout(120)
-def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path, environment: dict[str, str]) -> None:
+def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Keys and configuration of the user are not used; every step of the tour happens; the lecture ends as it began."""
-    result = run_python("-m", "lmm", "demo", "--all", "--folder", "course", cwd=tmp_path, env=environment)
-    assert result.returncode == 0, result.stdout + result.stderr
-    commands = re.findall(r"^\$ lmm (\w+)", result.stdout, re.MULTILINE)
+    result = demo(capsys, "--all", "--folder", "course")
+    assert result.code == 0, result.out + result.err
+    commands = re.findall(r"^\$ lmm (\w+)", result.out, re.MULTILINE)
     changes = ["messages", "messages", "messages", "clear", "messages", "reject"]
     course = ["annotate", "ingest", "ingest", "search", "ask", "plan"]
     assert commands == ["scan", *changes, *course, "agents", "run", "exercises"]
-    assert len(re.findall(r"^  01-linear-models\.md: 1 reply", result.stdout, re.MULTILINE)) == 4
-    assert "[Recorded/recorded-replies.json" in result.stdout
-    assert result.stdout.count("[Builtin/extractive, ") == 3
+    assert len(re.findall(r"^  01-linear-models\.md: 1 reply", result.out, re.MULTILINE)) == 4
+    assert "[Recorded/recorded-replies.json" in result.out
+    assert result.out.count("[Builtin/extractive, ") == 3
     assert not (tmp_path / "home").exists()
     for lecture in ("01-linear-models.md", "02-inference.Rmd"):
         packaged = resources.files("lmm").joinpath("example/course", lecture).read_bytes()
         assert (tmp_path / "course" / lecture).read_bytes() == packaged
-    assert re.search(r"03-generalized\.md: [12] of \d+ chunks embedded", result.stdout)
+    assert re.search(r"03-generalized\.md: [12] of \d+ chunks embedded", result.out)
     assert "~summary_: " in (tmp_path / "course" / "03-generalized.md").read_text()
     agent = (tmp_path / "course" / "question-setter.chatmd").read_text()
     assert '<source from="01-linear-models.md:' in agent
@@ -67,10 +69,10 @@ def test_the_demo_runs_offline_whatever_keys_are_set(tmp_path: Path, environment
     assert "type: exercise" in (tmp_path / "course" / "exercises.md").read_text()
 
 
-def test_the_demo_does_not_write_into_a_folder_that_is_in_use(tmp_path: Path) -> None:
+def test_the_demo_does_not_write_into_a_folder_that_is_in_use(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A folder with files in it is refused."""
-    (tmp_path / "mine.md").write_text("x")
-    result = run_python("-m", "lmm", "demo", "--folder", ".", cwd=tmp_path)
-    assert result.returncode == 1
-    assert result.stderr == "lmm: .: this folder is not empty (choose a new folder)\n"
-    assert [p.name for p in tmp_path.iterdir()] == ["mine.md"]
+    result = demo(capsys, "--folder", ".")
+    assert (result.code, result.err) == (1, "lmm: .: this folder is not empty (choose a new folder)\n")
+    assert [p.name for p in tmp_path.iterdir()] == ["config.toml"]

@@ -35,6 +35,7 @@ _LATER = (
 _FILES = ("p2cread", "c2pwrite", "errwrite")  # what Popen calls a process's standard files; -1 if they are ours
 AT_START = ("PYTHON", "LANG", "LC_", "TZ")  # a process with others of these is started anew
 _PR_SET_CHILD_SUBREAPER = 36
+_UNBUFFERED = "PYTHONUNBUFFERED"  # a fork can do that as well
 _UTF8 = {"PYTHONIOENCODING": "utf-8"}  # in a locale with UTF-8, that is what Python does anyway
 _Popen = subprocess.Popen  # as it is without `forking`
 _lock = threading.Lock()
@@ -80,7 +81,7 @@ class _Forked(_Popen[Any]):
     def _execute_child(self, *given: Any) -> None:
         values = dict(zip(list(inspect.signature(_Popen._execute_child).parameters)[1:], given, strict=True))  # type: ignore[attr-defined]
         asked = {"words": values["args"][1:], "env": dict(values["env"]), "session": values["start_new_session"]}
-        asked["folder"] = os.fsdecode(values["cwd"] or Path.cwd())
+        asked["folder"] = str(Path(os.fsdecode(values["cwd"] or "")).absolute())
         files = [number if values[name] == -1 else values[name] for number, name in enumerate(_FILES)]
         with _lock:
             _adopting(True)
@@ -106,7 +107,7 @@ def _adopting(on: bool) -> None:
 
 
 def _at_start(env: Mapping[str, str]) -> dict[str, str]:
-    return {name: value for name, value in env.items() if name.startswith(AT_START)}
+    return {name: value for name, value in env.items() if name.startswith(AT_START) and name != _UNBUFFERED}
 
 
 @cache
@@ -166,6 +167,7 @@ def _become(asked: dict[str, Any], files: Sequence[int]) -> list[str]:
     os.environ.update(asked["env"])
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
+    sys.stdout.reconfigure(write_through=_UNBUFFERED in asked["env"])  # type: ignore[union-attr]
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     words: list[str] = asked["words"]
     return words

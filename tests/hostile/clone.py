@@ -135,10 +135,10 @@ def _notes(world: World) -> None:
     (notes / "marks.md").write_bytes(b"\xef\xbb\xbf\xef\xbb\xbf---\ntitle: x\n---\n\n# Two marks\n\ntext\n")
     (notes / "zeros.md").write_bytes(b"# Zeros\n\n" + b"\0" * 5000 + b"\n\x1b[2J\n")
     _write(
-        world.clone / ".big/headings.md", "".join(f"{'#' * (n % 6 + 1)} Heading {n}\n\ntext\n\n" for n in range(20_000))
+        world.clone / ".big/headings.md", "".join(f"{'#' * (n % 6 + 1)} Heading {n}\n\ntext\n\n" for n in range(4_000))
     )
-    _write(world.clone / ".big/fences.md", "# Fences\n\n" + "".join(f"{'`' * (n % 60 + 3)}\n" for n in range(10_000)))
-    _write(world.clone / ".big/line.md", "# Line\n\n" + "*a_[b](" * 100_000 + "\n")
+    _write(world.clone / ".big/fences.md", "# Fences\n\n" + "".join(f"{'`' * (n % 60 + 3)}\n" for n in range(4_000)))
+    _write(world.clone / ".big/line.md", "# Line\n\n" + "*a_[b](" * 20_000 + "\n")
     with (world.clone / "huge.md").open("wb") as sparse:
         sparse.truncate(8 << 30)
 

@@ -73,7 +73,6 @@ def save(world: World, said: str) -> str:
 
 MUCH = "notes/*.md"
 ROWS = [
-    Row("demo --folder out"),
     Row("demo --folder outbox", explains="not empty|link"),
     Row("init"),
     Row("init notes/documents"),
