@@ -167,7 +167,7 @@ def _become(asked: dict[str, Any], files: Sequence[int]) -> list[str]:
     os.environ.update(asked["env"])
     sys.stdin = open(0, encoding="utf-8", closefd=False)  # noqa: SIM115
     sys.stdout = open(1, "w", encoding="utf-8", closefd=False)  # noqa: SIM115
-    sys.stdout.reconfigure(write_through=_UNBUFFERED in asked["env"])  # type: ignore[union-attr]
+    sys.stdout.reconfigure(write_through=_UNBUFFERED in asked["env"])
     sys.stderr = open(2, "w", 1, encoding="utf-8", errors="backslashreplace", closefd=False)  # noqa: SIM115
     words: list[str] = asked["words"]
     return words
