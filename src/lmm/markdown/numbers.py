@@ -232,9 +232,11 @@ def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
     same = [each for each in others if number.unit and each.unit and number.values & each.values]
     if any(number.unit == each.unit and number.per in (None, each.per) for each in same):
         return None
-    return next(
-        (each for each in same if each.unit and number.unit and each.unit.measures == number.unit.measures), None
-    )
+    kinds = {number.unit.measures, *_DEGREES.get(number.unit.measures, ())} if number.unit else ()
+    return next((each for each in same if each.unit and each.unit.measures in kinds), None)
+
+
+_DEGREES = {"celsius": ("fahrenheit",), "fahrenheit": ("celsius",)}
 
 
 def _is_same(number: Number, other: Number, decimals: int, *, roughly: bool) -> bool:
@@ -280,6 +282,8 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
 
     >>> is_computed(*((each := numbers_of("7 mg: 14.6 mg, 7.6 mg"))[0], each[1:]))
     True
+    >>> is_computed(*((each := numbers_of("120 MB, 30 MB for each of 4"))[0], each[1:]))
+    True
     """
     operands = [each for each in others if each.unit or each.decimals or min(map(abs, each.values)) >= _ITSELF]
     values = [value for other in operands for value in other.values if not other.is_month][:60]
@@ -291,6 +295,10 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
         wanted |= {value / 100 for value in wanted}
         values = [*values, Decimal(100)]
     decimals = number.decimals
+    alike = [value for other in others if other.unit and other.unit == number.unit for value in other.values]
+    counts = [value for other in others if not (other.unit or other.decimals) for value in other.values]
+    if any(_close(value, each * count, decimals) for value in wanted for each in alike for count in counts):
+        return True
     for a, b in permutations(values, 2):
         results = (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
         if any(_close(value, each, decimals) for value in wanted for each in results):

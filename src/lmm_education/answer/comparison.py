@@ -142,7 +142,9 @@ def _role(word: str, language: str) -> str:
 
 
 _NOT_QUITE = re.compile(
-    r"\W+(?:only|even|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen)\b", re.IGNORECASE
+    r"\W+(?:only|even|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen|longer|mehr|un\w{4,}"
+    r"|\w{3,}less)\b",
+    re.IGNORECASE,
 )
 
 
@@ -503,7 +505,7 @@ def _has_name(name: str, text: str) -> bool:
 def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
     """Return the sentence of a source that denies what this one says, or says the opposite, if none says the same."""
     near = [(share, sentence, source) for source in sources for share, sentence in source.common(said)
-            if share >= _NEAR and len(said.words & sentence.words) >= 3]  # fmt: skip
+            if share >= _NEAR and len(said.words & sentence.words) >= min(3, max(2, len(sentence.words) - 1))]  # fmt: skip
     for share, sentence, source in sorted(near, key=lambda each: -each[0]):
         word = _contested(said, sentence, language)
         others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)

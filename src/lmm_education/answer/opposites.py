@@ -50,7 +50,9 @@ _PAIRS = {
     "|dry wet|signed unsigned|valid invalid|visible invisible|advantage disadvantage|agree disagree"
     "|support oppose|defend attack|protect damage|active inactive|present absent|appear disappear"
     "|oxidize reduce|attract repel|absorb emit|full empty|far near|double halve|static dynamic|direct indirect"
-    "|linear nonlinear|regular irregular|voluntary compulsory",
+    "|linear nonlinear|regular irregular|voluntary compulsory|rose fell|won lost|gain lost|exothermic endothermic"
+    "|admissible inadmissible|sufficient insufficient|complete incomplete|correct incorrect|accurate inaccurate"
+    "|buyer seller|plaintiff defendant|creditor debtor|landlord tenant|employer employee|winner loser",
     "de":
     "steigen sinken|steigen fallen|zunehmen abnehmen|erhöhen senken|erhöhen verringern|größer kleiner"
     "|höher niedriger|hoch niedrig|hoch tief|vor nach|früher später|über unter|maximum minimum|größte kleinste"
@@ -59,7 +61,13 @@ _PAIRS = {
     "|annehmen ablehnen|stark schwach|stärker schwächer|warm kalt|lang kurz|länger kürzer|alt jung|alt neu"
     "|leicht schwer|besser schlechter|beste schlechteste|mehrheit minderheit|innen außen|gewinnen verlieren"
     "|sicher unsicher|erforderlich optional|gleich verschieden|abhängig unabhängig|stabil instabil|häufig selten"
-    "|nördlich südlich|östlich westlich|bekannt unbekannt|gültig ungültig|sichtbar unsichtbar",
+    "|nördlich südlich|östlich westlich|bekannt unbekannt|gültig ungültig|sichtbar unsichtbar|steigt sinkt"
+    "|steigt fällt|wächst schrumpft|gewinnt verliert|höchstens mindestens|zulässig unzulässig|exotherm endotherm"
+    "|käufer verkäufer|kläger beklagter|gläubiger schuldner|mieter vermieter",
+    "fr":
+    "augmenter diminuer|augmente diminue|haut bas|haute basse|gagner perdre|avant après|premier dernier|plus moins"
+    "|maximum minimum|toujours jamais|possible impossible|acheteur vendeur|chaud froid|fort faible|long court"
+    "|positif négatif|nord sud|ouvrir fermer|rapide lent|vrai faux",
 }  # fmt: skip
 
 

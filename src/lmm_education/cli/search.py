@@ -108,7 +108,7 @@ def _hit(rank: int, hit: Passage, result: SearchResult, *, full: bool) -> str:
     part = (0, len(hit.text)) if full else excerpt(hit.text, spans, WIDTH)
     if _mark("*") != terminal.styled("*", "yellow"):  # adjacent emphasis marks would cancel out
         spans = [(at, until) for at, until in spans if "*" not in hit.text[max(at - 1, 0) : until + 1]]
-    text = marked(hit.text, spans, part, _mark, terminal.visible, keep_lines=full)
+    text = marked(hit.text, spans, part, _mark, terminal.visible)
     fields = "".join(f"    {terminal.styled(name, 'cyan')}: {_value(v)}\n" for name, v in hit.payload.items())
     return f"{head}{_indented(text)}{fields}\n"
 
@@ -140,7 +140,7 @@ def _indented(text: str) -> str:
     """Return an indented text, wrapped to the width of a terminal."""
     width = terminal.width() - len(_INDENT) if terminal.is_terminal() else 0
     lines = [part for line in text.split("\n") for part in (wrapped(line, width) if width > 0 else [line])]
-    return "".join(f"{_INDENT}{line}\n" for line in lines)
+    return "".join(f"{_INDENT}{line}".rstrip() + "\n" for line in lines)
 
 
 def wrapped(line: str, width: int) -> list[str]:

@@ -61,6 +61,21 @@ def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) 
     assert {claim.problem for claim in verify(text, SHOWN).claims} | {""} == {problem, ""}
 
 
+@pytest.mark.parametrize(
+    ("language", "source", "said", "problem"),
+    [
+        ("en", "The seller bears the costs of transport.", "The buyer bears the costs of transport", "negation"),
+        ("en", "Enzymes work up to 40 °C.", "Enzymes work up to 40 °F", "units"),
+        ("en", "Each process needs 30 MB of memory.", "Four processes need 120 MB", ""),
+        ("en", "Above 60 °C most enzymes are destroyed.", "Most enzymes no longer work above 60 °C", ""),
+        ("de", "Über 45 °C sinkt die Rate.", "Die Rate steigt über 45 °C", "negation"),
+        ("fr", "En altitude, la pression diminue.", "En altitude, la pression augmente", "negation"),
+    ],
+)
+def test_units_roles_and_opposites_in_three_languages(language: str, source: str, said: str, problem: str) -> None:
+    assert [each.problem for each in verify(f"{said} [1].", [passage(1, source, language)]).claims] == [problem]
+
+
 def test_a_passage_that_was_shown_in_two_forms_counts_in_its_longest() -> None:
     """As an excerpt and whole, in this order and the other, with one number."""
     whole = replace(passage(1, OAK), number=0)
