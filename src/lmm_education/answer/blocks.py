@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import re
+
 from lmm.markdown.parse_markdown import unclosed_construct
 
+_FENCE, _ITEM = re.compile(r" {0,3}(?:```|~~~)"), re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]", re.MULTILINE)
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 
 
@@ -30,6 +33,18 @@ class BlockStream:
             return ""
         ended, self.rest, self._read = self.rest[:end], self.rest[end:], 0
         return ended
+
+
+def finished_part(text: str) -> str:
+    """Return what is finished of a block that is not: whole lines of code, whole items of a list.
+
+    >>> finished_part("```r\\nx <- 1\\ny <-"), finished_part("- One\\n- Two\\n- Th"), finished_part("Two\\nlines")
+    ('```r\\nx <- 1\\n', '- One\\n- Two\\n', '')
+    """
+    if _FENCE.match(text):
+        return text[: text.rfind("\n") + 1] if unclosed_construct(text) else ""
+    *_, last = [match.start() for match in _ITEM.finditer(text)] if _ITEM.match(text) else [0]
+    return text[:last] if last and not unclosed_construct(text[:last]) else ""
 
 
 def _is_whole(text: str) -> bool:

@@ -429,7 +429,12 @@ def _replaced(said: Statement, near: Near) -> Discrepancy | None:
             continue
         at = source.sentences.index(sentence)
         around = [number for each in source.sentences[max(at - 1, 0) : at + 2] for number in each.numbers]
-        gone = [each for each in said.numbers if not is_said(each, around, roughly=_is_rough(said, each))]
+        gone = [
+            each
+            for each in said.numbers
+            if not is_said(each, around, roughly=_is_rough(said, each))
+            and not is_computed(each, [*around, *(other for other in said.numbers if other != each)])
+        ]
         if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
             return Discrepancy("numbers", tuple(each.text for each in gone), source.number, _line(sentence.text))
     return None
@@ -504,8 +509,12 @@ def _has_name(name: str, text: str) -> bool:
 
 def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
     """Return the sentence of a source that denies what this one says, or says the opposite, if none says the same."""
-    near = [(share, sentence, source) for source in sources for share, sentence in source.common(said)
-            if share >= _NEAR and len(said.words & sentence.words) >= min(3, max(2, len(sentence.words) - 1))]  # fmt: skip
+    near = [
+        (share, sentence, source)
+        for source in sources
+        for share, sentence in source.common(said)
+        if share >= _NEAR and len(said.words & sentence.words) >= max(2, min(3, len(sentence.words) - 1))
+    ]
     for share, sentence, source in sorted(near, key=lambda each: -each[0]):
         word = _contested(said, sentence, language)
         others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)

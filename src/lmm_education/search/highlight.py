@@ -53,7 +53,7 @@ def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
     """Return the part of a text of about `width` characters with most of the spans, from the beginning of a line to the
     end of one; lines of more than `width` characters are cut at words.
 
-    >>> text = "one two three four five six seven eight"
+    >>> text = "one two three four five six seven eight nine ten eleven"
     >>> begin, end = excerpt(text, [(19, 23), (24, 27)], 12)
     >>> text[begin:end]
     'five six'
@@ -67,7 +67,10 @@ def excerpt(text: str, spans: Sequence[Part], width: int) -> Part:
     begin = min(begin, len(text) - width)
     end = begin + width
     line, stop = text.rfind("\n", 0, begin) + 1, (text.find("\n", end) + 1 or len(text) + 1) - 1
-    begin = line if begin - line < width or text[begin - 1].isspace() else (text.find(" ", begin, end) + 1 or begin)
+    if begin - line < width:
+        begin = line
+    elif not text[begin - 1].isspace():
+        begin = text.find(" ", begin, end) + 1 or begin
     if stop - end >= width and not text[end].isspace():
         cut = text.rfind(" ", begin, end)
         return begin, cut if cut > begin else end

@@ -18,9 +18,11 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
+from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
+from lmm_education.answer.blocks import finished_part
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import mark_of
@@ -65,6 +67,7 @@ _PARTS = ("text", "input_text", "output_text")
 _LONGEST_RESULT = 2000  # characters
 _LEFT = 499  # the client has disconnected
 _OWNER = "lmm"
+_BEGINNING = 12  # characters of a line in which a new item of a list begins
 _SHOWN = tuple(name for name in SOURCE if name != "document")
 
 
@@ -227,8 +230,9 @@ class CompletionAnswer:
     """An answer for a client in the Chat Completions protocol.
 
     `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
-    Nothing sent can be taken back, so only complete blocks are sent. When the model starts again, those that repeat the
-    blocks of its `attempt` are skipped, and counted in `repeated`; where one differs, a notice says so.
+    Nothing sent can be taken back, so only complete blocks are sent, code by lines and lists by items. When the model
+    starts again, what repeats the text of its `attempt` is skipped, up to `repeated`; where it differs, a notice says
+    so. `tail` is the text that no block contains yet, `shown` what was sent of it.
     """
 
     model: str
@@ -239,38 +243,47 @@ class CompletionAnswer:
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
-    attempt: list[str] = field(default_factory=list)
+    attempt: str = ""
     repeated: int = 0
+    tail: str = ""
+    shown: str = ""
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """Iterate over the pieces to send for an event."""
-        if isinstance(event, AnswerBlock):
-            if new := self._not_sent(event.text):
-                yield from self._piece(without_remote_pictures(new))
-        elif isinstance(event, Retrying):
-            self.repeated = 0
-        elif isinstance(event, Called) and self.said:
-            self.attempt, self.repeated = [], 0
-            yield from self._piece(self._void)
+        if isinstance(event, TextDelta):
+            self.tail += event.text
+            if len(self.tail) - self.tail.rfind("\n") < _BEGINNING:
+                yield from self._shown(finished_part(self.tail))
+        elif isinstance(event, AnswerBlock):
+            yield from self._shown(event.text)
+            self.tail, self.shown = self.tail[len(event.text) :], ""
+        elif isinstance(event, Retrying | Called):
+            self.tail, self.shown, self.repeated = "", "", 0
+            if isinstance(event, Called) and self.said:
+                self.attempt = ""
+                yield from self._piece(self._void)
         elif isinstance(event, Answer):
             text = self._below(event) if self.said else without_remote_pictures(event.text) + self._below(event)
             if self.repeated < len(self.attempt):
-                text = self._void + "".join(self.attempt[: self.repeated]) + text
+                text = self._void + self.attempt[: self.repeated] + text
             if text:
                 yield from self._piece(text)
             yield from self._end(event)
 
-    def _not_sent(self, block: str) -> str:
-        """Return the text to send for a block: nothing if the client has it already from an earlier attempt."""
-        if self.attempt[self.repeated : self.repeated + 1] == [block]:
-            self.repeated += 1
-            return ""
-        text = block
-        if self.repeated < len(self.attempt):
-            text = self._void + "".join(self.attempt[: self.repeated]) + block
-        self.attempt[self.repeated :] = [block]
-        self.repeated += 1
-        return text
+    def _shown(self, block: str) -> Iterator[str]:
+        """Iterate over the pieces to send for a block, or the beginning of it: what the client does not have yet of it,
+        or has from an earlier attempt."""
+        is_code = (opened := unclosed_construct(block)) is not None and opened[1][0] in "`~"
+        shown = block if is_code else without_remote_pictures(block)
+        text, self.shown = shown[len(self.shown) :], max(shown, self.shown, key=len)
+        ahead = self.attempt[self.repeated :]
+        if ahead.startswith(text):
+            self.repeated += len(text)
+            return
+        new = text[len(ahead) :] if text.startswith(ahead) else f"{self._void}{self.attempt[: self.repeated]}{text}"
+        self.attempt = self.attempt[: self.repeated] + text
+        self.repeated = len(self.attempt)
+        yield from self._piece(new)
 
     @property
     def _void(self) -> str:

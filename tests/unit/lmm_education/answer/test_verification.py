@@ -68,8 +68,13 @@ def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) 
         ("en", "Enzymes work up to 40 °C.", "Enzymes work up to 40 °F", "units"),
         ("en", "Each process needs 30 MB of memory.", "Four processes need 120 MB", ""),
         ("en", "Above 60 °C most enzymes are destroyed.", "Most enzymes no longer work above 60 °C", ""),
-        ("de", "Über 45 °C sinkt die Rate.", "Die Rate steigt über 45 °C", "negation"),
-        ("fr", "En altitude, la pression diminue.", "En altitude, la pression augmente", "negation"),
+        ("de", "Die Rate der Fotosynthese sinkt deutlich.", "Die Rate der Fotosynthese steigt deutlich", "negation"),
+        (
+            "fr",
+            "En altitude, la pression atmosphérique diminue.",
+            "En altitude, la pression atmosphérique augmente",
+            "negation",
+        ),
     ],
 )
 def test_units_roles_and_opposites_in_three_languages(language: str, source: str, said: str, problem: str) -> None:

@@ -8,7 +8,7 @@ import pytest
 from markdown_it import MarkdownIt
 from markdown_it.token import Token
 
-from lmm.messages import Retrying
+from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock
 from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.history import Exchange
@@ -46,9 +46,12 @@ def test_the_sources_of_earlier_answers_are_no_history() -> None:
 def send(answer: CompletionAnswer, text: str, size: int = 1, *, whole: bool = True) -> None:
     """Send the blocks of a text that arrives in pieces, which is `whole` or was cut."""
     blocks = BlockStream()
-    ended = [blocks.feed(text[at : at + size]) for at in range(0, len(text), size)]
-    for block in [*filter(None, ended), *([blocks.rest] if whole and blocks.rest else [])]:
-        list(answer.pieces(AnswerBlock(block)))
+    for piece in (text[at : at + size] for at in range(0, len(text), size)):
+        list(answer.pieces(TextDelta(piece)))
+        if block := blocks.feed(piece):
+            list(answer.pieces(AnswerBlock(block)))
+    if whole and blocks.rest:
+        list(answer.pieces(AnswerBlock(blocks.rest)))
 
 
 @pytest.mark.parametrize(
@@ -62,6 +65,8 @@ def send(answer: CompletionAnswer, text: str, size: int = 1, *, whole: bool = Tr
         (["Green.\n\nBe.\n\nSo", "Green.\n\nBut."], "Green.\n\nBe.\n\n\n\n*Anew.*\n\nGreen.\n\nBut."),
         (["Green.\n\nBe.\n\nSo", "Green.\n\n"], "Green.\n\nBe.\n\n\n\n*Anew.*\n\nGreen.\n\n"),
         (["", "Green."], "Green."),
+        (["- A\n- B\n- C", "- A\n- B\n- D\n"], "- A\n- B\n- D\n"),
+        (["- A\n- B\n- C", "- A\n- C"], "- A\n- B\n\n\n*Anew.*\n\n- A\n- C"),
     ],
 )
 def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: str) -> None:
@@ -74,6 +79,21 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
     whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
     list(answer.pieces(whole))
     assert answer.text(whole) == "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
+
+
+@pytest.mark.parametrize(
+    ("text", "sent"),
+    [
+        ("So:\n\n```r\nx <- 1\n\ny <- ", "So:\n\n```r\nx <- 1\n\n"),
+        ("1. One\n   goes on\n2. Two\n3. Th", "1. One\n   goes on\n2. Two\n"),
+        ("- A\n  ```\n  - B\n  ```\n- C\n", "- A\n  ```\n  - B\n  ```\n"),
+        ("Two\nlines", ""),
+    ],
+)
+def test_code_goes_out_by_lines_and_lists_by_items(text: str, sent: str) -> None:
+    answer = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
+    send(answer, text, whole=False)
+    assert "".join(answer.said) == sent
 
 
 PICTURES = (
