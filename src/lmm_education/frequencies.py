@@ -52,19 +52,21 @@ class Frequencies:
         return cls._counted(chunks, counts)
 
     @classmethod
-    def total(cls, parts: Iterable[Frequencies]) -> Frequencies:
-        """Return the sum of several frequencies.
+    def total(cls, parts: Iterable[Frequencies], *, less: Iterable[Frequencies] = ()) -> Frequencies:
+        """Return the sum of several frequencies, `less` those of others.
 
         >>> one, two = (Frequencies.of([SparseVector(words, (1.0, 1.0))]) for words in ((1, 2), (2, 3)))
         >>> Frequencies.total([one, two]).chunks, Frequencies.total([one, two])[2]
         (2, 2)
+        >>> Frequencies.total([one, two], less=[one]) == two
+        True
         """
-        chunks, counts = 0, Counter[int]()
-        for each in parts:
-            chunks += each.chunks
+        chunks, counts = 0, dict[int, int]()
+        for sign, each in (*((1, each) for each in parts), *((-1, each) for each in less)):
+            chunks += sign * each.chunks
             for word, count in zip(each._words, each._counts, strict=True):
-                counts[word] += count
-        return cls._counted(chunks, counts)
+                counts[word] = counts.get(word, 0) + sign * count
+        return cls._counted(chunks, {word: count for word, count in counts.items() if count})
 
     @classmethod
     def _counted(cls, chunks: int, counts: Mapping[int, int]) -> Frequencies:

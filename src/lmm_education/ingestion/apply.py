@@ -11,7 +11,7 @@ import contextlib
 import os
 import time
 from collections import deque
-from collections.abc import Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from itertools import chain
 from pathlib import Path, PurePath, PurePosixPath
@@ -59,9 +59,9 @@ from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.material import PreparedDocument, SparseVector
 from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import RECORD, Payload, StoredDocument, document_of, document_payload, document_point_id
+from lmm_education.payloads import Payload, StoredDocument, document_of, document_payload, document_point_id
 from lmm_education.store.layout import check_same
-from lmm_education.store.port import RECORDS, SECTIONS, CollectionName, Match, Point, Reader, Store, Writer
+from lmm_education.store.port import SECTIONS, CollectionName, Match, Point, Reader, Store, Writer
 
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
 LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
@@ -76,16 +76,17 @@ T = TypeVar("T")
 class IngestRun:
     """The state shared by the steps of one ingestion.
 
-    `stamp` goes into documents' hashes; `unannotated` counts annotations that are missing or stale; `languages` are
-    those of the documents that were prepared; `model_error` is why the embedding model is not called any more;
-    `unreadable` are the files that say who may read them in a form that cannot be read; `reads` are documents that were
-    read to plan the run, by file, as far as there is room for their texts.
+    `stamp` goes into documents' hashes; `stored` are those in the store; `unannotated` counts annotations that are
+    missing or stale; `languages` are those of the documents that were prepared; `model_error` is why the embedding
+    model is not called any more; `unreadable` are the files that say who may read them in a form that cannot be read;
+    `reads` are documents that were read to plan the run, by file, as far as there is room for their texts.
     """
 
     course: CourseParts
     options: IngestOptions
     listener: Listener
     stamp: str = ""
+    stored: Collection[str] = ()
     books: Books = field(default_factory=Books)
     report: IngestReport = field(default_factory=IngestReport)
     unannotated: int = 0
@@ -307,10 +308,10 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
             return
 
 
-def _not_stored(run: IngestRun, reader: Reader, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
+def _not_stored(run: IngestRun, writer: Writer, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
     """Return the documents still to be written, now that the lock is held: another run may have stored some since the
     plan was made."""
-    stored = {each.id: each for each in stored_documents(reader)}
+    stored = {each.id: each for each in stored_documents(writer)}
     missing = deque[PlannedDocument]()
     for planned in waiting:
         replaces = tuple(id for id in planned.replaces if id in stored)
@@ -462,10 +463,9 @@ def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 # -- what is stored --------------------------------------------------------------------------------
 
 
-def stored_documents(reader: Reader) -> list[StoredDocument]:
-    """Return the records of all documents in a store, sorted by file."""
-    points = reader.scroll("documents", where=[RECORDS], fields=RECORD)
-    return sorted((document_of(point.payload) for point in points), key=lambda document: document.file)
+def stored_documents(store: Store | Writer) -> list[StoredDocument]:
+    """Return the records of all documents in a store, sorted by file; their metadata may be left out."""
+    return sorted(map(document_of, store.documents()), key=lambda document: document.file)
 
 
 def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, Payload]]:

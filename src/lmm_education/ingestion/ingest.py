@@ -90,6 +90,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         course.beginning = course.beginning or _first_embedding(course, sources.documents)
         run.stamp = _stamp_of(course)
     stored = _stored(run) if options.ingest else []
+    run.stored = {document.hash for document in stored}
     run.report.dry_run = options.dry_run
     if options.prune:
         sources.allow_gone(document.file for document in stored)
@@ -303,7 +304,7 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     """Read the document in a file, after annotating it if the options ask for that; None if there is none, or it
     cannot be read."""
     try:
-        read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files)
+        read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files, stored=run.stored)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
             run.listener(Annotating(source.path))
             _annotate(source, run.course)

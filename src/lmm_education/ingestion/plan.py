@@ -11,7 +11,7 @@ import json
 import posixpath
 import re
 import stat
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any, Literal, NamedTuple
@@ -228,24 +228,27 @@ class Read(NamedTuple):
     original: str = ""
 
 
-def read_file(source: SourceFile, stamp: str, books: Books, *, prepared: bool = True) -> Read | Skipped:
+def read_file(
+    source: SourceFile, stamp: str, books: Books, *, prepared: bool = True, stored: Collection[str] = ()
+) -> Read | Skipped:
     """Read the document in a file, which may be a chapter of one of `books`.
 
     Agents' files and lists of the steps are skipped, unless they were named; without `prepared`, so are prepared
     documents.
 
-    `stamp` goes into the document's hash: everything else that decides what is stored of it.
+    `stamp` goes into the document's hash: everything else that decides what is stored of it. The metadata of documents
+    whose hashes are among the `stored` are not checked again.
 
     Raises:
         LmmError: it cannot be read; the error says where and why.
     """
     try:
-        return _read(source, stamp, books, prepared)
+        return _read(source, stamp, books, prepared, stored)
     except LmmError as error:
         raise error_of(error, source.file, source.path) from error
 
 
-def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read | Skipped:
+def _read(source: SourceFile, stamp: str, books: Books, prepared: bool, stored: Collection[str]) -> Read | Skipped:
     try:
         source.file.encode("utf-8")
     except UnicodeEncodeError as error:
@@ -255,7 +258,6 @@ def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read 
         raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
     if reason := passed_over(source, text, prepared=prepared):
         return Skipped(source, reason)
-    check_metadata(text)
     made_from = made_of = ""
     if is_own_output(text):
         name, made_of = read_mark(text)
@@ -264,7 +266,9 @@ def _read(source: SourceFile, stamp: str, books: Books, prepared: bool) -> Read 
     else:
         chapter = books.chapter(source.path, text)
     original = _original(source, text)
-    docid, hash = docid_of(text) or source.file, _hash(text, stamp + original, chapter)
+    if (hash := _hash(text, stamp + original, chapter)) not in stored:
+        check_metadata(text)
+    docid = docid_of(text) or source.file
     return Read(DocumentFile(source, docid, hash, hash_of_text(text), made_from, made_of), text, chapter, original)
 
 

@@ -26,7 +26,7 @@ import qdrant_edge as engine
 
 from lmm_education.errors import StoreDamaged, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
-from lmm_education.payloads import WORDS, words_of
+from lmm_education.payloads import WORDS, document_point_id, words_of
 from lmm_education.store.generations import (
     Generation,
     Generations,
@@ -36,6 +36,7 @@ from lmm_education.store.generations import (
     disk_full,
     file_errors,
     files_of,
+    read_records,
     remove_generation,
     size_on_disk,
 )
@@ -414,6 +415,14 @@ class EdgeView(EdgeReader):
         except (OSError, ValueError) as error:
             raise StoreDamaged("these document frequencies were not written by lmm", where=str(path)) from error
 
+    def documents(self) -> list[Mapping[str, Any]]:
+        """See `port.Writer.documents`.
+
+        Raises:
+            StoreDamaged: the list of them is not there, or not what was written.
+        """
+        return list[Mapping[str, Any]](read_records(self.generation.path)) if self.generation else []
+
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
         with engine_errors(self.location):
@@ -468,7 +477,7 @@ def read_manifest(path: Path) -> Manifest:
 
 
 class EdgeWriter(EdgeReader):
-    """A run of changes in a new generation, which the first change begins as a copy of `base`, the current one."""
+    """A run of changes in a new generation, begun by the first use as a copy of `base`, the current one."""
 
     is_atomic = True
 
@@ -478,27 +487,44 @@ class EdgeWriter(EdgeReader):
         self.location = str(generations.folder)
         self._begun: Generation | None = None
         self._shards: dict[CollectionName, Shard] = {}
+        self._touched, self._is_changed = (
+            set[str](),
+            False,
+        )  # ids of documents' records; whether anything is to be published
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
         return self._manifest
 
+    def documents(self) -> list[Mapping[str, Any]]:
+        """See `port.Writer.documents`."""
+        kept: list[Mapping[str, Any]] = self._base.documents() if self._base else []
+        if not self._touched:
+            return kept
+        kept = [each for each in kept if document_point_id(each["document"]) not in self._touched]
+        points = self.get("documents", [*self._touched], fields=_OF_A_RECORD)
+        return [*kept, *(point.payload for point in points)]
+
     def frequencies(self) -> Frequencies:
-        """See `port.Reader.frequencies`."""
-        records = self.scroll("documents", where=[RECORDS], fields=(WORDS,))
-        return Frequencies.total(words_of(record.payload) for record in records)
+        """See `port.Reader.frequencies`: those of the base, with the difference that this run makes."""
+        if self._base is None:
+            return Frequencies.total(self._words(self))
+        return Frequencies.total([self._base.frequencies(), *self._words(self)], less=self._words(self._base))
+
+    def _words(self, reader: EdgeReader) -> Iterator[Frequencies]:
+        return (words_of(each.payload) for each in reader.get("documents", [*self._touched], fields=(WORDS,)))
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
-        untouched = self._base if self._begun is None else None
         with engine_errors(self.location):
-            yield untouched.shard(collection) if untouched else self._changing(collection)
+            yield self._shard(collection)
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`."""
         given = iter(points)
         while some := list(islice(given, PAGE)):
             self._changing(collection).upsert(some)
+            self._touched.update(point.id for point in some if point.payload.get("what") == "document")
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -508,24 +534,29 @@ class EdgeWriter(EdgeReader):
         """
         if payloads:
             self._changing(collection).set_payload(payloads)
+            self._touched.update(id for id, payload in payloads.items() if payload.get("what") == "document")
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
         if ids:
             self._changing(collection).delete(ids)
+            self._touched.update(ids if collection == "documents" else ())
 
     def _changing(self, collection: CollectionName) -> Shard:
+        self._is_changed = True
+        return self._shard(collection)
+
+    def _shard(self, collection: CollectionName) -> Shard:
         """Return the collection of the new generation, which is begun if necessary."""
         if self._begun is None:
             base = self._base.generation if self._base else None
-            if base:  # damage that is copied would get a checksum of its own
-                check_files(base.path, base.checksum, whole=True)
+            if base:
                 check_space(self._generations.folder, ROOM + size_on_disk(base.path))
             self._begun = self._generations.begin()
+            if base:  # damage that is copied unseen would get a checksum of its own
+                check_files(base.path, base.checksum, copy_to=self._begun.path)
             for each in COLLECTIONS:
                 path, vectors = self._begun.path / each, vectors_of(self._manifest, each)
-                if base:
-                    copy_folder(base.path / each, path)
                 self._shards[each] = (Shard.load if base else Shard.create)(path, each, vectors)
         return self._shards[collection]
 
@@ -533,11 +564,10 @@ class EdgeWriter(EdgeReader):
         """Publish the changes, and return whether there were any. A new store is published even if it is empty."""
         if self._base is None:
             self._changing("chunks")
-        if self._begun is None:
+        if self._begun is None or not self._is_changed:
             return False
-        found = self.scroll("documents", where=[RECORDS], fields=(*_OF_A_RECORD, WORDS))
-        records = sorted((dict(each.payload) for each in found), key=lambda record: str(record.get("file")))
-        frequencies = Frequencies.total(Frequencies.from_text(each.pop(WORDS, "")) for each in records).to_bytes()
+        records = sorted(self.documents(), key=lambda record: str(record.get("file")))
+        frequencies = self.frequencies().to_bytes()
         for collection in COLLECTIONS:
             self._shards.pop(collection).finish()
         manifest = json.dumps(self._manifest.as_json(), ensure_ascii=False, indent=1)
@@ -629,6 +659,11 @@ class EdgeStore(WaitReporter, EdgeReader):
                 with self._lock:  # another thread may be about to take it
                     self._view = None
                 self._generations.sweep()
+
+    def documents(self) -> list[Mapping[str, Any]]:
+        """See `port.Writer.documents`."""
+        with self.view() as view:
+            return view.documents()
 
     def check(self) -> str:
         """See `port.Store.check`: every byte is read and compared with what was written."""

@@ -42,6 +42,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
+from io import RawIOBase
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -96,26 +97,31 @@ def copy_folder(source: Path, target: Path) -> None:
             copy_file(place / name, into / name)
 
 
-def copy_file(source: Path, target: Path) -> None:
-    """Copy the parts of a file that have data; the engine's files are mostly holes, and stay so."""
-    with target.open("xb") as new:
-        for at, page in pages_of(source):
-            new.seek(at)
-            new.write(page)
+def copy_file(source: Path, target: Path) -> int:
+    """Copy the parts of a file that have data, and return its `checksum`; the engine's files are mostly holes, and
+    stay so."""
+    with target.open("xb", buffering=0) as new:
+        found = checksum(source, new)
         new.truncate(source.stat().st_size)
+    return found
 
 
-def pages_of(path: Path) -> Iterator[tuple[int, bytes]]:
-    """Iterate over the pages of a file that are not all zeros, each with its position."""
+def _pages_of(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+    """Iterate over the runs of pages of a file that are not all zeros, each with its position."""
     with path.open("rb", buffering=0) as file:
         at: int | None = 0
         while (at := _next_data(file.fileno(), at)) is not None:
             file.seek(at)
-            block = file.read(_BLOCK)
+            block, run = file.read(_BLOCK), list[bytes]()
             for start in range(0, len(block), _PAGE):
                 page = block[start : start + _PAGE]
                 if page != _ZEROS[: len(page)]:
-                    yield at + start, page
+                    run.append(page)
+                elif run:
+                    yield at + start - _PAGE * len(run), run
+                    run = []
+            if run:
+                yield at + len(block) - sum(map(len, run)), run
             at = at + len(block) if block else None
 
 
@@ -196,7 +202,7 @@ def refuse_links_below(folder: Path) -> None:
     for place, folders, names in os.walk(folder):
         for path in (Path(place, name) for name in (*folders, *names)):
             refuse_link(path)
-            if path.exists() and not (path.is_file() or path.is_dir()):
+            if not path.is_file() and path.exists() and not path.is_dir():
                 raise StoreError("this is not an ordinary file", where=str(path), hint="remove it and run again")
 
 
@@ -246,21 +252,25 @@ def file_errors(folder: Path) -> Iterator[None]:
 # -- checksums -------------------------------------------------------------------------------------
 
 
-def checksum(path: Path) -> int:
+def checksum(path: Path, copy: RawIOBase | None = None) -> int:
     """Return the CRC-32 of a file's pages that are not all zeros, with their positions; of the JSON that the engine
-    rewrites with its keys in any order when it opens a shard, that of its values.
+    rewrites with its keys in any order when it opens a shard, that of its values. The pages are written to `copy`.
 
     Raises:
         OSError: it cannot be read.
     """
+    found = 0
+    for at, run in _pages_of(path):
+        if copy is not None:
+            copy.seek(at)
+            copy.write(b"".join(run))
+        for number, page in enumerate(run):
+            found = zlib.crc32(page, zlib.crc32((at + number * _PAGE).to_bytes(8, "little"), found))
     if path.name in _OF_THE_ENGINE and path.suffix == ".json":
         try:
             return checksum_of(json.loads(path.read_bytes()))
         except ValueError:
             return -1
-    found = 0
-    for at, page in pages_of(path):
-        found = zlib.crc32(page, zlib.crc32(at.to_bytes(8, "little"), found))
     return found
 
 
@@ -286,15 +296,17 @@ def _listed(folder: Path) -> dict[str, Path]:
     return {name: path for name, path in files.items() if name not in (LISTING, IN_USE)}
 
 
-def check_files(folder: Path, expected: int, *, whole: bool = False) -> None:
+def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Path | None = None) -> None:
     """Raise if files of a generation are damaged, missing, or not its own: the engine would accept the rest as
     complete, or crash.
 
-    `expected` is the checksum of the listing. With `whole`, their content is read, too.
+    `expected` is the checksum of the listing. With `whole`, their content is read, too; with `copy_to`, it is written
+    to another folder while it is read.
 
     Raises:
         StoreDamaged: there is such a file.
         StoreError: something in it is a link.
+        OSError: the copy cannot be written, the disk is full.
     """
     refuse_links_below(folder)
     try:
@@ -305,26 +317,33 @@ def check_files(folder: Path, expected: int, *, whole: bool = False) -> None:
         raise StoreDamaged("this file was changed", where=str(folder / LISTING))
     values = json.loads(data)
     passing = _OF_THE_ENGINE if values["engine"] != version("qdrant-edge-py") else ()
+    if copy_to:
+        for place, _ in folders_of(folder):
+            (copy_to / place.relative_to(folder)).mkdir(exist_ok=True)
     for name, (size, found) in values["files"].items():
-        if wrong := _what_is_wrong(folder / name, size, found, whole=whole, passing=name.endswith(passing)):
+        copy = copy_to / name if copy_to else None
+        if wrong := _what_is_wrong(folder / name, size, found, whole, name.endswith(passing), copy):
             raise StoreDamaged(wrong, where=str(folder / name))
     for name, path in _listed(folder).items():
         if name not in values["files"] and not path.name.startswith("."):
             raise StoreDamaged("this file does not belong to the store", where=str(path))
 
 
-def _what_is_wrong(path: Path, size: int, expected: int, *, whole: bool, passing: bool) -> str:
+def _what_is_wrong(path: Path, size: int, expected: int, whole: bool, passing: bool, copy: Path | None) -> str:
     try:
         found = path.lstat()
         if not passing and found.st_size != size:
             return f"its size is wrong: {found.st_size:,} bytes, {size:,} were written"
-        if whole and not passing and checksum(path) != expected:
-            return "its content is not what was written"
+        if copy is None and (passing or not whole):
+            return ""
+        read = copy_file(path, copy) if copy else checksum(path)
+        return "" if passing or read == expected else "its content is not what was written"
     except FileNotFoundError:
         return "the file is missing"
     except OSError as error:
+        if copy is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
+            raise
         return f"cannot be read: {error.strerror or error}"
-    return ""
 
 
 # -- generations -----------------------------------------------------------------------------------
@@ -524,12 +543,9 @@ class Generations:
         places = [self.folder]
         with contextlib.suppress(StoreError):
             places = [*(self._current() or ())[:1], self.folder]
-        for path in (place / RECORDS for place in places if not is_link(place / RECORDS)):
-            with contextlib.suppress(OSError):
-                values = _json_object(path.read_bytes())
-                found = values.get("documents")
-                if isinstance(found, list) and values.get("checksum") == checksum_of(found):
-                    return found
+        for place in places:
+            with contextlib.suppress(StoreDamaged):
+                return read_records(place)
         return None
 
     def folders(self) -> list[Path]:
@@ -537,6 +553,21 @@ class Generations:
         with contextlib.suppress(OSError):
             return sorted(path for path in (self.folder / FOLDER).iterdir() if is_link(path) or path.is_dir())
         return []
+
+
+def read_records(folder: Path) -> list[dict[str, Any]]:
+    """Return the records of the stored documents from the list of them in a folder.
+
+    Raises:
+        StoreDamaged: it is not there, or not what was written.
+    """
+    path = folder / RECORDS
+    with contextlib.suppress(OSError):
+        values = {} if is_link(path) else _json_object(path.read_bytes())
+        found = values.get("documents")
+        if isinstance(found, list) and values.get("checksum") == checksum_of(found):
+            return found
+    raise StoreDamaged("this list of documents was not written by lmm", where=str(path))
 
 
 def is_ours(path: Path) -> bool:

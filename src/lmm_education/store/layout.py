@@ -53,7 +53,7 @@ INDEXED: Mapping[CollectionName, Mapping[str, PayloadIndex]] = {
     "chunks": {
         "type": PayloadIndex("keyword", 5_000),
         "language": PayloadIndex("keyword", 5_000),
-        "document": PayloadIndex("keyword", 20_000),
+        "document": PayloadIndex("keyword", 5_000),
         "section": PayloadIndex("keyword", 20_000),
         "audience": PayloadIndex("keyword", 100),
         "text": PayloadIndex("text", 20_000),
@@ -62,7 +62,7 @@ INDEXED: Mapping[CollectionName, Mapping[str, PayloadIndex]] = {
     },
     "documents": {
         "what": PayloadIndex("keyword", 20_000),
-        "document": PayloadIndex("keyword", 20_000),
+        "document": PayloadIndex("keyword", 5_000),
         "file": PayloadIndex("keyword", 20_000),
         "audience": PayloadIndex("keyword", 20_000),
     },

@@ -21,7 +21,7 @@ from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.frequencies import Frequencies
-from lmm_education.payloads import WORDS, words_of
+from lmm_education.payloads import RECORD, WORDS, words_of
 from lmm_education.store.layout import (
     COLLECTIONS,
     INDEXED,
@@ -489,10 +489,14 @@ class ServerStore:
         points = sum(1 for collection in COLLECTIONS for _ in self.scroll(collection, vectors=True))
         return f"{points:,} points can be read"
 
+    def documents(self) -> list[Mapping[str, Any]]:
+        """See `port.Writer.documents`."""
+        return [point.payload for point in self.scroll("documents", where=[RECORDS], fields=RECORD)]
+
     def records(self) -> list[Mapping[str, Any]] | None:
         """See `port.Store.records`."""
         try:
-            return [point.payload for point in self.scroll("documents", where=[RECORDS])]
+            return self.documents()
         except StoreDamaged:
             return None
 
