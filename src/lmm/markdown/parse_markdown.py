@@ -11,6 +11,7 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator, Sequence
+from functools import lru_cache
 from typing import Any
 
 from lmm.markdown import metadata
@@ -78,6 +79,12 @@ def iter_blocks(text: str) -> Iterator[Block]:
     return _Parser(text).blocks()
 
 
+@lru_cache(maxsize=2)
+def first_block(text: str) -> Block | None:
+    """Return the first block of a document; cached for the last ones, because several functions ask for it."""
+    return next(iter_blocks(text), None)
+
+
 def header_of(blocks: Iterable[Block]) -> HeaderBlock | None:
     """Return the header if a document begins with a valid one; only the first block is parsed."""
     first = next(iter(blocks), None)
@@ -90,7 +97,7 @@ def header_values(text: str) -> dict[str, Any]:
     >>> header_values("---\\ntitle: x\\n---\\n# A\\n"), header_values("% x\\n\\n# A\\n"), header_values("# A\\n")
     ({'title': 'x'}, {'title': 'x'}, {})
     """
-    first = next(iter_blocks(text), None)
+    first = first_block(text)
     if isinstance(first, ForeignHeader):
         return first.values
     return first.values() if isinstance(first, HeaderBlock) else {}

@@ -186,7 +186,8 @@ class Books:
 
     def read(self, path: Path) -> str:
         """Return the text of a document, as `files.read_document` does."""
-        folder = self._folders.get(path.parent) or self._folders.setdefault(path.parent, files.folder_of(path))
+        above = path.parent
+        folder = self._folders.get(above) or self._folders.setdefault(above, files.folder_of(path))
         return files.decode_document(folder.read(path.name, most=files.MOST), str(path))
 
     def chapter(self, path: Path, text: str | None = None) -> BookChapter:
@@ -222,9 +223,10 @@ class Books:
         return replace(chapter, numbers=replace(chapter.numbers, headings=numbers))
 
     def _book(self, path: Path) -> Book | None:
-        if path.parent not in self._of:
-            self._of[path.parent] = book_of(path)
-        return self._of[path.parent]
+        folder = path.parent
+        if folder not in self._of:
+            self._of[folder] = book_of(path)
+        return self._of[folder]
 
     def _look(self, book: Book, position: int) -> list[_State]:
         """Return the states of a book's files, with a fresh one for this file."""

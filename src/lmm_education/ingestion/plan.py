@@ -22,7 +22,7 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
-from lmm.markdown.parse_markdown import header_values, iter_blocks
+from lmm.markdown.parse_markdown import first_block, header_values
 from lmm.messages import Waiting
 from lmm.terminal import count
 from lmm_education.books.chapters import BookChapter, Books
@@ -306,7 +306,7 @@ def docid_of(text: str) -> str:
     Raises:
         IngestError: the header cannot be read but seems to contain one; the path would be another identity.
     """
-    first = next(iter_blocks(text), None)
+    first = first_block(text)
     if isinstance(first, ErrorBlock) and "docid" in first.source:
         place = f"{first.error_line}:{first.error_column}"
         raise IngestError(f"the header cannot be read: {first.reason}", where=place, hint=first.hint)

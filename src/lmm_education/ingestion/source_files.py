@@ -16,7 +16,7 @@ from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
 from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
 from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
-from lmm.markdown.parse_markdown import header_values, iter_blocks
+from lmm.markdown.parse_markdown import first_block, header_values
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
 
@@ -105,21 +105,19 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
 def _follow_books(sources: SourceFiles, root: Path) -> None:
     """Sort chapters as in their book, and leave out files in a book's folder that are no part of it."""
     searched = [(root / folder).absolute() for folder in sources.folders]
-    outer: dict[Path, list[Book]] = {}
-    books: dict[Path, Book | None] = {}
+    books: dict[Path, tuple[Book | None, list[Book]]] = {}  # that of a folder, and those of mdBook around it
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[list[str | int]], SourceFile]] = []
     for source in sources.documents:
         path = original(source.path.absolute())
-        if path.parent not in books:
-            books[path.parent] = book_of(path)
-        book = books[path.parent]
+        folder = path.parent
+        if folder not in books:
+            books[folder] = book_of(path), [*_mdbooks_above(folder, searched)]
+        book, outer = books[folder]
         position = book.position(path) if book is not None else None
         if book is not None and not source.named:
             looked_through[book] = not source.path.is_absolute()
-        if path.parent not in outer:
-            outer[path.parent] = [*_mdbooks_above(path.parent, searched)]
-        others = [each for each in outer[path.parent] if each.position(path) is None]
+        others = [each for each in outer if each.position(path) is None]
         if book is not None and book.whole and position is None:
             others.append(book)
         if others and not source.named:
@@ -152,7 +150,7 @@ def _is_ours(source: SourceFile) -> bool:
 def step_of(text: str) -> str | None:
     """Return the step that a prepared file shows, edited or not; None for other texts, and nothing for files of older
     versions."""
-    first = next(iter_blocks(text), None) if f"\n{MARK}:" in text else None
+    first = first_block(text) if f"\n{MARK}:" in text else None
     if first is None or not first.content.startswith("---") or f"\n{MARK}:" not in first.content:
         return None
     found = re.search(r"^  step: (documents|chunks|pooled(?=\r?\n  text:))", first.content, re.MULTILINE)
@@ -310,20 +308,22 @@ class _Places:
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._folders: dict[Path, tuple[str, str]] = {}
+        self._folders: dict[str, tuple[str, str]] = {}
 
     def real(self, path: Path) -> str:
         """Return the real path of a file; for a link, that of its target."""
-        file = os.path.join(self._folder(path.parent)[0], path.name)  # noqa: PTH118  # a thousand times a second
+        folder, name = os.path.split(path)  # a thousand times a second
+        file = os.path.join(self._folder(folder)[0], name)  # noqa: PTH118
         return os.path.realpath(file) if os.path.islink(file) else file  # noqa: PTH114
 
     def name(self, path: Path) -> str:
         """Return the `file_name` of a file."""
-        return self._folder(path.parent)[1] + path.name
+        folder, name = os.path.split(path)
+        return self._folder(folder)[1] + name
 
-    def _folder(self, folder: Path) -> tuple[str, str]:
+    def _folder(self, folder: str) -> tuple[str, str]:
         if folder not in self._folders:
-            name = file_name(folder, self.root)
+            name = file_name(Path(folder), self.root)
             self._folders[folder] = os.path.realpath(folder), "" if name == "." else f"{name}/"
         return self._folders[folder]
 
