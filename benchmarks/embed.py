@@ -16,9 +16,9 @@ from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
 from lmm.config import EmbeddingSettings
 from lmm.providers import parse_name
-from lmm_education.encode.encoder import CachedEncoder, TextEmbedder, VectorCache, open_embedder
+from lmm_education.encode.encoder import CachedEncoder, TextEmbedder, TextEncoder, VectorCache, open_embedder
 from lmm_education.encode.local import open_sentence_transformers, open_wordllama
-from lmm_education.encode.text_encoder import Prefixes, TextEncoder
+from lmm_education.encode.text_encoder import Prefixes
 
 PARAGRAPHS_A_SECOND = 2_000
 COLD = 0.6  # of the second that a search may take

@@ -19,7 +19,7 @@ from array import array
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, TypeVar
 
 from lmm.config import EmbeddingSettings
 from lmm.disk import digest
@@ -33,6 +33,7 @@ from lmm_education.config import CourseSettings
 from lmm_education.encode.bm25 import BUILTIN, WITH_GRAMS, Bm25Encoder, language_code, separated, sparse_vector
 from lmm_education.encode.local import (
     MINILM,
+    LocalEncoder,
     check_library,
     load_fastembed,
     open_fastembed,
@@ -43,7 +44,6 @@ from lmm_education.encode.local import (
 from lmm_education.encode.remote import DIALECTS, RemoteEncoder
 from lmm_education.encode.text_encoder import (
     Prefixes,
-    TextEncoder,
     Took,
     Vector,
     identity_of,
@@ -139,6 +139,9 @@ class VectorCache:
 
 # -- dense -----------------------------------------------------------------------------------------
 
+# A model in this process or on a server, with its name, its `identity` (everything that a vector depends on besides
+# text, side and prefix), its `server` (two may give one name to two models) and its prefixes.
+TextEncoder = LocalEncoder | RemoteEncoder
 # How to speak to a provider's embedding models, by `Provider.embedder`.
 ADAPTERS: dict[str, Callable[[EmbeddingSettings, Prefixes], TextEncoder]] = {
     "builtin": lambda settings, prefixes: (open_minilm if settings.model.model == MINILM else open_wordllama)(
@@ -198,7 +201,7 @@ def _prefixes(settings: EmbeddingSettings) -> Prefixes:
 class TextEmbedder:
     """An encoder behind the port: equal texts are embedded once, and unusable vectors are refused."""
 
-    def __init__(self, encoder: TextEncoder, dimensions: int | None = None) -> None:
+    def __init__(self, encoder: TextEncoder | CachedEncoder, dimensions: int | None = None) -> None:
         self._encoder = encoder
         self._dimensions = dimensions
         self.name, prefix = encoder.name, encoder.prefixes.document
@@ -288,24 +291,7 @@ class CachedEncoder:
 _WHERE = "[RAG] sparse_model"
 
 
-class SparseEncoder(Protocol):
-    """What makes sparse vectors. `name` includes everything that changes those of documents."""
-
-    @property
-    def name(self) -> str:
-        """``Provider/model``, with its parameters."""
-        ...
-
-    def documents(self, texts: Sequence[str], languages: Sequence[str]) -> list[SparseVector]:
-        """A vector per text, empty where a text has no word that counts."""
-        ...
-
-    def query(self, text: str, languages: Collection[str]) -> SparseVector:
-        """The question as it is to be compared with texts in all of these languages."""
-        ...
-
-
-def open_sparse(name: str) -> SparseEncoder:
+def open_sparse(name: str) -> Bm25Encoder | LearnedEncoder:
     """The sparse model of that name; ``[RAG] sparse_model`` in config.toml.
 
     Raises:
@@ -364,7 +350,7 @@ class Encoder:
     encoding: Encoding
     language: str = "en"
     embedder: Embedder | None = None
-    sparse: SparseEncoder | None = None
+    sparse: Bm25Encoder | LearnedEncoder | None = None
     notices: tuple[str, ...] = ()
 
     @property

@@ -59,56 +59,47 @@ async def ask_server(
         ) from error
 
 
-@dataclass(frozen=True, slots=True)
-class EmbeddingRequest:
-    """Texts of one side to be embedded in one request, by a model of which only the own name is given."""
-
-    model: str
-    texts: Sequence[str]
-    kind: Side
-    dimensions: int | None = None
-
-    def sized(self, name: str) -> dict[str, Any]:
-        """Return the request field `name` with the number of dimensions, or nothing if that is not set."""
-        return {} if self.dimensions is None else {name: self.dimensions}
+Body = Callable[[EmbeddingSettings, Sequence[str], Side], dict[str, Any]]
+"""What is sent to embed texts of one side."""
 
 
-def _openai_body(question: EmbeddingRequest) -> dict[str, Any]:
-    sent = {"model": question.model, "input": list(question.texts), "encoding_format": "float"}
-    return sent | question.sized("dimensions")
+def _sized(settings: EmbeddingSettings, name: str) -> dict[str, Any]:
+    """Return the field `name` with the number of dimensions, or nothing if that is not set."""
+    return {} if settings.dimensions is None else {name: settings.dimensions}
 
 
-def _openai_base64_body(question: EmbeddingRequest) -> dict[str, Any]:
+def _openai_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
+    sent = {"model": settings.model.model, "input": list(texts), "encoding_format": "float"}
+    return sent | _sized(settings, "dimensions")
+
+
+def _openai_base64_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
     """Request base64: a third of the bytes, and no numbers to parse."""
-    return _openai_body(question) | {"encoding_format": "base64"}
+    return _openai_body(settings, texts, kind) | {"encoding_format": "base64"}
 
 
-def _mistral_body(question: EmbeddingRequest) -> dict[str, Any]:
-    return {"model": question.model, "input": list(question.texts), **question.sized("output_dimension")}
+def _mistral_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
+    return {"model": settings.model.model, "input": list(texts), **_sized(settings, "output_dimension")}
 
 
-def _voyage_body(question: EmbeddingRequest) -> dict[str, Any]:
-    return _mistral_body(question) | {"input_type": question.kind}
+def _voyage_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
+    return _mistral_body(settings, texts, kind) | {"input_type": kind}
 
 
-def _cohere_body(question: EmbeddingRequest) -> dict[str, Any]:
-    return {
-        "model": question.model,
-        "texts": list(question.texts),
-        "input_type": f"search_{question.kind}",
-        "embedding_types": ["float"],
-        **question.sized("output_dimension"),
-    }
+def _cohere_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
+    sent = {"model": settings.model.model, "texts": list(texts), "input_type": f"search_{kind}"}
+    return {**sent, "embedding_types": ["float"], **_sized(settings, "output_dimension")}
 
 
-def _google_body(question: EmbeddingRequest) -> dict[str, Any]:
-    model = f"models/{question.model.removeprefix('models/')}"
-    options = question.sized("outputDimensionality")
-    if not question.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
-        options["taskType"] = f"RETRIEVAL_{question.kind.upper()}"
-    return {
-        "requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in question.texts]
-    }
+def _google_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
+    model, options = f"models/{_bare_name(settings)}", _sized(settings, "outputDimensionality")
+    if not settings.model.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
+        options["taskType"] = f"RETRIEVAL_{kind.upper()}"
+    return {"requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in texts]}
+
+
+def _bare_name(settings: EmbeddingSettings) -> str:
+    return settings.model.model.removeprefix("models/")
 
 
 def _data(reply: Any) -> list[Vector]:
@@ -150,7 +141,7 @@ class Dialect:
     """
 
     url: str
-    body: Callable[[EmbeddingRequest], dict[str, Any]]
+    body: Body
     most: int
     characters: int
     path: str = "/embeddings"
@@ -191,7 +182,7 @@ def server_of(dialect: Dialect, settings: EmbeddingSettings) -> ModelServer:
     key = settings.api_key.reveal() if settings.api_key else ""
     header, value = dialect.key
     return replace(
-        ModelServer.of(settings, dialect.path.format(model=settings.model.model.removeprefix("models/")), dialect.url),
+        ModelServer.of(settings, dialect.path.format(model=_bare_name(settings)), dialect.url),
         table="[embedding]",
         headers={header: value.format(key=key)} if key else {},
         connections=settings.concurrency,
@@ -224,13 +215,9 @@ class RemoteEncoder:
         prefix = self.prefixes.of(kind)
 
         async def one(part: range, client: httpx2.AsyncClient) -> None:
-            question = EmbeddingRequest(
-                self._settings.model.model, [prefix + texts[i] for i in part], kind, self._settings.dimensions
-            )
+            body = self._dialect.body(self._settings, [prefix + texts[i] for i in part], kind)
             async with self._limit:
-                vectors = await ask_server(
-                    self._server, client, self._dialect.body(question), self._dialect.vectors, "vectors"
-                )
+                vectors = await ask_server(self._server, client, body, self._dialect.vectors, "vectors")
             if len(vectors) != len(part):
                 raise errors.ModelRejected(
                     f"{self.name} sent {len(vectors)} vectors for {len(part)} texts", hint="see the server's log"

@@ -1,4 +1,4 @@
-"""The interface of adapters to embedding models, and their shared code: prefixes, batches, shorter vectors."""
+"""Code shared by the adapters to embedding models: prefixes, batches, shorter vectors."""
 
 from __future__ import annotations
 
@@ -8,7 +8,7 @@ import re
 from array import array
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass
-from typing import Any, Protocol, TypeAlias
+from typing import Any, TypeAlias
 
 from lmm.models.port import Side
 
@@ -72,37 +72,8 @@ def prefixes_of(model: str) -> Prefixes:
 # Of typecode 'f': four bytes per number, in memory, in the cache and, where a server can, on the wire.
 Vector: TypeAlias = "array[float]"
 Took = Callable[[Sequence[int], Sequence["Vector"]], None]
-
-
-class TextEncoder(Protocol):
-    """A model behind its adapter: no cache, no checks, texts that are not empty."""
-
-    @property
-    def name(self) -> str:
-        """``Provider/model``."""
-        ...
-
-    @property
-    def identity(self) -> str:
-        """Everything that a vector depends on besides text, side and prefix, on one line."""
-        ...
-
-    @property
-    def server(self) -> str:
-        """The configured address of the model, if any: two servers may give one name to two models."""
-        ...
-
-    @property
-    def prefixes(self) -> Prefixes:
-        """The prefixes it puts before the texts."""
-        ...
-
-    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
-        """Embed; `took` is called with positions and their vectors as they are made, by one thread at a time.
-
-        What `took` raises ends the call.
-        """
-        ...
+"""What an encoder calls with positions and their vectors as they are made, by one thread at a time; what it raises ends
+the encoding."""
 
 
 def identity_of(*parts: object) -> str:

@@ -290,7 +290,7 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
         with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
             opened, written = time.monotonic() - begun, 0
             if not anew:
-                waiting = _not_stored(run, writer, waiting)
+                waiting = _not_stored(run, waiting)
             while waiting:
                 written += _write_group(run, writer, _planned(run, writer, _next_group(run, waiting)))
                 if not anew and time.monotonic() - begun > least:
@@ -308,10 +308,10 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
             return
 
 
-def _not_stored(run: IngestRun, writer: Writer, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
+def _not_stored(run: IngestRun, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
     """Return the documents still to be written, now that the lock is held: another run may have stored some since the
     plan was made."""
-    stored = {each.id: each for each in stored_documents(writer)}
+    stored = {each.id: each for each in stored_documents(run.course.store)}
     missing = deque[PlannedDocument]()
     for planned in waiting:
         replaces = tuple(id for id in planned.replaces if id in stored)
@@ -463,9 +463,10 @@ def batches(items: Sequence[T]) -> Iterator[Sequence[T]]:
 # -- what is stored --------------------------------------------------------------------------------
 
 
-def stored_documents(store: Store | Writer) -> list[StoredDocument]:
+def stored_documents(store: Store) -> list[StoredDocument]:
     """Return the records of all documents in a store, sorted by file; their metadata may be left out."""
-    return sorted(map(document_of, store.documents()), key=lambda document: document.file)
+    records = store.records() if store.manifest() else None  # which raises if the store cannot be read
+    return sorted(map(document_of, records or ()), key=lambda document: document.file)
 
 
 def stored_parts(reader: Reader, docids: Sequence[str]) -> dict[str, dict[str, Payload]]:

@@ -415,14 +415,6 @@ class EdgeView(EdgeReader):
         except (OSError, ValueError) as error:
             raise StoreDamaged("these document frequencies were not written by lmm", where=str(path)) from error
 
-    def documents(self) -> list[Mapping[str, Any]]:
-        """See `port.Writer.documents`.
-
-        Raises:
-            StoreDamaged: the list of them is not there, or not what was written.
-        """
-        return list[Mapping[str, Any]](read_records(self.generation.path)) if self.generation else []
-
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
         with engine_errors(self.location):
@@ -496,14 +488,12 @@ class EdgeWriter(EdgeReader):
         """See `port.Reader.manifest`."""
         return self._manifest
 
-    def documents(self) -> list[Mapping[str, Any]]:
-        """See `port.Writer.documents`."""
-        kept: list[Mapping[str, Any]] = self._base.documents() if self._base else []
-        if not self._touched:
-            return kept
-        kept = [each for each in kept if document_point_id(each["document"]) not in self._touched]
-        points = self.get("documents", [*self._touched], fields=_OF_A_RECORD)
-        return [*kept, *(point.payload for point in points)]
+    def _records(self) -> list[Mapping[str, Any]]:
+        """Return the records of the documents: those of the base that were not touched, and the new ones."""
+        old = read_records(self._base.generation.path) if self._base and self._base.generation else []
+        new = self.get("documents", [*self._touched], fields=_OF_A_RECORD)
+        kept = (each for each in old if document_point_id(each["document"]) not in self._touched)
+        return sorted([*kept, *(point.payload for point in new)], key=lambda record: str(record.get("file")))
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`: those of the base, with the difference that this run makes."""
@@ -566,7 +556,7 @@ class EdgeWriter(EdgeReader):
             self._changing("chunks")
         if self._begun is None or not self._is_changed:
             return False
-        records = sorted(self.documents(), key=lambda record: str(record.get("file")))
+        records = self._records()
         frequencies = self.frequencies().to_bytes()
         for collection in COLLECTIONS:
             self._shards.pop(collection).finish()
@@ -659,11 +649,6 @@ class EdgeStore(WaitReporter, EdgeReader):
                 with self._lock:  # another thread may be about to take it
                     self._view = None
                 self._generations.sweep()
-
-    def documents(self) -> list[Mapping[str, Any]]:
-        """See `port.Writer.documents`."""
-        with self.view() as view:
-            return view.documents()
 
     def check(self) -> str:
         """See `port.Store.check`: every byte is read and compared with what was written."""

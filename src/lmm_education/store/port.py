@@ -279,10 +279,6 @@ class Writer(Reader, Protocol):
 
     is_atomic: bool
 
-    def documents(self) -> Sequence[Mapping[str, Any]]:
-        """Return the records of the documents; their metadata may be left out."""
-        ...
-
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """Store points; existing ones with the same id are replaced completely."""
         ...
@@ -324,10 +320,6 @@ class Store(Reader, Protocol):
     @property
     def location(self) -> str:
         """Where it is, for messages: a folder or an address."""
-        ...
-
-    def documents(self) -> Sequence[Mapping[str, Any]]:
-        """See `Writer.documents`."""
         ...
 
     def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:

@@ -489,14 +489,10 @@ class ServerStore:
         points = sum(1 for collection in COLLECTIONS for _ in self.scroll(collection, vectors=True))
         return f"{points:,} points can be read"
 
-    def documents(self) -> list[Mapping[str, Any]]:
-        """See `port.Writer.documents`."""
-        return [point.payload for point in self.scroll("documents", where=[RECORDS], fields=RECORD)]
-
     def records(self) -> list[Mapping[str, Any]] | None:
         """See `port.Store.records`."""
         try:
-            return self.documents()
+            return [point.payload for point in self.scroll("documents", where=[RECORDS], fields=RECORD)]
         except StoreDamaged:
             return None
 

@@ -6,8 +6,10 @@ import pytest
 from fakes import embeddings_protocol
 from hypothesis import given, strategies as st
 
+from lmm.config import EmbeddingSettings
 from lmm.models.port import Side
-from lmm_education.encode.remote import DIALECTS, EmbeddingRequest
+from lmm.providers import parse_name
+from lmm_education.encode.remote import DIALECTS
 from lmm_education.encode.text_encoder import to_vector
 
 
@@ -20,8 +22,9 @@ from lmm_education.encode.text_encoder import to_vector
 def test_a_server_understands_each(dialect: str, texts: list[str], kind: Side, dimensions: int | None) -> None:
     """The texts arrive as they are, and the vectors come back in their order and in the length asked for."""
     row = DIALECTS[dialect]
+    settings = EmbeddingSettings(parse_name("OpenAICompatible/some-model"), dimensions=dimensions)
     path = ("/v1" if row.path == "/embeddings" else "") + row.path.format(model="some-model")
-    body = row.body(EmbeddingRequest("some-model", texts, kind, dimensions))
+    body = row.body(settings, texts, kind)
     assert embeddings_protocol.speaks(path)
     assert embeddings_protocol.texts_of(path, body) == texts
     vectors = row.vectors(embeddings_protocol.reply_to(path, body))
