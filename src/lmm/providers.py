@@ -142,4 +142,4 @@ def is_static(name: str) -> bool:
     (True, False, False)
     """
     provider, _, model = name.lower().partition("/")
-    return provider == "testing" or (provider == "builtin" and model.split(" ")[0] != "minilm")
+    return provider == "builtin" and model.split(" ")[0] != "minilm"

@@ -10,6 +10,7 @@ import re
 from collections.abc import Iterator, Sequence
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
+from itertools import takewhile
 
 Value = bool | int | float | str | datetime | date | time | timedelta
 _Token = tuple[str, str]  # kind, text
@@ -33,6 +34,8 @@ def shown(value: Value, code: str) -> str | None:
 
     >>> shown(0.85, "0%"), shown(1234.5, '#,##0.00 "EUR"'), shown(-3, "0;[Red](0)"), shown(7, "000")
     ('85%', '1,234.50 EUR', '(3)', '007')
+    >>> shown(0.00012345, "0.00E+00"), shown(12345, "##0.0E+0"), shown(99999, "0.0E+0")
+    ('1.23E-04', '12.3E+3', '1.0E+5')
     >>> shown(datetime(2026, 2, 9, 14, 30), "dd/mm/yyyy hh:mm"), shown(timedelta(hours=30), "[h]:mm")
     ('09/02/2026 14:30', '30:00')
     """
@@ -128,8 +131,10 @@ def _literals(tokens: Sequence[_Token]) -> list[_Token]:
 def _digits(number: Decimal, tokens: Sequence[_Token]) -> str | None:
     """Format a number by the part of a section from its first to its last digit."""
     kinds = [kind for kind, _ in tokens]
-    if not {"slash", "exponent", "literal"}.isdisjoint(kinds):  # fractions, powers of ten, telephone numbers
+    if not {"slash", "literal"}.isdisjoint(kinds):  # fractions, telephone numbers
         return None
+    if "exponent" in kinds:
+        return _power(number, tokens, kinds.index("exponent"))
     point = kinds.index("point") if "point" in kinds else len(kinds)
     whole, decimals = tokens[:point], [token for token in tokens[point + 1 :] if token[0] == "digit"]
     scaling = re.search(r",*\Z", "".join(text for _, text in tokens))
@@ -141,12 +146,27 @@ def _digits(number: Decimal, tokens: Sequence[_Token]) -> str | None:
     least = sum(text == "0" for kind, text in whole if kind == "digit")
     integer = integer.lstrip("0").rjust(least, "0")
     if any(kind == "comma" for kind, _ in whole):
-        integer = f"{int(integer or 0):,}" if len(integer.lstrip("0")) >= least else integer
+        integer = re.sub(r"(?<=\d)(?=(?:\d{3})+\Z)", ",", integer)
     optional = len(decimals)
     while optional and decimals[optional - 1][1] != "0" and rest.endswith("0"):
         optional, rest = optional - 1, rest[:-1]
     sign = "-" if exact < 0 else ""
     return f"{sign}{integer}{'.' if 'point' in kinds else ''}{rest}"
+
+
+def _power(number: Decimal, tokens: Sequence[_Token], at: int) -> str | None:
+    """Format a number as a power of ten; the exponent is a multiple of the number of digits before the point."""
+    mantissa, exponent = tokens[:at], tokens[at + 1 :]
+    step = sum(kind == "digit" for kind, _ in takewhile(lambda token: token[0] != "point", mantissa))
+    if not step or any(kind != "digit" for kind, _ in exponent):
+        return None
+    power = number.adjusted() // step * step if number else 0
+    written = _digits(number.scaleb(-power), mantissa)
+    if written and abs(Decimal(written)) >= 10**step:  # rounded up
+        power += step
+        written = _digits(number.scaleb(-power), mantissa)
+    sign = "-" if power < 0 else "+" * (tokens[at][1][-1] == "+")
+    return written and f"{written}E{sign}{abs(power):0{sum(text == '0' for _, text in exponent)}}"
 
 
 # -- dates -----------------------------------------------------------------------------------------------
@@ -157,6 +177,8 @@ def _date(value: datetime | date | time | timedelta, tokens: Sequence[_Token], c
     if (own := _SYSTEM.fullmatch(code)) is not None and isinstance(value, datetime):
         return stored(value if own["both"] else value.time() if own["time"] else value.date())
     locale = next((text for kind, text in tokens if kind == "locale"), "")
+    if isinstance(value, datetime) and value.year < 9999:
+        value += timedelta(microseconds=100)  # what was computed may be a little less than it shows
     is_named = any(kind == "date" and text[0] in "mMdD" and len(text) > 2 for kind, text in tokens)
     has_parts = any(kind in ("date", "elapsed") for kind, _ in tokens)
     has_eras = any(kind in ("literal", "exponent") and text[0] in "aAbBeEgG" for kind, text in tokens)
@@ -170,7 +192,7 @@ def _date(value: datetime | date | time | timedelta, tokens: Sequence[_Token], c
 def _date_parts(value: datetime | date | time | timedelta, tokens: Sequence[_Token]) -> Iterator[str]:
     seconds = value.total_seconds() if isinstance(value, timedelta) else _seconds(value)
     decimals = max((len(text.partition(".")[2]) for kind, text in tokens if kind == "date"), default=0)
-    seconds = round(seconds, decimals) if decimals else float(round(seconds))
+    seconds = round(seconds, decimals) if decimals else float(int(seconds + (1e-4 if seconds > 0 else -1e-4)))
     if seconds < 0:
         yield "-"
         seconds = -seconds

@@ -26,6 +26,11 @@ DAY = datetime(2026, 2, 9, 14, 5, 7)
         (1234.5, "#,##0.00 [$€-407]", "1,234.50 €"),
         (2.675, "0.00", "2.68"),  # half is rounded up, in decimal
         (0.25, "0.##", "0.25"),
+        (0.000123, "0.00E+00", "1.23E-04"),
+        (-9.996e9, "0.00E+00", "-1.00E+10"),
+        (1234567, "##0.0E+0", "1.2E+6"),
+        (0, "#,###", ""),
+        (12, "0,000", "0,012"),
         (12, 'General" km"', "12 km"),
         (25, "0 °C", "25 °C"),
         ("x", '"<"@">"', "<x>"),
@@ -35,6 +40,7 @@ DAY = datetime(2026, 2, 9, 14, 5, 7)
         (DAY, "d mmm yyyy", "9 Feb 2026"),
         (DAY, "[$-409]dddd, mmmm d, yyyy;@", "Monday, February 9, 2026"),
         (DAY, "h:mm AM/PM", "2:05 PM"),
+        (DAY.replace(hour=23, minute=59, second=59, microsecond=600_000), "yyyy-mm-dd hh:mm", "2026-02-09 23:59"),
         (DAY, "mm-dd-yy", "2026-02-09"),  # every system shows its own
         (DAY, 'yyyy"年"m"月"d"日"', "2026年2月9日"),
         (time(9, 15), "hh:mm", "09:15"),
@@ -54,7 +60,6 @@ def test_values_are_shown_as_excel_shows_them(value: Value, code: str, text: str
     ("value", "code"),
     [
         (5, "[>=100]0;0.0"),
-        (0.000123, "0.00E+00"),
         (1.5, "# ?/?"),
         (2.25, "?/4"),
         (123456789, "000-00-0000"),
