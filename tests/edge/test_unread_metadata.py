@@ -98,7 +98,8 @@ def test_what_is_stored_is_withheld_until_it_is_mended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "block",
     ["Type: solution", "type:solution", "type: solutions", "TYPE: Solution", "types: solution", "type: soluton",
-     "type: [exercise, Solutions]", "tpye: solution", "type: solution (draft)", "Skip: true", "skip:true"],
+     "type: [exercise, Solutions]", "type: answer", "type: Lösung", "tpye: solution", "type: solution (draft)",
+     "Skip: true", "skip:true"],
 )  # fmt: skip
 def test_a_near_miss_is_taken_for_what_was_meant(block: str, tmp_path: Path) -> None:
     """It is said where; nothing of it is served or exported."""
@@ -111,6 +112,27 @@ def test_a_near_miss_is_taken_for_what_was_meant(block: str, tmp_path: Path) -> 
         hits = course.for_students().search("zebra seven answer").hits
     assert "zebra" not in " ".join(hit.text for hit in hits)
     assert "zebra" not in clean_notes(text).text or "kip" in block
+
+
+SAYS_NOTHING = [
+    "---\nkind: solution\n---", "---\nhidden: true\n---", "---\npublished: false\n---", "---\ntype: {solution}\n---",
+    "---\ntags: [solution]\n---", "---\nlmm:\n  type: solution\n---", "---\nsolution: true\n---", "---\nskip:\n---",
+    "---\nskip\n---", "<!-- type: solution -->", "**type:** solution", "{type=solution}", "- type: solution",
+]  # fmt: skip
+
+
+def test_what_does_not_say_who_may_read_it_is_named(tmp_path: Path) -> None:
+    """Each with its line; what is no such thing is not."""
+    others = "---\nkeywords: [solution]\n---\nSalt.\n\n```yaml\ntype: solution\n```\n\n- skip: to the end\n"
+    text = "# A\n\n" + "".join(f"{form}\nZebra.\n\n" for form in SAYS_NOTHING)
+    (tmp_path / "notes.md").write_text(text + others)
+    findings = [one for one in Course.open(tmp_path).ingest().notices if "read this" in one or "is text" in one]
+    lines = [1 + text[: text.index(form)].count("\n") for form in SAYS_NOTHING]
+    assert len(findings) == len(SAYS_NOTHING), findings
+    assert all(any(f"notes.md:{at + inside}:" in one for inside in (0, 1) for one in findings) for at in lines)
+    (tmp_path / "notes.md").write_text("# A\n\n--- type: solution ---\nZebra.\n")
+    (failed,) = ingest(tmp_path).failed
+    assert "has something else on it" in str(failed)
 
 
 @pytest.mark.parametrize("name", ["skip-colon.md", "solution-colon.md"])

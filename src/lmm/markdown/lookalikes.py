@@ -37,6 +37,7 @@ _KEY = re.compile(
     r"(?:[:：](?!//)(?P<space>[ \t]|\s*\Z)?|=(?!=)|;[ \t]|[-=]>[ \t])"
 )
 _CONTROL_ALONE = re.compile(r"(?:skip|frozen):[ \t]+(?:true|yes|on)|type:[ \t]+[a-z]+", re.IGNORECASE)
+_ON_ONE_LINE = re.compile(r"-{2,}[ \t]*(model|skip|type|frozen)[ \t]*[:=][ \t]*\S.*")
 _IN_BRACES = re.compile(r"""[{,][ \t]*["']?(model|skip|type|frozen)["']?[ \t]*:""")
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?:[ \t].*)?\s*\Z|={7}\s*\Z")
 _TAG = re.compile(r"\s*(?:\{%|\{\{|<%|<#|<\?|@\{)")
@@ -355,6 +356,9 @@ class _Page:
 
     def _prompt_alone(self, i: int, rest: str, margin: str) -> tuple[Lookalike | None, int]:
         """Return a prompt, or who may read a text, without a line ``---`` above it, and the line at which to go on."""
+        if match := _ON_ONE_LINE.match(rest):
+            hint = f"write '---', the line '{match[1]}: …', and '---', one below the other"
+            return Lookalike(i + 1, 1, "a line '---' has something else on it", hint, frozenset([match[1]])), i + 1
         asks = metadata.PROMPT_START.match(rest) is not None
         if not asks and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
             return None, i + 1

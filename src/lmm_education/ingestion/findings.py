@@ -13,7 +13,7 @@ from lmm.notebook.outputs import INLINE_CODE, code_apart
 from lmm_education.books.chapters import INCLUSION, BookChapter
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
-from lmm_education.ingestion.near_types import as_meant
+from lmm_education.ingestion.near_types import as_meant, without_effect
 from lmm_education.ingestion.plan import Read
 from lmm_education.material import PreparedDocument
 
@@ -32,6 +32,8 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
 
     for line, what in as_meant(read.text, types)[1]:
         yield warning(line, what, "correct it")
+    for line, what, hint in without_effect(read.text, types):
+        yield warning(line, what, hint)
     header = header_values(read.text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):

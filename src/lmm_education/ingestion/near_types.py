@@ -8,14 +8,17 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterable, Iterator
+from collections.abc import Collection, Iterator
 
-from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown import metadata, spans
+from lmm.markdown.blocks import Block, MetadataBlock, TextBlock
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, Lookalike, conflicts, find_lookalikes
 from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.generated_fields import is_on
 from lmm_education.errors import UnreadableMetadata
+from lmm_education.ingestion.named_headings import named_type
+from lmm_education.payloads import is_one_of, texts_of
 
 _CONTROLS = ("skip", "type", "frozen")
 _NO_SPACE = re.compile(
@@ -24,8 +27,12 @@ _NO_SPACE = re.compile(
 _CONTROLLED = re.compile(rf"(?:{'|'.join(_CONTROLS)})\W{{0,12}}?[:：=]", re.IGNORECASE)  # few texts have one
 _WORDS = re.compile(r"[\s,;/+&|]+")
 _LONG = 5  # letters of a type that a slip leaves recognisable
-_ENDINGS = ("s", "es", "n", "en", "e")
 _SWITCH = re.compile(r"(?:true|yes|on|1|false|no|off|0)\Z", re.IGNORECASE)
+
+_LIKE_TYPE = ("kind", "category", "categories", "class", "role", "tag", "tags")
+_HIDES = ("hidden", "hide", "private", "exclude", "ignore", "draft", "unlisted", "skipped")
+_SHOWS = ("public", "published", "visible", "students")
+_ALONE = re.compile(r"^[^\w\n`]*(type|kind|skip)\b[^\w\n]{0,4}([^\W\d][\w ]*?)?[^\w\n]*$", re.MULTILINE | re.IGNORECASE)
 
 Note = tuple[int, str]
 """A line, and what is taken for what on it."""
@@ -94,13 +101,9 @@ def _key_meant(key: str, value: str, types: Collection[str]) -> str:
     bare = bare_key(key) if not key.startswith("~~") else ""
     if bare in _CONTROLS:
         return bare
-    if is_slip(bare, "type") and (_type_meant(value, types) or _is_among(value, types)):
+    if is_slip(bare, "type") and (_type_meant(value, types) or is_one_of(value, types)):
         return "type"
     return next((name for name in ("skip", "frozen") if is_slip(bare, name) and _SWITCH.match(value)), "")
-
-
-def _is_among(word: str, types: Iterable[str]) -> bool:
-    return word.strip().casefold() in {each.strip().casefold() for each in types}
 
 
 def _type_meant(value: str, types: Collection[str]) -> str:
@@ -109,17 +112,51 @@ def _type_meant(value: str, types: Collection[str]) -> str:
     >>> [_type_meant(v, ["solution"]) for v in ("Solutions", "soluton", "solution (draft)", "solution", "evolution")]
     ['solution', 'solution', 'solution', '', '']
     """
-    if _is_among(value, types):
-        return ""
-    words = _WORDS.split(value.strip().casefold())
+    words = _WORDS.split(value.strip().casefold()) if not is_one_of(value, types) else []
     for word in (each.strip(".:!?\"'“”‘’*_`()[]") for each in words if len(words) < 4):
         for kind in types:
             bare = kind.strip().casefold()
-            if word in (bare, *(bare + ending for ending in _ENDINGS)):
-                return kind
-            if len(bare) > _LONG and len(word) > _LONG and is_slip(word, bare):
+            answers = bare == "solution" and named_type(word, ["answer"])
+            if answers or named_type(word, [kind]) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
                 return kind
     return ""
+
+
+def without_effect(text: str, types: Collection[str]) -> Iterator[tuple[int, str, str]]:
+    """Iterate over what seems to say who may read a text, and does not: its line, it, and what to write.
+
+    >>> [what for _, what, _ in without_effect("---\\nkind: solution\\n---\\n**skip: true**\\n", ["solution"])]
+    ["'kind' does not say who may read this", "'**skip: true**' is text"]
+    """
+    for block in parsed(text):
+        if isinstance(block, MetadataBlock):
+            for key, value in block.values().items():
+                if meant := _meant_by(key, value, types):
+                    line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
+                    yield line, f"'{key}' does not say who may read this", f"write '{meant}'"
+        elif isinstance(block, TextBlock):
+            for match in _ALONE.finditer(block.content):
+                key, value, source = match[1].casefold(), match[2] or "", block.content
+                alone = key == "skip" and not value and source.startswith(("---", "<!--"))
+                means = alone or value in ("true", "yes", "on") if key == "skip" else is_one_of(value, types)
+                codes = (span for span in spans(source) if span.kind == "code_block")
+                if means and not any(code.start <= match.start() < code.end for code in codes):
+                    line = block.line + source.count("\n", 0, match.start())
+                    yield line, f"'{match[0].strip()}' is text", "write it between lines '---'"
+
+
+def _meant_by(key: str, value: object, types: Collection[str]) -> str:
+    """Return what was meant by a key of metadata that says nothing to us, if it was who may read a text."""
+    bare, inner = bare_key(key) if not key.startswith("~") else "", value if isinstance(value, dict) else {}
+    kinds = [_type_meant(one, types) or one for one in texts_of(value)]
+    kind = next((one for one in kinds if is_one_of(one, types)), "")
+    if kind and (bare in _LIKE_TYPE or "type" in inner or (bare == "type" and inner)):
+        return f"type: {kind}"
+    if (bare == "type" and (value is None or inner)) or (is_one_of(bare, types) and value in (None, True)):
+        return f"type: {next((one for one in (bare, *inner) if is_one_of(one, types)), 'solution')}"
+    hides = bare in _HIDES and value is not None and is_on(value)
+    hides = hides or (bare in _SHOWS and value is False) or inner.get("skip") is True
+    return "skip: true" if hides or (bare == "skip" and (value is None or inner)) else ""
 
 
 def check_metadata(text: str) -> None:
