@@ -226,8 +226,8 @@ def plain(value: Any) -> Any:
 
 def place_of(payload: Payload) -> Location:
     """Return the place of a chunk or a section; fields that were not requested are empty."""
-    values = {name: value for name in _STORED if (value := payload.get(name)) is not None}
-    values = {name: tuple(value) if isinstance(value, list) else value for name, value in values.items()}
+    there = ((name, value) for name in _STORED if (value := payload.get(name)) is not None)
+    values = {name: tuple(value) if isinstance(value, list) else value for name, value in there}
     if inner := values.get("inner"):
         values["inner"] = tuple(Inner(line, number, tuple(headings)) for line, number, headings in inner)
     lines = Lines(payload.get("first_line", 0), payload.get("last_line", 0))

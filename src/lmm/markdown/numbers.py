@@ -135,8 +135,8 @@ def readable(text: str) -> str:
     >>> readable("H₂O, 10⁶ and 2<sup>8</sup>")
     'H2O, 10^6 and 2^8'
     """
-    text = re.sub(r"<sup>([^<>]{0,40})</sup>", r"^\1", re.sub(r"([⁰¹²³⁴-⁹]+)", r"^\1", text))
-    return unicodedata.normalize("NFKC", text)
+    text = re.sub(r"<sup>([^<>]{0,40})</sup>", r"^\1", text) if "<sup>" in text else text
+    return text if text.isascii() else unicodedata.normalize("NFKC", re.sub(r"([⁰¹²³⁴-⁹]+)", r"^\1", text))
 
 
 def numbers_of(text: str) -> list[Number]:

@@ -10,7 +10,8 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_right
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Sequence
+from functools import lru_cache
 from typing import NamedTuple
 
 from lmm.markdown import spans
@@ -60,7 +61,7 @@ def citations(text: str, offered: Collection[int]) -> list[Citation]:
     >>> citations("They fall [9].", {1})
     [Citation(start=10, end=13, numbers=(9,), known=False)]
     """
-    skipped = sorted(_skipped(text))
+    skipped = _skipped(text)
     begins = [start for start, _ in skipped]
     found, following, ends = list[Citation](), len(text), False
     for match in reversed(list(_FORM.finditer(text))):
@@ -99,19 +100,19 @@ def _citation(text: str, match: re.Match[str], offered: Collection[int], *, ends
     return Citation(*match.span(), numbers, known=False) if is_wrong else None
 
 
-def _skipped(text: str) -> Iterator[tuple[int, int]]:
-    """Iterate over the code, the formulas and the links in a text, in which no number cites."""
-    end = 0
+@lru_cache(maxsize=32)  # an answer is read for its citations when it is verified, rendered and sent
+def _skipped(text: str) -> Sequence[tuple[int, int]]:
+    """Return the code, the formulas and the links in a text, in which no number cites."""
+    found, end = list[tuple[int, int]](), 0
     for span in spans(text):
         end = span.end if span.kind == "code_block" else end
         if span.kind in _NO_CITATIONS:
-            yield span.start, span.end
+            found.append((span.start, span.end))
         elif span.kind == "link":  # its text may be the number of a source
-            yield span.start + 1, span.end
-    for match in _TEX.finditer(text):
-        yield match.span()
-    if fence := _OPEN_FENCE.search(text, end):
-        yield fence.span()
+            found.append((span.start + 1, span.end))
+    found += [match.span() for match in _TEX.finditer(text)]
+    found += [fence.span()] if (fence := _OPEN_FENCE.search(text, end)) else []
+    return sorted(found)
 
 
 def cited_numbers(text: str, offered: Collection[int]) -> tuple[int, ...]:

@@ -7,10 +7,10 @@ number, unit or sign, with a word more or less denied, or with the opposite word
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Sequence
-from dataclasses import dataclass, field, replace
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass
 from difflib import SequenceMatcher
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Literal, NamedTuple
 
 from lmm.markdown import Span, prose_of, replace_spans
@@ -192,9 +192,10 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
     holds = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, shown) if holds else text)
-    formulas += map(_tokens, _RAISED.findall(plain))
-    known = tuple(number for each in _CALCULATION.finditer(plain) for number in numbers_of(each[0]))
-    counted = _CALCULATION.sub(" ", plain)
+    formulas += map(_tokens, _RAISED.findall(plain) if "^" in plain else ())
+    calculations = list(_CALCULATION.finditer(plain)) if "=" in plain or "≈" in plain else []
+    known = tuple(number for each in calculations for number in numbers_of(each[0]))
+    counted = _CALCULATION.sub(" ", plain) if calculations else plain
     if holds:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
     words = frozenset(key for word in LETTERS.findall(plain) if (key := _key(word, language)) is not None)
@@ -219,20 +220,39 @@ def _as_formula(text: str) -> str:
     return _SPACING.sub(" ", readable(text).replace("−", "-"))
 
 
-@dataclass(slots=True)
+@dataclass
 class Source:
-    """A passage as it is compared."""
+    """A passage as it is compared; `divide` parts it into sentences. It is read as far as it is needed: most passages
+    that an answer does not cite have too few of its words."""
 
     number: int
-    document: str
-    sentences: Sequence[Statement]
-    words: frozenset[Key] = field(default_factory=frozenset)
-    numbers: Sequence[Number] = ()
-    formula: str = ""
+    text: str
+    language: str
+    divide: Callable[[str], Iterator[tuple[int, int]]]
 
-    @property
+    @cached_property
+    def words(self) -> frozenset[Key]:
+        """What its words are compared by."""
+        return _words(self.text, self.language)
+
+    @cached_property
+    def sentences(self) -> Sequence[Statement]:
+        """Its sentences."""
+        return _sentences(self.text, self.language, self.divide)
+
+    @cached_property
+    def numbers(self) -> Sequence[Number]:
+        """The numbers in the text, and in its sentences, which join lines."""
+        return [*_all_numbers(self.text), *(each for sentence in self.sentences for each in sentence.numbers)]
+
+    @cached_property
+    def formula(self) -> str:
+        """Its text as formulas and code are compared with it."""
+        return _as_formula(self.text)
+
+    @cached_property
     def tokens(self) -> Index:
-        """The tokens of `formula`; only formulas and code are compared with them."""
+        """The tokens of `formula`."""
         return _index(self.formula)
 
     def common(self, said: Statement) -> list[tuple[float, Statement]]:
@@ -242,17 +262,21 @@ class Source:
             ((len(said.words & each.words) / size, each) for each in self.sentences), key=lambda pair: -pair[0]
         )
 
-    def covers(self, said: Statement, sources: Sequence[Source]) -> float:
-        """Return the largest share of a sentence's words and numbers in two adjacent sentences; a word that several
-        sources have counts less."""
-        wanted = said.words | _values(said.numbers)
-        weights = {word: 1 / max(sum(word in each.words for each in sources), 1) for word in wanted}
+    def covers(self, weights: Mapping[Key, float]) -> float:
+        """Return the largest share of the words and numbers of a sentence, by their weights, in two adjacent
+        sentences."""
         best, before = 0.0, frozenset[Key]()
         for each in self.sentences:
             here = each.words | _values(each.numbers)
-            best = max(best, sum(weights[word] for word in wanted & (before | here)))
+            best = max(best, sum(weights[word] for word in weights.keys() & (before | here)))
             before = here
         return best / max(sum(weights.values()), 1)
+
+
+def _weights(said: Statement, sources: Sequence[Source]) -> dict[Key, float]:
+    """Return the weights of the words and numbers of a sentence: what several sources have counts less."""
+    wanted = said.words | _values(said.numbers)
+    return {word: 1 / max(sum(word in each.words for each in sources), 1) for word in wanted}
 
 
 def _values(numbers: Iterable[Number]) -> frozenset[Key]:
@@ -281,13 +305,19 @@ def join_wrapped(text: str) -> str:
 
 
 @lru_cache(maxsize=KEPT_PASSAGES // 4)
-def _read(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
-    text = join_wrapped(_QUOTED.sub("", text))
-    prose, formula = prose_of(text), _as_formula(text)
-    sentences = [read_sentence(prose[start:end], language) for start, end in divide(prose)]
-    words = frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)
-    numbers = [*numbers_of(readable(text)), *(each for sentence in sentences for each in sentence.numbers)]
-    return Source(0, "", sentences, words, numbers, formula)
+def _sentences(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Sequence[Statement]:
+    prose = prose_of(text)
+    return [read_sentence(prose[start:end], language) for start, end in divide(prose)]
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)
+def _words(text: str, language: str) -> frozenset[Key]:
+    return frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)
+def _all_numbers(text: str) -> Sequence[Number]:
+    return numbers_of(readable(text))
 
 
 @lru_cache(maxsize=KEPT_PASSAGES // 4)
@@ -296,9 +326,9 @@ def _index(formula: str) -> Index:
 
 
 def read_source(passage: Passage, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
-    """Read a passage, which `divide` parts into sentences."""
-    read = _read(f"{passage.path}.\n\n{passage.with_above}", passage.language, divide)
-    return replace(read, number=passage.number, document=passage.place.document)
+    """Return a passage, which `divide` parts into sentences, to be read as far as it is needed."""
+    text = join_wrapped(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}"))
+    return Source(passage.number, text, passage.language, divide)
 
 
 def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
@@ -343,10 +373,12 @@ def compare(
     if opposite := _opposite(said, cited if is_own else every, language):
         return opposite
     if is_own and others and len(said.words) >= _LEAST:
-        here = max(each.covers(said, every) for each in cited)
-        there, number = max((each.covers(said, every), each.number) for each in others)
-        if there >= max(_ELSEWHERE, here + _MORE):
-            return Discrepancy("elsewhere", (), number)
+        weights, numbers = _weights(said, every), _values(said.numbers)
+        least = max(_ELSEWHERE, max(each.covers(weights) for each in cited) + _MORE)
+        at_least = least * max(sum(weights.values()), 1)
+        near = (each for each in others if sum(map(weights.__getitem__, numbers | said.words & each.words)) >= at_least)
+        if found := [(share, each.number) for each in near if (share := each.covers(weights)) >= least]:
+            return Discrepancy("elsewhere", (), max(found)[1])
     foreign = [word for word in said.words if not any(word in each.words for each in cited)]
     few = is_own and len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
     return Discrepancy("words") if few else Discrepancy()
@@ -357,10 +389,10 @@ def _line(text: str) -> str:
 
 
 def _found_elsewhere(said: Statement, others: Sequence[Source], holds: Callable[[Source], bool]) -> Discrepancy | None:
-    numbers = len(_values(said.numbers))
-    fewest = _NEAR * (len(said.words) + numbers) - numbers  # with fewer words, a source cannot cover the sentence
-    near = (each for each in others if len(said.words & each.words) >= fewest and holds(each))
-    found = [(share, each.number) for each in near if (share := each.covers(said, [each])) >= _NEAR]
+    weights = dict.fromkeys(said.words | _values(said.numbers), 1.0)
+    fewest = _NEAR * len(weights) - len(_values(said.numbers))  # with fewer words, a source cannot cover the sentence
+    near = (each for each in others if len(said.words & each.words) >= fewest)
+    found = [(share, each.number) for each in near if (share := each.covers(weights)) >= _NEAR and holds(each)]
     return Discrepancy("elsewhere", (), max(found)[1]) if found else None
 
 

@@ -9,7 +9,7 @@ cannot determine: a sentence that passes may still be wrong.
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
+from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from itertools import pairwise
@@ -275,19 +275,22 @@ def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int,
 
 @dataclass(slots=True)
 class _Citations:
-    """The citations in a text by their positions, and its headings."""
+    """The citations in a text by their positions, and where its parts and its sections begin."""
 
     text: str
-    cited: dict[int, tuple[int, ...]]
+    cited: Mapping[int, tuple[int, ...]]  # in order
     headings: Sequence[int]
+    parts: Sequence[int] = ()
+
+    def __post_init__(self) -> None:
+        self.parts = [0, *(match.end() for match in _PARTS.finditer(self.text)), len(self.text) + 1]
 
     def of(self, start: int, end: int) -> tuple[tuple[int, ...], bool]:
         """Return the sources of a sentence, and whether it cites them itself: else those of its paragraph, item or row;
         of the line above its list; of its section; of the whole text."""
         if numbers := self._within(start, end):
             return numbers, True
-        parts = [0, *(match.end() for match in _PARTS.finditer(self.text)), len(self.text) + 1]
-        at = bisect_right(parts, start) - 1
+        parts, at = self.parts, bisect_right(self.parts, start) - 1
         ranges = [(parts[at], parts[at + 1])]
         if is_item := _ITEM.match(self.text, parts[at]):
             while at and is_item:
@@ -300,4 +303,6 @@ class _Citations:
         return next(numbers for each in ranges if (numbers := self._within(*each))), False
 
     def _within(self, start: int, end: int) -> tuple[int, ...]:
-        return tuple(dict.fromkeys(n for at, numbers in self.cited.items() if start <= at < end for n in numbers))
+        places = list(self.cited)
+        within = places[bisect_left(places, start) : bisect_left(places, end)]
+        return tuple(dict.fromkeys(number for at in within for number in self.cited[at]))

@@ -315,9 +315,14 @@ def _words_in(text: str) -> tuple[str, ...]:
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
-def _names_of(heading: str, number: str) -> frozenset[tuple[str, ...]]:
-    """Return a heading with and without its number, as words."""
-    return frozenset((_words_in(heading), _words_in(named(number, heading)))) - {()}
+def _names_of(heading: str, number: str) -> frozenset[str]:
+    """Return a heading with and without its number, as words with blanks around them."""
+    return frozenset(map(_spaced, (heading, named(number, heading)))) - {"  "}
+
+
+@functools.lru_cache(maxsize=KEPT_PASSAGES)
+def _spaced(text: str) -> str:
+    return f" {' '.join(_words_in(text))} "
 
 
 def words_named(question: str, topic: AbstractSet[str], hit: Passage) -> int:
@@ -331,10 +336,10 @@ def words_named(question: str, topic: AbstractSet[str], hit: Passage) -> int:
     >>> words_named("What is the pointer?", {"pointer"}, hit)
     0
     """
-    asked, headings = _words_in(question), hit.place.headings
+    asked, headings = _spaced(question), hit.place.headings
     number = "".join(hit.place.numbers[len(headings) : len(headings) + 1])
     names = _names_of(hit.heading, number).union(*(_names_of(e.headings[-1], e.number) for e in hit.place.inner))
-    found = names & {asked[at : at + length] for length in map(len, names) for at in range(len(asked))}
+    found = [name.split() for name in names if name in asked]
     return max((len(name) for name in found if 2 * len(topic & set(name)) > len(topic) or not topic), default=0)
 
 

@@ -412,7 +412,7 @@ class SearchView:
             sections = {hit.section for hit in ranked}
             companion = plan.options.companion
             if not companion or len(ranked) < plan.depth or len(sections) >= plan.limit:
-                return first._replace(hits=ranked if companion else ranked[: plan.pool])
+                return first._replace(hits=ranked)
             plan = replace(plan, depth=plan.depth * 4)  # too many passages from too few sections
 
     def result(
@@ -552,7 +552,8 @@ class SearchView:
         return weights(coverage, dense, static=is_static(model), foreign=foreign)
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
-        """Return the candidates of all questions, best first; the further ones count as much as the first together."""
+        """Return the best candidates of all questions, the best first, or all of them for companions; the further
+        questions count as much as the first together."""
         scores = {hit.id: hit.score for hit in first.hits}
         for each in more:
             for hit in each.hits:
@@ -560,13 +561,13 @@ class SearchView:
         hits = {hit.id: hit for each in (*reversed(more), first) for hit in each.hits}
         boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(plan.named, plan.languages)
         named = {id: words_named(plan.named, topic, hit) for id, hit in hits.items()}
-        longest, ranked = max(named.values(), default=0), list[Passage]()
+        longest = max(named.values(), default=0)
         for id, hit in hits.items():
             is_here = plan.is_here(hit)
             is_named = bool(longest and named[id] == longest) or (plan.this and is_here)
-            section = NAMED * is_named + HERE * is_here
-            ranked.append(replace(hit, score=scores[id] / share + section + boost * (hit.type in plan.boosted)))
-        ranked.sort(key=lambda hit: (-hit.score, hit.id))
+            scores[id] = scores[id] / share + NAMED * is_named + HERE * is_here + boost * (hit.type in plan.boosted)
+        first_ids = sorted(scores, key=lambda id: (-scores[id], id))[: None if plan.options.companion else plan.pool]
+        ranked = [replace(hits[id], score=scores[id]) for id in first_ids]
         if self._weighs_by_question:
             ranked[:VOTERS] = self._ranked_by_text(plan, ranked[:VOTERS], first.weights.get(SPARSE, 1.0))
         return ranked

@@ -258,8 +258,13 @@ def payload_size(payload: Mapping[str, Any]) -> int:
 def to_scored(found: Iterable[Any], leg: Leg) -> list[Scored]:
     """Convert an engine's search results."""
     return [
-        Scored(str(point.id), point.score, point.payload or {}, to_stored(point).vectors.get(leg.vector))
-        for point in found
+        Scored(
+            str(each.id),
+            each.score,
+            each.payload or {},
+            to_stored(each).vectors.get(leg.vector) if leg.stored else None,
+        )
+        for each in found
     ]
 
 
