@@ -268,6 +268,12 @@ def test_twenty_sentences_have_their_place_at_five_exits(
     config, found = course_of(folder), list[tuple[str, str, dict[str, Any]]]()
     server.answer = lambda request: "It is so [1]."
     assert len(PLACES) == 20
+    for start, said in SAID.items():
+        server.answer = lambda request, said=said: f"{said} [1]"  # type: ignore[misc]
+        (source,) = json.loads(run_here(capsys, "ask", said, "--json").out)["sources"]
+        minutes, second = Pages.read(source["page"]), Pages.read(start).first
+        assert minutes.first <= second <= minutes.last < minutes.first + 120, (said, source["page"])
+    server.answer = lambda request: "It is so [1]."
     for said, place in PLACES.items():
         (hit,) = json.loads(run_here(capsys, "search", said, "--limit", "1", "--json").out)["hits"]
         assert said in hit["text"]

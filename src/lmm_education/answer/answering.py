@@ -39,6 +39,7 @@ from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, Quot
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
+from lmm_education.answer.support import narrowed
 from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_request, hints_text, tutoring_for
 from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
 from lmm_education.errors import SearchError
@@ -128,6 +129,9 @@ class Answering:
                     usage += event.usage
                     general = self._general and not tutoring.hinted
                     event = dataclasses.replace(event, question=question, usage=usage, general=general)
+                    claims, root = event.verification.claims, self.course.root
+                    cited = tuple(narrowed(source, claims, root) for source in event.cited)
+                    event = dataclasses.replace(event, cited=cited)
                 yield event
 
     async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:

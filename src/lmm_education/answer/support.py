@@ -4,8 +4,13 @@ from __future__ import annotations
 
 import re
 from collections.abc import Iterable, Iterator
+from dataclasses import replace
 from functools import lru_cache
+from pathlib import Path
 
+from lmm.disk.files import read_document
+from lmm.errors import DocumentError
+from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
@@ -35,6 +40,31 @@ def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
         if common >= _FEWEST and (share := common**2 / len(words)) > best:
             best, found = share, sentence
     return found
+
+
+def narrowed(source: Passage, claims: Iterable[Claim], root: Path) -> Passage:
+    """Return a source with the page, slide or minute of the sentence that supports the answer, instead of those of all
+    its text, if the marks in its document tell it."""
+    pages = Pages.read(source.place.page) if source.place.page else None
+    if pages is None or pages.first == pages.last or not (sentence := supporting_sentence(source, claims)):
+        return source
+    try:
+        lines = read_document(root / source.place.file).split("\n")[: source.place.lines.last]
+    except DocumentError:
+        return source
+    texts, name = dict[str, str](), ""
+    for number, line in enumerate(lines, 1):
+        if mark := PAGE_MARK.match(line):
+            name = mark["name"]
+        elif number >= source.place.lines.first:
+            texts[name] = texts.get(name, "") + _letters(line)
+    wanted = _letters(sentence)
+    found = [name for name, text in texts.items() if name and wanted in text]
+    return replace(source, place=replace(source.place, page=found[0])) if len(found) == 1 else source
+
+
+def _letters(text: str) -> str:
+    return "".join(filter(str.isalnum, text.casefold()))
 
 
 @lru_cache(maxsize=KEPT_PASSAGES)
