@@ -376,6 +376,21 @@ def test_a_letter_after_a_substitute_stays_in_rtf(tmp_path: Path) -> None:
     assert "Sie sind grün. *Nicht* alle" in import_file(FILES / "letter.rtf", tmp_path / "a.md").text
 
 
+def test_headings_subscripts_and_numbers_of_rtf_stay(tmp_path: Path) -> None:
+    """As LibreOffice writes them: a heading is a style, a lowered text has a height, an inner list splits the outer."""
+    item = "{{\\pard\\plain \\s3{{\\listtext\\pard\\plain  {0}.\\tab}}\\ilvl{1}\\ls1 {2}\\par}}\n".format
+    (tmp_path / "a.rtf").write_text(
+        "{\\rtf1\\ansi{\\stylesheet{\\s1\\fs48\\b Heading 1;}{\\s3 List;}}"
+        "{\\*\\listtable{\\list{\\listlevel\\levelnfc0 }{\\listlevel\\levelnfc0 }\\listid1}}"
+        "{\\*\\listoverridetable{\\listoverride\\listid1\\listoverridecount0\\ls1}}\n"
+        "{\\pard\\plain \\s1\\fs48\\b Water\\par}\n{\\pard\\plain \\s3 H{\\dn2 2}O\\par}\n"
+        + item(1, 0, "one") + item(1, 1, "inner") + item(2, 0, "two") + "}"
+    )  # fmt: skip
+    text = import_file(tmp_path / "a.rtf", tmp_path / "a.md").text
+    assert "# Water\n\nH~2~O\n" in text
+    assert [line.strip() for line in text.splitlines() if ".  " in line] == ["1.  one", "1.  inner", "2.  two"]
+
+
 def test_what_was_not_read_is_said_in_the_header(tmp_path: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """On the screen with its first words, and in the document, for whoever ingests it later."""
     need_importer()

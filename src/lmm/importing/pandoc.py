@@ -158,15 +158,37 @@ def read(data: bytes, context: Context) -> Imported:
     else:
         data = as_utf8(data)
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
-        if context.reader == "rtf":  # Pandoc takes the letter after a substitute for a part of it
-            data = re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)
+        data = _rich_text(data) if context.reader == "rtf" else data
     document = convert(data, context, **more)
+    if context.reader == "rtf":
+        document = replace(document, body=_renumbered(document.body, data))
     if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
         hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"
         raise FileReadError("there is no text in this document", hint=hint)
     values |= document.values
     title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
     return replace(document, title=title, language=language, values=values, notes=styles + document.notes)
+
+
+def _rich_text(data: bytes) -> bytes:
+    """Return RTF with what Pandoc does not read in the way it does: headings by their styles, lowered texts."""
+    named = re.finditer(rb"\{\\s(\d+)\b[^{}]*?\bheading (\d);\}", data[: 1 << 20], re.IGNORECASE)
+    levels = {match[1]: int(match[2]) - 1 for match in named}
+
+    def with_level(match: re.Match[bytes]) -> bytes:
+        return match[0] + (b"\\outlinelevel%d " % levels[match[1]] if match[1] in levels else b"")
+
+    data = re.sub(rb"\\s(\d{1,4})(?!\d)(?![^{}]{0,1000};\})", with_level, data) if levels else data
+    data = re.sub(rb"\\dn[1-9]\d*", rb"\\sub", data)
+    return re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)  # a letter after a substitute would be taken for a part of it
+
+
+def _renumbered(markdown: str, data: bytes) -> str:
+    """Return the markdown of RTF with the numbers of its list items: Pandoc begins anew after an inner list."""
+    shown = [match[1].decode() for match in re.finditer(rb"\\listtext\b[^{}]*?[ \t](\d+)\.\\tab", data)]
+    item, numbers = re.compile(r"^( *)\d+(?=\. )", re.MULTILINE), iter(shown)
+    is_same = len(item.findall(markdown)) == len(shown)
+    return item.sub(lambda match: match[1] + next(numbers), markdown) if is_same else markdown
 
 
 def convert_html(html: str, context: Context) -> Imported:

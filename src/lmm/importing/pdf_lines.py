@@ -239,7 +239,7 @@ def _format(char: Char, main: Style, base: float, plain: bool) -> tuple[str, ...
         formats.append(f"a {char.link}")
     if style.size < _SMALL * main.size:
         rise = base - char.base
-        if abs(rise) > 0.1 * main.size:
+        if abs(rise) > 0.06 * main.size:
             formats.append("sup" if rise > 0 else "sub")
     if style.mono and not (plain and main.mono):
         formats.append("code")

@@ -245,7 +245,7 @@ def _paragraphs(
         if name in paragraphs or name in places:
             into = []
         if not texts or name in texts:
-            into.append((node.text or "") if name not in ("br", "tab") else " ")
+            into.append((node.text or "") if name not in ("br", "tab", "line-break", "s") else " ")
         for child in node:
             walk(child, place, into)
             if not texts:

@@ -52,7 +52,7 @@ def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minut
     """Print a study plan in markdown: sections in order, with reading times and summaries.
 
     Summaries are those in the metadata (lmm annotate --summaries makes them). 'prerequisites:' in the metadata of
-    a document or a heading names documents or sections to read before it. The pace may also be set under [study]
+    a document or a heading names what to read before it. The pace may also be set under [study]
     in config.toml.
     """
     from lmm_education.study.plans import plan_as_markdown, plan_as_values
@@ -60,7 +60,7 @@ def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minut
     reading = course.read(*paths)
     made = course.plan(reading, depth=depth, words_per_minute=words_per_minute)
     terminal.say_result(plan_as_markdown(made) if reading.documents else "", plan_as_values(made), as_json=as_json)
-    return _ended(reading, [LmmError(problem) for problem in made.problems])
+    return _ended(reading)
 
 
 @options.command()

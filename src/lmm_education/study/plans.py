@@ -1,8 +1,5 @@
-"""A study plan: the sections of documents in the order in which to read them, with reading times.
-
-Sections are in the order of the files, but after those that they require: ``prerequisites:`` (or ``requires:``) in the
-metadata of a document or a heading names documents by docid, file or title, and sections by title, id or
-``document#section``. Names that match nothing in the course are listed as previous knowledge.
+"""A study plan: the sections of documents in the order of the files, with reading times, and with the prerequisites
+that ``prerequisites:`` (or ``requires:``) in the metadata of a document or a heading names.
 """
 
 from __future__ import annotations
@@ -21,7 +18,7 @@ from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
 from lmm_education.payloads import is_one_of
 from lmm_education.study.exercises import Exercise, find_exercises
-from lmm_education.study.study_documents import StudyDocument, anchor_of, is_special, texts_of, type_of
+from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
 
 # -- reading time ----------------------------------------------------------------------------------
 
@@ -77,7 +74,7 @@ def minutes_to_read(words: int, words_per_minute: int) -> int:
     return math.floor(words / words_per_minute + 0.5) or min(words, 1)
 
 
-# -- requirements ----------------------------------------------------------------------------------
+# -- the plan --------------------------------------------------------------------------------------
 
 
 KEYS = ("prerequisites", "requires")
@@ -85,124 +82,13 @@ KEYS = ("prerequisites", "requires")
 
 @dataclass(slots=True)
 class Unit:
-    """A section to be ordered: its heading (the root for text above the first one), its texts, its headings (its own
-    first, then the deeper ones), and the section above it."""
+    """A section: its heading (the root for text above the first one), its texts, and its headings (its own first, then
+    the deeper ones)."""
 
     document: StudyDocument
     heading: Heading
     texts: list[TextItem]
     headings: list[Heading]
-    above: Unit | None
-
-    @property
-    def name(self) -> str:
-        """The numbered title of the section."""
-        return named(self.document.number(self.heading), self.heading.title or self.document.title)
-
-    @property
-    def place(self) -> str:
-        """The file and line of the section."""
-        return f"{self.document.file}:{self.heading.line if self.heading.level else 1}"
-
-    def is_in(self, other: Unit) -> bool:
-        """Return whether this is `other`, or a part of it."""
-        unit: Unit | None = self
-        while unit is not None and unit is not other:
-            unit = unit.above
-        return unit is other
-
-
-@dataclass(frozen=True, slots=True)
-class Required:
-    """The requirements of a unit: the units that it names, by number; all units that must precede it; names that are
-    not in the course; ambiguous names."""
-
-    named: tuple[int, ...] = ()
-    before: tuple[int, ...] = ()
-    elsewhere: tuple[str, ...] = ()
-    problems: tuple[str, ...] = ()
-
-
-def _required(unit: Unit, units: Sequence[Unit], numbers: Mapping[int, int]) -> Required:
-    """Return the requirements of a unit and of the deeper sections in it."""
-    named, elsewhere, problems = list[int](), list[str](), list[str]()
-    for name in _names(unit):
-        found = _find(name, unit, units)
-        if not found:
-            elsewhere.append(name)
-        elif len(found) > 1:
-            places = ", ".join(units[i].place for i in found)
-            problems.append(f"{unit.place}: '{name}' names several sections ({places}); write document#section")
-        else:
-            named += found
-    parent = [numbers[id(unit.above)]] if unit.above is not None else []
-    parts = [j for i in named for j, other in enumerate(units) if other.is_in(units[i])]
-    before = tuple(dict.fromkeys((*parent, *parts)))
-    return Required(tuple(dict.fromkeys(named)), before, tuple(dict.fromkeys(elsewhere)), tuple(problems))
-
-
-def _names(unit: Unit) -> Iterator[str]:
-    for own in (*(heading.own for heading in unit.headings), *(text.own for text in unit.texts)):
-        for key in KEYS:
-            yield from texts_of(own.get(key))
-
-
-def _find(name: str, unit: Unit, units: Sequence[Unit]) -> list[int]:
-    """Return the units that a name refers to: a document, else a section of this document, else one of any."""
-    document, _, section = name.partition("#")
-    documents = [
-        i
-        for i, u in enumerate(units)
-        if u.above is None and is_called(document, u.document.id, u.document.file, u.document.title)
-    ]
-    if "#" in name and section.strip():
-        inside = [i for i, u in enumerate(units) if any(u.document is units[d].document for d in documents)]
-        return _sections(section, inside or [i for i, u in enumerate(units) if u.document is unit.document], units)
-    if documents:
-        return documents
-    own = [i for i, u in enumerate(units) if u.document is unit.document and u is not unit]
-    return _sections(name, own, units) or _sections(name, range(len(units)), units)
-
-
-def _sections(name: str, among: Sequence[int] | range, units: Sequence[Unit]) -> list[int]:
-    wanted = name.strip().casefold()
-    return [i for i in among if any(wanted in (h.title.casefold(), anchor_of(h)) for h in units[i].headings if h.level)]
-
-
-# -- order -----------------------------------------------------------------------------------------
-
-
-def in_reading_order(units: Sequence[Unit], required: Sequence[Required]) -> tuple[list[int], list[str]]:
-    """Return the numbers of the units in reading order, and messages about circles, where one requirement is ignored.
-
-    Every unit is as early as its place in the files allows, after those that it requires.
-    """
-    done, skipped = dict[int, None](), set[tuple[int, int]]()
-    circles: dict[frozenset[str], str] = {}
-    for start in range(len(units)):
-        path = [start] if start not in done else []
-        while path:
-            unit = path[-1]
-            waiting = [i for i in sorted(required[unit].before) if i not in done and (unit, i) not in skipped]
-            if not waiting:
-                done[path.pop()] = None
-            elif waiting[0] in path:
-                names = [units[i].name for i in (*path[path.index(waiting[0]) :], waiting[0])]
-                names = [name for name, before in zip(names, (None, *names), strict=False) if name != before]
-                circles.setdefault(frozenset(names), f"{units[unit].place}: {_circle_text(names)}")
-                skipped.add((unit, waiting[0]))
-            else:
-                path.append(waiting[0])
-    return list(done), list(circles.values())
-
-
-def _circle_text(names: Sequence[str]) -> str:
-    if len(names) == 1:
-        return f"{names[0]!r} requires itself"
-    return f"sections require each other in a circle: {' > '.join(map(repr, names))}"
-
-
-# -- the plan --------------------------------------------------------------------------------------
 
 
 @dataclass(frozen=True, slots=True)
@@ -210,7 +96,7 @@ class StudyStep:
     """A section to read, with its subsections.
 
     `words` counts what is read (see `words_to_read`), without special material, which `material` counts by type.
-    `requires` are preceding sections of the plan, `beforehand` requirements that are not in the course.
+    `requires` are its prerequisites, documents of the course by their titles.
     """
 
     title: str
@@ -223,19 +109,17 @@ class StudyStep:
     minutes: int
     summary: str = ""
     requires: tuple[str, ...] = ()
-    beforehand: tuple[str, ...] = ()
     material: dict[str, int] = field(default_factory=dict)
 
 
 @dataclass(frozen=True, slots=True)
 class StudyPlan:
-    """Steps in order. `minutes` is their total time; `problems` are circular or ambiguous requirements."""
+    """Steps in order. `minutes` is their total time."""
 
     steps: tuple[StudyStep, ...]
     words_per_minute: int
     words: int
     minutes: int
-    problems: tuple[str, ...] = ()
 
 
 def study_plan(
@@ -252,17 +136,14 @@ def study_plan(
     `keep` are types of material that are read with the text; `exercises` are counted as `find_exercises` finds them.
 
     >>> from lmm_education.study.study_documents import study_document
-    >>> later = study_document("---\\nprerequisites: Leaves\\n---\\n# Trees\\n\\nOaks.\\n", file="a.md")
-    >>> plan = study_plan([later, study_document("# Leaves\\n\\nGreen.\\n", file="b.md")])
+    >>> later = study_document("---\\nprerequisites: leaves\\n---\\n# Trees\\n\\nOaks.\\n", file="b.md")
+    >>> plan = study_plan([study_document("# Leaves\\n\\nGreen.\\n", file="a.md"), later])
     >>> [(step.title, step.minutes, step.requires) for step in plan.steps]
     [('Leaves', 1, ()), ('Trees', 1, ('Leaves',))]
     """
     documents = list(documents)
     units = [unit for document in documents for unit in _units(document, depth)]
-    numbers = {id(unit): number for number, unit in enumerate(units)}
-    required = [_required(unit, units, numbers) for unit in units]
-    order, circles = in_reading_order(units, required)
-    made = [_step(unit, each, units, words_per_minute, keep) for unit, each in zip(units, required, strict=True)]
+    made, order = [_step(unit, documents, words_per_minute, keep) for unit in units], list(range(len(units)))
     if counted := [kind for kind in exercises if not is_one_of(kind, keep)]:
         found = find_exercises(documents, kinds=counted, solutions=solutions)
         places = Counter(_unit_of(each, units) for each in found)
@@ -277,8 +158,7 @@ def study_plan(
         order = [i for i in order if i not in solved]
     steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
     words = sum(step.words for step in steps)
-    problems = (*circles, *(problem for each in required for problem in each.problems))
-    return StudyPlan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute), problems)
+    return StudyPlan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute))
 
 
 def _shown(number: int, steps: Sequence[StudyStep]) -> StudyStep | None:
@@ -288,12 +168,8 @@ def _shown(number: int, steps: Sequence[StudyStep]) -> StudyStep | None:
         return None
     if before is None or before.file != step.file or not _is_bare(before):
         return step
-    return replace(
-        step,
-        summary=step.summary or before.summary,
-        requires=tuple(dict.fromkeys((*before.requires, *step.requires))),
-        beforehand=tuple(dict.fromkeys((*before.beforehand, *step.beforehand))),
-    )
+    requires = tuple(dict.fromkeys((*before.requires, *step.requires)))
+    return replace(step, summary=step.summary or before.summary, requires=requires)
 
 
 def _is_bare(step: StudyStep) -> bool:
@@ -302,14 +178,10 @@ def _is_bare(step: StudyStep) -> bool:
 
 def _units(document: StudyDocument, depth: int) -> list[Unit]:
     """Split a document at its headings down to level `depth`."""
-    units = [Unit(document, document.outline.root, [], [document.outline.root], None)]
-    above = [0]
+    units = [Unit(document, document.outline.root, [], [document.outline.root])]
     for item in document.outline.items:
         if isinstance(item, Heading) and item.level <= depth:
-            while units[above[-1]].heading.level >= item.level:
-                above.pop()
-            above.append(len(units))
-            units.append(Unit(document, item, [], [item], units[above[-2]]))
+            units.append(Unit(document, item, [], [item]))
         elif isinstance(item, Heading):
             units[-1].headings.append(item)
         else:
@@ -317,12 +189,15 @@ def _units(document: StudyDocument, depth: int) -> list[Unit]:
     return units
 
 
-def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep: Collection[str]) -> StudyStep:
+def _step(unit: Unit, documents: Sequence[StudyDocument], pace: int, keep: Collection[str]) -> StudyStep:
     words = sum(words_to_read(text.text) for text in unit.texts if not is_special(type_of(text), keep))
     others = [text for text in unit.texts if is_special(type_of(text), keep)]
     summary = unit.heading.own.get("summary")
+    owned = (*(heading.own for heading in unit.headings), *(text.own for text in unit.texts))
+    names = [name for own in owned for key in KEYS for name in texts_of(own.get(key))]
+    titles = [next((d.title for d in documents if is_called(name, d.id, d.file, d.title)), name) for name in names]
     return StudyStep(
-        title=unit.name,
+        title=named(unit.document.number(unit.heading), unit.heading.title or unit.document.title),
         level=unit.heading.level,
         headings=unit.heading.path,
         document=named(unit.document.numbers.get(0, ""), unit.document.title),
@@ -331,8 +206,7 @@ def _step(unit: Unit, required: Required, units: Sequence[Unit], pace: int, keep
         words=words,
         minutes=minutes_to_read(words, pace),
         summary=" ".join(map(str, summary)) if isinstance(summary, list) else str(summary or ""),
-        requires=tuple(dict.fromkeys(units[i].name for i in required.named)),
-        beforehand=required.elsewhere,
+        requires=tuple(dict.fromkeys(titles)),
         material=_counted(others),
     )
 
@@ -380,9 +254,6 @@ def plan_as_markdown(plan: StudyPlan) -> str:
     """Return the plan as markdown: a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
     parts = ["# Study plan", f"{count(len(plan.steps), 'section')}, {time}."]
-    before = tuple(dict.fromkeys(name for step in plan.steps for name in step.beforehand))
-    if before:
-        parts.append(f"Before you begin: {', '.join(before)}.")
     for steps, minutes in by_document(plan):
         parts.append(f"## {steps[0].document} ({steps[0].file}, {time_text(minutes)})")
         top = min(step.level for step in steps)
@@ -405,4 +276,4 @@ def _line(step: StudyStep, top: int) -> str:
 def plan_as_values(plan: StudyPlan) -> dict[str, Any]:
     """Return the plan as plain values."""
     about = {"words_per_minute": plan.words_per_minute, "words": plan.words, "minutes": plan.minutes}
-    return about | {"steps": [asdict(step) for step in plan.steps], "problems": list(plan.problems)}
+    return about | {"steps": [asdict(step) for step in plan.steps]}

@@ -71,9 +71,7 @@ function ticks(steps, told) {
 }
 
 function showPlan({ steps, time, times, words_per_minute: pace }) {
-  const before = [...new Set(steps.flatMap((step) => step.beforehand))];
   panel.append(make("p", {}, fill(texts.plan_total, { time, pace })));
-  if (before.length) panel.append(make("p", {}, `${texts.beforehand} ${before.join(", ")}`));
   const told = make("p", { class: "note", role: "status" }), tick = ticks(steps, told);
   panel.append(told);
   let list;
