@@ -83,18 +83,6 @@ def test_one_file_that_cannot_be_read_does_not_stop_the_others(course: Path, cap
     assert "none.md: there is no such file" in ran.err
 
 
-def test_circles_end_with_exit_1(course: Path, capsys: Capture) -> None:
-    """The plan is printed all the same."""
-    (course / "a.md").write_text("---\ndocid: leaves\nrequires: trees\n---\n# Colour\n\nText.\n")
-    ran = run_here(capsys, "plan", "course")
-    assert ran.code == 1
-    assert "sections require each other in a circle: 'Colour' > 'Autumn' > 'Colour'" in ran.err
-    assert "- [ ] Autumn" in ran.out
-
-
-# -- cards by a model ------------------------------------------------------------------------------
-
-
 def test_a_model_writes_cards(course: Path, teacher: ScriptedServer, capsys: Capture) -> None:
     """For sections with enough text; the files stay as they are; what it said once is not paid again."""
     ran = run_here(capsys, "cards", "course", "--model", "OpenAICompatible/test")
