@@ -82,13 +82,12 @@ def test_every_reply_comes_back_from_a_document(name: str) -> None:
     assert TOKEN not in talking.cleared(texts_[0])
 
 
-@pytest.mark.parametrize("to", ["json", "html"])
 @pytest.mark.parametrize("name", MARKDOWN)
-def test_pandoc_renders_an_answered_document_as_without_its_chats(name: str, to: str) -> None:
-    """The same blocks and the same metadata (JSON holds both), and the same page."""
+def test_pandoc_renders_an_answered_document_as_without_its_chats(name: str) -> None:
+    """The same blocks and the same metadata: JSON holds all that a page is made of."""
     need("pandoc")
     answers = rotations(name)
-    expected, *found = pandoc_all([talking.cleared(answers[0]), *answers], to)
+    expected, *found = pandoc_all([talking.cleared(answers[0]), *answers], "json")
     assert expected.status == 0, expected.errors
     assert all(rendered == expected for rendered in found)
     assert TOKEN not in expected.text
@@ -160,9 +159,9 @@ def test_metadata_that_pandoc_takes_for_text_is_reported(place: str) -> None:
     """
     need("pandoc")
     text = answered(PLACES[place], [f"{TOKEN}\n\n# H\n\n@doe99", TOKEN])
-    shown = pandoc(text, "json") != pandoc(talking.cleared(text), "json")
+    found, expected = pandoc(text, "json"), pandoc(talking.cleared(text), "json")
     warned = any("as text" in problem.message for problem in Document.from_text(text).problems(gaps=True))
-    assert warned == shown == (TOKEN in pandoc(text, "html").text)
+    assert warned == (found != expected) == (TOKEN in str(found.blocks))
 
 
 def test_annotations_after_a_definition_end_with_dots() -> None:
@@ -176,7 +175,7 @@ def test_annotations_after_a_definition_end_with_dots() -> None:
     assert not document.problems()
 
 
-@settings(max_examples=25)
+@settings(max_examples=15)
 @given(st.lists(st.tuples(texts(), texts()), min_size=1, max_size=15))
 def test_no_text_reaches_pandoc_from_a_log(exchanges: list[tuple[str, str]]) -> None:
     """Whatever was asked and answered, Pandoc accepts the block and sees nothing of it."""

@@ -234,7 +234,7 @@ def test_nasty_replies_come_back_exactly(server: ScriptedServer, number: int, ne
     assert waiting(text) == []
 
 
-@settings(suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
+@settings(max_examples=20 * MANY, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
 @given(first=ANY_REPLY, second=ANY_REPLY)
 @example(first="\ttab", second="---")
 def test_any_replies_come_back_exactly(server: ScriptedServer, first: str, second: str) -> None:

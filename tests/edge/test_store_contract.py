@@ -1,5 +1,5 @@
-"""What every store must do, on every store: embedded, qdrant-client's in-memory mode, the same behind real HTTP,
-and a Qdrant server if there is one."""
+"""What every store must do, on every store: embedded, qdrant-client's in-memory mode, the same behind real HTTP
+as a strict server with three shards, and a Qdrant server if there is one."""
 
 from __future__ import annotations
 
@@ -53,7 +53,7 @@ def chunk(number: int, *words: int, dense: tuple[float, ...] = (1.0, 0.0, 0.0), 
     return Point(point_id(number), base | payload, {"dense": dense, "sparse": sparse(*words)})
 
 
-@pytest.fixture(params=["edge", "memory", "http", "strict", "shards", "server"])
+@pytest.fixture(params=["edge", "memory", "http", "server"])
 def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
     """Opens the store of this test; each call gives another reader of the same one."""
     kind = request.param
@@ -71,9 +71,8 @@ def opening(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Open]:
         yield lambda: open_store(settings)
         remove_course(settings)
     else:
-        strict, shards = kind == "strict", 3 if kind == "shards" else 1
-        env = {"QDRANT_API_KEY": "secret"} if strict else {}
-        with QdrantServer(env.get("QDRANT_API_KEY"), strict=strict, shards=shards) as server:
+        env = {"QDRANT_API_KEY": "secret"}
+        with QdrantServer(env["QDRANT_API_KEY"], strict=True, shards=3) as server:
             settings = StorageSettings(url=server.url, course="course")
             yield lambda: open_store(settings, env=env)
             remove_course(settings, env)
@@ -271,7 +270,7 @@ def test_conditions(request: pytest.FixtureRequest, varied: Store, where: Where,
     """A condition means the same when scrolling, counting and searching. A strict server filters by our own fields
     alone; the error names any other."""
     others = [each.key for each in where if isinstance(each, Match) and each.key.startswith("metadata.")]
-    if request.node.callspec.params["opening"] == "strict" and others:
+    if request.node.callspec.params["opening"] == "http" and others:
         with pytest.raises(StoreError, match=f"strict mode and has no index for '{others[0]}'"):
             found(varied, where)
         return

@@ -218,6 +218,9 @@ class Shards:
     def get_collections(self) -> Any:
         return self.shards[0].get_collections()
 
+    def collection_exists(self, name: str) -> bool:
+        return self.shards[0].collection_exists(name)
+
     def create_collection(self, name: str, **options: Any) -> Any:
         return self._each("create_collection", name, **options)[0]
 

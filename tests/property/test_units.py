@@ -124,7 +124,7 @@ def knitted(texts: Sequence[str]) -> list[str]:
 
 
 # Each failing example costs a process.
-@settings(max_examples=20, phases=[Phase.explicit, Phase.reuse, Phase.generate])
+@settings(max_examples=8, phases=[Phase.explicit, Phase.reuse, Phase.generate])
 @example((Unit(CHUNK), Unit("Then."), Unit(CHUNK)), "EDITED")
 @given(documents(), st.sampled_from(REPLIES))
 def test_pandoc_reads_everything_else_as_it_was(units: tuple[Unit, ...], reply: str) -> None:

@@ -147,7 +147,7 @@ OUT = [
     "root/etc/passwd", "root", "dangling", "dangling_folder/new.txt", "proc/environ", "proc/root/etc/passwd",
     "dev/zero", "dev/stdin", "etc/passwd", "to_notes/n.md", "sub/far/secret.txt", "sub/deep/farther",
 ]  # fmt: skip
-DETOURS = ["", "./", "sub/../", "sub/deep/../../", "dot/", "missing/../", "../work/"]
+DETOURS = ["", "sub/deep/../../", "dot/", "missing/../"]
 # Paths that are refused without a detour.
 REFUSED = [
     " ", "\t", "\0", "a.md\0", "a.md\0.txt", "../secret.txt\0a.md", "a\nb", "a.md\n", "\x1b[2Ja", "a\x7fb", "\u2028",
@@ -182,24 +182,30 @@ TRICKS = [
     *((path, READING + WRITING) for path in REFUSED_TO_READ),
     *((path, WRITING) for path in REFUSED_TO_WRITE),
 ]
+PARTS = 20
 # A path of a folder inside is not a file, but may be listed and searched.
 FOLDERS = {".", "sub", "inside", "dot", "./", "sub/.", "sub/deep/.."}
 
 
-@pytest.mark.parametrize(("path", "tools"), TRICKS, ids=[ascii(path)[:40] for path, _ in TRICKS])
-def test_path_tricks(land: Path, path: str, tools: tuple[str, ...]) -> None:
+@pytest.mark.parametrize("part", range(PARTS))
+def test_path_tricks(land: Path, part: int) -> None:
     """Every tool refuses with one of our errors, waits for no pipe, shows no secret and changes nothing."""
     place = workplace(land / "work", protected=[land / "work/talk.chatmd"])
     before = snapshot(land)
-    for name, arguments in attempts(path):
+    tried = [(path, tools, *attempt) for path, tools in TRICKS[part::PARTS] for attempt in attempts(path)]
+    for path, tools, name, arguments in tried:
         if name not in tools or (path in FOLDERS and name in ("read_directory", "search_files")):
             continue
         if name == "apply_patch" and ("\n" in path or "\u2028" in path or "`" in path):
             continue
-        with pytest.raises(LmmError) as caught:
-            call(name, place, **arguments)
-        assert "SECRET" not in str(caught.value)
-        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", str(caught.value))
+        try:
+            done = call(name, place, **arguments)
+        except LmmError as refused:
+            shown = str(refused)
+        else:
+            pytest.fail(f"{name} took {path!a}: {done}")
+        assert "SECRET" not in shown, path
+        assert not re.search(r"[\x00-\x09\x0b-\x1f\x7f]", shown), path
     assert snapshot(land) == before
 
 
