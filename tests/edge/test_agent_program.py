@@ -25,7 +25,7 @@ from lmm import errors, loop
 from lmm.config import ModelSettings
 from lmm.disk import trust
 from lmm.messages import ChatEvent, ChatRequest, Image, Message, Notice, Reasoning, Reply, TextDelta
-from lmm.models import agent_client, chat, port
+from lmm.models import chat, port
 from lmm.models.agent_programs import AGENT_PROGRAMS, find_agent
 from lmm.providers import ModelName
 from lmm_education.course import Course
@@ -98,7 +98,7 @@ def test_messages(program: ScriptedServer, folder: Path) -> None:
     assert exchanges_of(folder / "d.md") == [("Why?", "Reply to: Why?"), ("How?", "Reply to: How?")]
     (number,), (files,), (keys,) = (heard(folder, what) for what in ("started", "files", "keys"))
     assert (files, keys, heard(folder, "tools")) == ([], [], [[], []])
-    assert all(system.startswith("You help an author") for system in heard(folder, "system"))
+    assert all(text.startswith("<instructions>\nYou help an author") for text in heard(folder, "prompt"))
     wait_until(lambda: not is_running(number))
     assert not Path(heard(folder, "folder")[0]).exists()
 
@@ -152,7 +152,8 @@ def test_run(program: ScriptedServer, folder: Path, capsys: pytest.CaptureFixtur
     )
     ran = run_here(capsys, "run", "a.chatmd")
     assert (ran.code, "does not take temperature" in ran.err) == (0, True), ran
-    assert heard(folder, "prompt")[0].startswith("<conversation>\n[user]\n/help\n\n[assistant]\nYes?\n\n[user]\nWhy?")
+    asked = heard(folder, "prompt")[0].partition("</instructions>\n\n")[2]
+    assert asked.startswith("<conversation>\n[user]\n/help\n\n[assistant]\nYes?\n\n[user]\nWhy?")
     (folder / "b.chatmd").write_text('<tool name="read_file"/>\n<user>Why?</user>\n')
     ran = run_here(capsys, "run", "b.chatmd")
     assert "ACP/claude cannot be given tools (choose another model where tools are used" in ran.err
@@ -259,9 +260,7 @@ def test_what_it_asks_for_is_refused(program: ScriptedServer, folder: Path, monk
     monkeypatch.setenv("AGENT_HABIT", "asks")
     events = ask(Message("user", "Why?"))
     asked = dict(zip(heard(folder, "asked"), heard(folder, "error"), strict=False))
-    assert asked == {"file": -32601, "written": -32601, "terminal": -32601}
-    (permission,) = heard(folder, "got")
-    assert permission["outcome"]["option_id"] == "reject_once"
+    assert asked == dict.fromkeys(("file", "written", "terminal", "permission"), -32601)
     assert [event.text for event in events if isinstance(event, Notice)] == [
         f"ACP/claude asks for {what}, which is refused"
         for what in ("fs/read_text_file", "fs/write_text_file", "terminal/create", "session/request_permission")
@@ -296,24 +295,23 @@ def test_cancelled(program: ScriptedServer, folder: Path) -> None:
     wait_until(lambda: not is_running(heard(folder, "started")[0]))
 
 
-def test_a_program_that_is_not_asked_ends(
-    program: ScriptedServer, folder: Path, monkeypatch: pytest.MonkeyPatch
-) -> None:
-    """After a while; a later question starts it again."""
-    monkeypatch.setattr(agent_client, "_IDLE", 0.3)
-    model = chat.open_chat(ModelSettings(ModelName("ACP", "claude"), max_retries=0))
+def test_a_program_that_has_ended_is_started_again(program: ScriptedServer, folder: Path) -> None:
+    """Its sessions are closed; what it might take for a command is none."""
+    model = chat.open_chat(ModelSettings(ModelName("ACP", "claude"), max_retries=1))
 
     async def one() -> str:
         events = [event async for event in model.stream(ChatRequest((Message("user", "/help"),)))]
         assert isinstance(events[-1], Reply)
         return events[-1].text
 
-    for times in (1, 2):
-        assert "Reply to" in loop.run(one())
-        wait_until(lambda: not any(map(is_running, heard(folder, "started"))))
-        assert len(heard(folder, "started")) == times
-    assert heard(folder, "prompt") == ["<message>\n/help\n</message>"] * 2
-    assert heard(folder, "closed") == ["session-1"] * 2
+    assert all("Reply to" in loop.run(one()) for _ in range(2))
+    (number,) = heard(folder, "started")
+    wait_until(lambda: heard(folder, "closed") == ["session-1", "session-2"])
+    os.killpg(number, signal.SIGKILL)
+    wait_until(lambda: not is_running(number))
+    assert "Reply to" in loop.run(one())
+    assert len(heard(folder, "started")) == 2
+    assert heard(folder, "prompt") == ["<message>\n/help\n</message>"] * 3
 
 
 # -- the programs themselves -----------------------------------------------------------------------

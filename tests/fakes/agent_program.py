@@ -33,7 +33,6 @@ class FakeAgent:
     def __init__(self) -> None:
         self.sessions = 0
         self.cancelled: dict[str, asyncio.Event] = {}
-        self.systems: dict[str, str] = {}
 
     def on_connect(self, conn: acp.Client) -> None:
         """Keep the connection."""
@@ -66,8 +65,7 @@ class FakeAgent:
         self.sessions += 1
         name = f"session-{self.sessions}"
         self.cancelled[name] = asyncio.Event()
-        self.systems[name] = more.get("systemPrompt", "")
-        note(session=name, cwd=cwd, tools=more["claudeCode"]["options"]["tools"], system=self.systems[name])
+        note(session=name, cwd=cwd, tools=more["claudeCode"]["options"]["tools"])
         return acp.NewSessionResponse(session_id=name)
 
     async def close_session(self, session_id: str, **_: Any) -> None:
@@ -93,7 +91,7 @@ class FakeAgent:
             await self.ask_for_all(session_id)
         if HABIT == "thinks":
             await self.client.session_update(session_id, acp.update_agent_thought_text("Hm. "))
-        asking = asyncio.create_task(asyncio.to_thread(answer, self.systems[session_id], text))
+        asking = asyncio.create_task(asyncio.to_thread(answer, text))
         ended = asyncio.create_task(self.cancelled[session_id].wait())
         await asyncio.wait((asking, ended), return_when=asyncio.FIRST_COMPLETED)
         if ended.done():
@@ -121,8 +119,10 @@ class FakeAgent:
                 note(asked=what, got=got.model_dump() if got is not None else None)
 
 
-def answer(system: str, text: str) -> str:
-    """Ask the scripted server."""
+def answer(text: str) -> str:
+    """Ask the scripted server, which takes the instructions apart."""
+    system, mark, rest = text.removeprefix("<instructions>\n").partition("\n</instructions>\n\n")
+    system, text = (system, rest) if mark else ("", text)
     messages = [{"role": "system", "content": system}, {"role": "user", "content": text}]
     body = json.dumps({"model": "agent", "messages": messages}).encode()
     request = urllib.request.Request(

@@ -2,8 +2,8 @@
 
 A program is started when its model is first asked, in an empty folder, without tools and without the keys of providers:
 the user's account pays. Each request has a session of its own. What the program asks for (files, terminals,
-permissions) is refused. It ends when nothing was asked for half a minute, and with this process. Imported only when
-such a model is called: importing the protocol's library takes half a second.
+permissions) is refused. It ends with this process. Imported only when such a model is called: importing the protocol's
+library takes half a second.
 """
 
 from __future__ import annotations
@@ -55,10 +55,10 @@ from lmm.providers import PROVIDER_KEYS
 from lmm.terminal import clipped
 
 _Json = dict[str, Any]
-_IDLE, _GRACE, _POLL = 30.0, 2.0, 0.02  # seconds: without a session; to do what it is asked; between two looks
+_GRACE, _POLL = 2.0, 0.02  # seconds: to do what it is asked; between two looks
 _AT_ONCE = 4  # sessions: one of Claude's takes 190 MB
 _LONGEST_MESSAGE = 64 * 1024 * 1024
-_LOGIN_REQUIRED = -32000
+_LOGIN_REQUIRED, _CUT = -32000, ("max_tokens", "max_turn_requests", "cancelled")
 _COMMAND = re.compile(r"\s*[/$!@]")  # what programs take for a command at the beginning of a text
 
 
@@ -81,15 +81,14 @@ class AgentModel:
         if request.tools:
             hint = "choose another model where tools are used: --model, config.toml, or the header"
             raise errors.ModelRejected(f"{self.name} cannot be given tools", hint=hint)
-        system, blocks = prompt_of(request, system_apart=self._program.takes_system)
-        session = {**self._program.session, **({"systemPrompt": system} if system else {})}
+        blocks = prompt_of(request)
         events, result = list[ChatEvent](), dict[str, Any]()
         async with self._limit:
             try:
                 agent = await self._started()
                 if len(blocks) > 1 and not _part(agent.can, "promptCapabilities").get("image"):
                     raise errors.ModelRejected(f"{self.name} takes no pictures", hint="leave them out")
-                async with aclosing(agent.ask(blocks, session)) as updates:
+                async with aclosing(agent.ask(blocks, self._program.session)) as updates:
                     async for result in updates:
                         event = event_of(result, self.name)
                         if event and not (isinstance(event, Notice) and event in events):
@@ -109,12 +108,10 @@ class AgentModel:
         reason, used = result.get("stopReason"), _part(result, "usage")
         if reason == "refusal":
             raise errors.ModelRejected(f"{self.name} refused to answer", hint="ask in other words")
-        if reason == "cancelled":  # not by us
-            raise self._server.broke_off()
         count = Counter({key: value for key, value in used.items() if isinstance(value, int)})
         sent = count["inputTokens"] + count["cachedReadTokens"] + count["cachedWriteTokens"]
         usage = Usage(sent, count["outputTokens"] + count["thoughtTokens"], None, 1, False, count["cachedReadTokens"])
-        reply = Reply(text, self.name, usage, cut=reason in ("max_tokens", "max_turn_requests"), reasoning=thoughts)
+        reply = Reply(text, self.name, usage, cut=reason in _CUT, reasoning=thoughts)
         return reply if sent else replace(reply, usage=estimated(request, reply))
 
     async def _started(self) -> AgentConnection:
@@ -146,8 +143,7 @@ class AgentConnection:
     def __init__(self, process: Process, folder: tempfile.TemporaryDirectory[str], timeout: float) -> None:
         self._process, self._folder, self._timeout = process, folder, timeout
         self._sessions: dict[str, asyncio.Queue[_Json | None]] = {}
-        self._in_use, self.ended = 0, False
-        self._idle: asyncio.TimerHandle | None = None
+        self.ended = False
         self.can: _Json = {}
         self._connection = Connection(self._handle, self)
         atexit.register(self.stop)
@@ -168,19 +164,14 @@ class AgentConnection:
                 stdin=PIPE, stdout=PIPE, stderr=log, cwd=empty, env=environment, limit=_LONGEST_MESSAGE,
                 start_new_session=True,
             )  # fmt: skip
-        agent, about = cls(process, folder, timeout), {"name": "lmm", "version": "1"}
-        agreed = await agent._request(  # no capabilities: neither files nor terminals
-            "initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities={}, clientInfo=about
-        )
+        agent = cls(process, folder, timeout)
+        # Without capabilities: neither files nor terminals.
+        agreed = await agent._request("initialize", protocolVersion=PROTOCOL_VERSION, clientCapabilities={})
         agent.can = _part(agreed, "agentCapabilities")
-        agent._rest()
         return agent
 
     async def ask(self, blocks: Sequence[_Json], about: Mapping[str, Any]) -> AsyncGenerator[_Json]:
         """Ask in a new session; yield what the program sends, the result last."""
-        self._in_use += 1
-        if self._idle is not None:
-            self._idle.cancel()
         session, updates, prompt = "", asyncio.Queue[_Json | None](), None
         try:
             cwd = str(Path(self._folder.name, "empty"))
@@ -196,7 +187,7 @@ class AgentConnection:
             await to_its_end(self._close(session, prompt))
 
     async def _close(self, session: str, prompt: asyncio.Task[_Json] | None) -> None:
-        """End a session, and the program after its last one, or if it ignores that a prompt is cancelled."""
+        """End a session; a program that ignores that a prompt is cancelled is stopped."""
         about = {"sessionId": session}
         if prompt is not None:
             try:
@@ -204,21 +195,13 @@ class AgentConnection:
                     await asyncio.wait_for(self._connection.send_notification("session/cancel", about), _GRACE)
                 await asyncio.wait_for(asyncio.gather(prompt, return_exceptions=True), _GRACE)
             except OSError:  # it does not listen, or has gone
-                self.ended = True
+                await asyncio.to_thread(self.stop)
         if "close" in _part(self.can, "sessionCapabilities"):
             # Not by the library, which would wait for the response.
             message = {"jsonrpc": "2.0", "id": session, "method": "session/close", "params": about}
             with suppress(OSError):
                 await asyncio.wait_for(self.send(message), _GRACE)
         self._sessions.pop(session, None)
-        self._in_use -= 1
-        self._rest()
-
-    def _rest(self) -> None:
-        """Stop the program in a while, if it has no session until then."""
-        if self.ended or not self._in_use:
-            loop = asyncio.get_running_loop()
-            self._idle = loop.call_later(0 if self.ended else _IDLE, loop.run_in_executor, None, self.stop)
 
     async def _request(self, method: str, **parameters: Any) -> _Json:
         asking = self._connection.send_request(method, parameters)
@@ -241,35 +224,27 @@ class AgentConnection:
         """End the program and all that it has started, from any thread."""
         self.ended = True
         atexit.unregister(self.stop)
-        for number in (signal.SIGTERM, signal.SIGKILL):
-            try:
+        with suppress(ProcessLookupError, PermissionError):  # nothing is left
+            for number in (signal.SIGTERM, signal.SIGKILL):
                 os.killpg(self._process.pid, number)
-                ends = time.monotonic() + _GRACE
-                while time.monotonic() < ends:
+                for _ in range(round(_GRACE / _POLL)):
                     time.sleep(_POLL)
                     os.killpg(self._process.pid, 0)
-            except (ProcessLookupError, PermissionError):  # nothing is left
-                break
         self._folder.cleanup()
 
-    async def _handle(self, method: str, parameters: Any, is_notification: bool) -> _Json | None:
+    async def _handle(self, method: str, parameters: Any, is_notification: bool) -> None:
         """Take what the program sends by itself: updates of sessions, and requests, which are refused."""
         parameters = parameters if isinstance(parameters, dict) else {}
         updates = self._sessions.get(str(parameters.get("sessionId")))
         if method == "session/update":
             if updates is not None:
                 updates.put_nowait(parameters.get("update"))
-            return None
+            return
         if is_notification:
-            return None
+            return
         if updates is not None:
             updates.put_nowait({"sessionUpdate": method})
-        if method != "session/request_permission":
-            raise RequestError.method_not_found(method)
-        for option in parameters.get("options") or ():
-            if isinstance(option, dict) and str(option.get("kind")).startswith("reject"):
-                return {"outcome": {"outcome": "selected", "optionId": option.get("optionId")}}
-        return {"outcome": {"outcome": "cancelled"}}
+        raise RequestError.method_not_found(method)
 
     # -- the transport ---------------------------------------------------------------------------------
 
@@ -303,19 +278,20 @@ def _part(value: _Json, key: str) -> _Json:
     return part if isinstance(part, dict) else {}
 
 
-def prompt_of(request: ChatRequest, *, system_apart: bool) -> tuple[str, list[_Json]]:
-    """Convert a request; return the system message, if it is sent apart, and the prompt's blocks, the text first.
+def prompt_of(request: ChatRequest) -> list[_Json]:
+    """Return a request as the blocks of a prompt, the text first.
 
-    A conversation becomes one text, since a session begins with each request.
+    Instructions and conversation become one text, since programs have a system message of their own, and a session
+    begins with each request.
 
     Raises:
         ModelRejected: a picture has an address, which a program without tools cannot fetch.
 
     >>> from lmm.messages import Message
+    >>> prompt_of(ChatRequest((Message("user", "Why?"),)))
+    [{'type': 'text', 'text': 'Why?'}]
     >>> asked = ChatRequest((Message("system", "Be brief."), Message("user", "Why?")))
-    >>> prompt_of(asked, system_apart=True)
-    ('Be brief.', [{'type': 'text', 'text': 'Why?'}])
-    >>> " ".join(prompt_of(asked, system_apart=False)[1][0]["text"].split())
+    >>> " ".join(prompt_of(asked)[0]["text"].split())
     '<instructions> Be brief. </instructions> Why?'
     """
     system = "\n\n".join(render(one) for one in request.messages if one.role in ("system", "developer"))
@@ -323,18 +299,15 @@ def prompt_of(request: ChatRequest, *, system_apart: bool) -> tuple[str, list[_J
     text = f"{tagged(Attachment(dialogue_text(said), 'conversation'))}\n\nWrite the assistant's next message, only."
     if len(said) == 1:
         text = "\n\n".join(part for part in message_parts(said[0]) if isinstance(part, str))
-    if _COMMAND.match(text):
-        text = tagged(Attachment(text, "message"))
-    if system and not system_apart:
+    if system:
         text = f"{tagged(Attachment(system, 'instructions'))}\n\n{text}"
+    elif _COMMAND.match(text):
+        text = tagged(Attachment(text, "message"))
     images = [part for one in said for part in one.content if isinstance(part, Image)]
     if any(image.url for image in images):
         raise errors.ModelRejected("an agent takes no pictures by their address", hint="save them beside the document")
-    shown = [
-        {"type": "image", "data": base64.b64encode(image.data).decode(), "mimeType": image.media_type}
-        for image in images
-    ]
-    return system if system_apart else "", [{"type": "text", "text": text}, *shown]
+    shown = ((base64.b64encode(image.data).decode(), image.media_type) for image in images)
+    return [{"type": "text", "text": text}, *({"type": "image", "data": d, "mimeType": kind} for d, kind in shown)]
 
 
 def event_of(update: Any, name: str) -> TextDelta | ReasoningDelta | Notice | None:

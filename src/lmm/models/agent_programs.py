@@ -25,8 +25,7 @@ class AgentProgram:
     """How an agent's program is started without tools.
 
     `package` is its name in npm; `login` is what to do if nobody is logged in. `{folder}` in the command and the
-    `variables` is the folder with the `files`. `session` goes with each new session, with the system message if
-    `takes_system`.
+    `variables` is the folder with the `files`. `session` goes with each new session.
     """
 
     command: tuple[str, ...]
@@ -35,16 +34,15 @@ class AgentProgram:
     variables: Mapping[str, str]
     files: Mapping[str, str] = field(default_factory=dict)
     session: Mapping[str, Any] = field(default_factory=dict)
-    takes_system: bool = False
 
 
 AGENT_PROGRAMS = {
     "claude": AgentProgram(
         ("claude-agent-acp",), "@agentclientprotocol/claude-agent-acp", "run claude, and type /login",
         {"CLAUDE_CODE_DISABLE_ATTACHMENTS": "1", "CLAUDE_CODE_DISABLE_TERMINAL_TITLE": "1"},
-        session={"claudeCode": {"options": {"tools": [], "settingSources": [], "strictMcpConfig": True, "plugins": [],
-                                            "skills": [], "persistSession": False}}},
-        takes_system=True,
+        session={"systemPrompt": _ROLE, "claudeCode": {"options": {
+            "tools": [], "settingSources": [], "strictMcpConfig": True, "plugins": [], "skills": [],
+            "persistSession": False}}},
     ),
     "gemini": AgentProgram(
         ("gemini", "--acp", "--admin-policy", "{folder}/policy.toml", "--extensions", "none",
