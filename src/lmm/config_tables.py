@@ -78,7 +78,7 @@ Layer = Mapping[str, Values]
 """The settings of one layer, by table."""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Key:
     """The annotation that makes a field a key of config.toml.
 
@@ -99,6 +99,9 @@ class Key:
     field: str = ""
     type: Any = None
     default: Any = None
+
+    def __repr__(self) -> str:
+        return repr(self.about)  # in signatures, as help() shows them
 
     def convert(self, setting: Setting, table: str, folder: Path = Path(), *, strict: bool = True) -> Any:
         """Return the value of the field for a value that was written; paths are relative to `folder`.
@@ -143,7 +146,7 @@ class Key:
         return f"for example {self.name} = {as_toml(shown)}" if shown not in (None, "") else ""
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Option(Key):
     """The annotation that makes a field of a `Table` an option of an operation: a keyword of its method, a field of a
     request, and with `flags`, such as ``--limit N``, an option of its command."""

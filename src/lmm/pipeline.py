@@ -52,7 +52,7 @@ class ParsedDocument:
         return blocks_to_tree(self.blocks, title=self.name) or HeaderNode(title=self.name)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class Report(Generic[R]):
     """The outcome of one method on a document: results, failures, usage, whether the document changed.
 
@@ -68,6 +68,10 @@ class Report(Generic[R]):
     model: str = ""
     interrupted: bool = False
     error: LmmError | None = None
+
+    def __repr__(self) -> str:
+        failed = [*map(str, self.failures), *([str(self.error)] if self.error else [])]
+        return f"Report({'; '.join([f'{len(self.results)} results', *failed])})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values; each of the `results` is converted by its own ``as_json``."""

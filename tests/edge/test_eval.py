@@ -86,6 +86,7 @@ def test_rows_that_cannot_be_used_are_named_and_nothing_is_measured(
         (("answers", QUESTIONS, "model=a,b", "--check", "right=9"), "--check and --failures are for one setting"),
         ((QUESTIONS, "notes.md"), "this is not a question file"),
         (("./answers",), "this is not a question file"),
+        (("none.csv",), "none.csv: there is no such file"),
     ],
 )
 def test_mistakes_are_explained(words: tuple[str, ...], message: str, capsys: pytest.CaptureFixture[str]) -> None:

@@ -151,7 +151,6 @@ def test_a_source_that_the_model_invented_is_told_of(
     assert "“[7]”: no such source" in run_here(capsys, "log", "show", exchange.id).out
     asked = server.requests[0].body["messages"][-1]["content"]
     assert asked in exchange.prompt
-    assert asked in run_here(capsys, "log", "show", "--prompt", exchange.id).out
     set_password()
     teacher = Visitor(address)
     assert teacher.send("/teacher/login", {"password": PASSWORD})[0] == 200

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 from collections.abc import Callable
 from pathlib import Path
 
@@ -11,7 +12,7 @@ import chatmd
 import lmm
 from lmm import Document
 from lmm.testing import ScriptedModel
-from lmm_education import Course
+from lmm_education import AskOptions, Course
 
 LEAVES = "---\ntitle: Leaves\n---\n\n# Colour\n\n---\n~summary_: Green.\n---\nLeaves are green: chlorophyll.\n"
 
@@ -38,7 +39,21 @@ def test_what_a_notebook_shows(course: Course, tmp_path: Path) -> None:
     assert "> Leaves are green: chlorophyll." in hit._repr_markdown_().splitlines()
     text, below = answer._repr_markdown_().split("\n\n")
     assert (text, below) == ("They hold chlorophyll [1].", f"\\[1\\] {source.place} {source.path}")
-    assert all(len(repr(each)) < 200 for each in (document, report, found, hit, answer))
+    plan, cards, exported = course.plan(), course.cards(), course.export(tmp_path, tmp_path / "out")
+    assert plan._repr_markdown_().startswith("# Study plan")
+    assert (repr(plan), repr(cards)) == ("StudyPlan(1 section, 1 min)", "CardReport(0 cards, 0 failed)")
+    asked = Document.from_text("---\n?: why?\n---\nA leaf is green.\n")
+    assert repr(asked.pending) == "(PendingPrompt(line 2: query, 'why?', about document),)"
+    replies = asked.answer(model=ScriptedModel(["So."]))
+    short = (document, report, found, hit, answer, plan, cards, exported, replies)
+    assert all(len(repr(each)) < 200 for each in short)
+
+
+def test_help_of_options_is_readable() -> None:
+    """Of each, its type, what it is and its default, and none of what declares it."""
+    shown = str(inspect.signature(AskOptions))
+    assert "'Show at most this many results.'" in shown
+    assert "Option(" not in shown
 
 
 def test_a_function_is_a_model(course: Course) -> None:

@@ -70,6 +70,7 @@ def refine(
 
     if how["repeat"] > 1 and not check:
         raise click.UsageError("--repeat needs --check.")
+    options.check_given(file, cases)
     done = Chat.open(file, config=config).refine(
         cases, rounds=0 if check else rounds, progress=_progress, confirm=confirm_on_terminal(), **how
     )

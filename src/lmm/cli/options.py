@@ -10,7 +10,7 @@ from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 import click
 
 from lmm import terminal
-from lmm.errors import Failure, FileReadError, Place
+from lmm.errors import ConfigError, Failure, FileReadError, Place
 from lmm.event_printer import EventPrinter
 from lmm.messages import Event, Notice, Progress, Retrying, Usage, Waiting
 from lmm.terminal import DONE, FAILED, INTERRUPTED
@@ -32,6 +32,7 @@ class Decorator(Protocol):
 
 PATH = click.Path(path_type=Path, readable=False)
 """A path as it was typed. Click does not check whether it is readable: our own message has a better hint."""
+
 FOLDER = click.Path(path_type=Path, file_okay=False)
 SETTINGS: Mapping[str, Any] = {"help_option_names": ["-h", "--help"], "show_default": True, "max_content_width": 80}
 
@@ -110,6 +111,16 @@ def argument(name: str, metavar: str, help: str = "", *, many: bool = False, **a
 def flag(*names: str, help: str) -> Decorator:
     """Declare a switch that is off unless it is given."""
     return click.option(*names, is_flag=True, help=help)
+
+
+def check_given(*paths: Path) -> None:
+    """Check that files are there without which a command cannot begin: else it is used wrongly (exit code 2).
+
+    Raises:
+        ConfigError: one is not there.
+    """
+    if missing := [path for path in paths if not os.path.exists(path)]:  # noqa: PTH110  # pathlib's raises for long names
+        raise ConfigError("there is no such file", where=str(missing[0]), hint="check the path")
 
 
 # -- options of several commands -------------------------------------------------------------------

@@ -11,6 +11,7 @@ from lmm.importing.markdown_text import link_target, plain
 from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.markdown.tree import blocks_to_tree
 from lmm.messages import picture_type
 
 # Address of an image from the file: this, and its index in `Imported.images`.
@@ -104,7 +105,8 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     """
     blocks = parse_markdown_text(document.body)
     own = _line(document.title)
-    title = own or first_title(document.body) or name
+    found = tree.title if (tree := blocks_to_tree(blocks, title=name)) else name
+    title = own or (name if found == name else _unescaped(found))
     chapters = [block for block in blocks if isinstance(block, HeadingBlock) and block.title and block.level == 1]
     if len(chapters) > 1 and blocks[0] is chapters[0] and _unescaped(chapters[0].title) == own:
         blocks = blocks[1:]  # a title page: the header has the title

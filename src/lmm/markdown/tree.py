@@ -290,8 +290,7 @@ MarkdownTree = HeadingNode | None
 class HeaderNode(HeadingNode):
     """The root: the whole document with its header.
 
-    A document without a header gets a root that emits no bytes; its `title` is then the one it was
-    built with, or its first heading's.
+    A document without a header gets a root that emits no bytes.
     """
 
     kind = "header"
@@ -305,13 +304,16 @@ class HeaderNode(HeadingNode):
 
     @property
     def title(self) -> str:
-        """The header's ``title``, else the first heading's, else the title given to `blocks_to_tree`."""
+        """The header's ``title``, else the only topmost heading's, else the title given to `blocks_to_tree`, else the
+        first heading's."""
         title = self.own("title")
         if title is None and self.foreign is not None:
             title = self.foreign.values.get("title")
         if title is not None:
             return str(title)
-        return next((node.title for node in self.headings if node.title), self._title)
+        top = min((node.level for node in self.headings), default=0)
+        above = [node.title for node in self.headings if node.level == top and node.title]
+        return above[0] if above and (len(above) == 1 or not self._title) else self._title
 
     @title.setter
     def title(self, title: str) -> None:

@@ -9,7 +9,7 @@ from collections.abc import Collection, Sequence
 
 from lmm.disk import digest
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeaderBlock, HeadingBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeaderBlock, serialize
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import header_of
 from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
@@ -18,8 +18,8 @@ from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
 def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False) -> list[Block]:
     """Add ``title`` and ``docid`` to the header if they are missing; `name` is the file's name without its suffix.
 
-    The title is the first heading's, else `name`; a `chapter` of a book gets none. A document that begins with broken
-    metadata, or with a header in another notation, is left as it is, and so is a header that cannot be extended.
+    The title is the only topmost heading's, else `name`; a `chapter` of a book gets none. A document that begins with
+    broken metadata, or with a header in another notation, is left as it is, and so is a header that cannot be extended.
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
@@ -33,9 +33,8 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     missing = missing_keys(blocks, chapter=chapter)
     if not missing:
         return list(blocks)
-    title = next((b.title for b in blocks if isinstance(b, HeadingBlock) and b.title), name)
-    values = {"title": title, "docid": make_docid(name, serialize(blocks))}
     tree = blocks_to_tree(blocks, title=name)
+    values = {"title": tree.title if tree else name, "docid": make_docid(name, serialize(blocks))}
     if tree is None:
         return [HeaderBlock.make({key: values[key] for key in missing})]
     for key in missing:

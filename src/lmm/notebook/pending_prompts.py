@@ -60,7 +60,7 @@ class Subject:
         return f"{named.get(self.kind, 'an empty place in')} '{' > '.join(self.path)}'"
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class PendingPrompt:
     """One pending prompt: its place (`line` counts from 1 in the document) and its subject.
 
@@ -88,6 +88,9 @@ class PendingPrompt:
     doubt: str = ""  # a warning about its reply
     new: EditReply | None = field(default=None, compare=False, repr=False)  # the text in its reply
     revises: WaitingEdit | None = field(default=None, compare=False, repr=False)  # an edit, asked for a second round
+
+    def __repr__(self) -> str:
+        return f"PendingPrompt(line {self.line}: {self.word}, {self.text!r}, about {self.subject.kind})"
 
     @property
     def text(self) -> str:

@@ -303,10 +303,11 @@ def _read(files: Sequence[Path]) -> list[Question]:
         ConfigError: none is named.
         LmmError: rows cannot be used; all are printed.
     """
-    from lmm_education.evaluation.questions import read_questions
+    from lmm_education.evaluation.questions import READERS, read_questions
 
     if not files:
         raise ConfigError("there is no question file", hint="lmm eval questions.csv")
+    options.check_given(*(file for file in files if file.suffix.lower() in READERS))
     found, problems = read_questions(files)
     if problems:
         terminal.say("".join(f"{problem}\n" for problem in problems), err=True, end="")

@@ -63,7 +63,6 @@ def log() -> None:
 )
 @_chosen
 @options.flag("--outdated", help="Only where a cited section is gone, or its file has changed since lmm ingest.")
-@options.flag("--prompt", help="Also show what the model was sent for an exchange.")
 @options.as_json
 @_file
 def show(
@@ -71,7 +70,6 @@ def show(
     exchange: str,
     latest: int,
     outdated: bool,
-    prompt: bool,
     as_json: bool,
     file: Path | None,
     config: Path | None,
@@ -94,7 +92,7 @@ def show(
     if as_json:
         terminal.say_json([as_values(each) for each in found])
     elif exchange:
-        terminal.say(exchange_text(found[0]) + (f"\n{found[0].prompt}\n" if prompt else ""), end="")
+        terminal.say(exchange_text(found[0]), end="")
     else:
         terminal.say(table_text(found), end="")
         terminal.say(f"{figures_text(figures(found))}", err=True)

@@ -378,14 +378,7 @@ def read_outline(text: str, *, title: str = "", kinds: Withholding = DEFAULT) ->
     document = _Document(tree, kinds)
     typed = document.stretches()
     root = _heading(tree, None, typed)
-    return Outline(_title(tree, title), root, tuple(_items(tree, root, typed, document)), page_marks(blocks))
-
-
-def _title(tree: HeaderNode, name: str) -> str:
-    """Return the title of a document: the header's, else that of the heading above all others, else its name."""
-    top = min((heading.level for heading in tree.headings), default=0)
-    above = [heading.title for heading in tree.headings if heading.level == top]
-    return tree.title if tree.own("title") is not None or len(above) < 2 or not name else name
+    return Outline(tree.title, root, tuple(_items(tree, root, typed, document)), page_marks(blocks))
 
 
 def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], document: _Document) -> Iterator[Item]:

@@ -251,7 +251,7 @@ _LEAST = 40  # words of text below which a section is not worth a call
 _WORDS_A_CARD, _MOST = 80, 6
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class CardReport:
     """Documents with the cards that were written; errors, with their place; usage; hints for the author.
 
@@ -264,6 +264,13 @@ class CardReport:
     changed: list[Path] = field(default_factory=list)
     usage: Usage = field(default_factory=Usage)
     hints: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"CardReport({len(self.cards)} cards, {len(self.failures)} failed)"
+
+    def _repr_markdown_(self) -> str:
+        """Return the cards, as a notebook shows them."""
+        return cards_as_markdown(self.cards)
 
 
 def write_cards(

@@ -387,7 +387,7 @@ class Exported:
         return dict(Counter(item.type for item in self.notes.left_out))
 
 
-@dataclass(slots=True)
+@dataclass(slots=True, repr=False)
 class ExportReport:
     """The result of an export. `copied` are files that documents show or link to; `skipped` are files without notes,
     and why; `notices` are for the author."""
@@ -397,6 +397,9 @@ class ExportReport:
     skipped: list[tuple[Path, str]] = field(default_factory=list)
     errors: list[LmmError] = field(default_factory=list)
     notices: list[str] = field(default_factory=list)
+
+    def __repr__(self) -> str:
+        return f"ExportReport({len(self.documents)} documents, {len(self.skipped)} left out, {len(self.errors)} failed)"
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values, for ``--json``."""

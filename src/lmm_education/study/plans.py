@@ -112,7 +112,7 @@ class StudyStep:
     material: dict[str, int] = field(default_factory=dict)
 
 
-@dataclass(frozen=True, slots=True)
+@dataclass(frozen=True, slots=True, repr=False)
 class StudyPlan:
     """Steps in order. `minutes` is their total time."""
 
@@ -120,6 +120,13 @@ class StudyPlan:
     words_per_minute: int
     words: int
     minutes: int
+
+    def __repr__(self) -> str:
+        return f"StudyPlan({count(len(self.steps), 'section')}, {time_text(self.minutes)})"
+
+    def _repr_markdown_(self) -> str:
+        """Return the plan, as a notebook shows it."""
+        return plan_as_markdown(self)
 
 
 def study_plan(

@@ -83,10 +83,10 @@ def test_missing_keys(text: str, missing: list[str]) -> None:
 
 @pytest.mark.parametrize(
     ("text", "title"),
-    [("# A\n\n# B\n", "A"), ("#\n\n## B\n", "B"), ("Text.\n", "notes"), ("```\n# not\n```\n", "notes")],
+    [("# A\n\n## B\n", "A"), ("## B 1\n\n## B 2\n", "notes"), ("Text.\n", "notes"), ("```\n# not\n```\n", "notes")],
 )
 def test_default_title(text: str, title: str) -> None:
-    """The first heading that says something, else the file's name."""
+    """The only topmost heading's, else the file's name."""
     assert completed(text).startswith(f"---\ntitle: {title}\n")
 
 
