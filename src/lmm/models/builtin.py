@@ -327,6 +327,40 @@ class _Record(msgspec.Struct):
         return [(call.name, json.dumps(call.arguments)) for call in self.calls]
 
 
+def _read_records(file: Path) -> list[_Record]:
+    text, at, records = read_document(file), 0, list[_Record]()
+
+    def wrong(fact: str, hint: str = 'write [{"prompt": "…", "reply": "…"}]') -> ModelNotFound:
+        line = text.count("\n", 0, at) + 1
+        return ModelNotFound(fact, where=f"{file}:{line}", hint=hint)
+
+    try:
+        values = json.loads(text)  # not msgspec's reader, which refuses half a surrogate pair
+    except json.JSONDecodeError as error:
+        at = error.pos
+        raise wrong(
+            f"recorded replies are JSON, and this is not: {error.msg}", "correct it here or just before"
+        ) from None
+    except RecursionError:
+        raise wrong("recorded replies are not nested so deeply") from None
+    if not isinstance(values, list):
+        raise wrong("recorded replies are a list")
+    at = text.index("[") + 1
+    for number, value in enumerate(values, 1):
+        at = _BETWEEN.match(text, at).end()  # type: ignore[union-attr]
+        try:
+            records.append(msgspec.convert(value, _Record))
+        except msgspec.ValidationError as error:
+            raise wrong(f"record {number}: {error}") from None
+        if not records[-1].calls and records[-1].reply is None:
+            raise wrong(f"record {number} has neither a reply nor calls", 'add "reply": "…", or "calls": […]')
+        _, at = _DECODER.raw_decode(text, at)
+    return records
+
+
+_BETWEEN, _DECODER = re.compile(r"[\s,]*"), json.JSONDecoder()
+
+
 def _calls_of_turn(messages: Sequence[Message]) -> list[list[tuple[str, str]]]:
     """Return the calls of each reply since the user said something: their results may contain the same prompt again."""
     turn = itertools.takewhile(lambda message: message.role in ("assistant", "tool"), reversed(messages))
@@ -350,17 +384,7 @@ class RecordedModel:
     """
 
     def __init__(self, file: Path) -> None:
-        self.name = f"Recorded/{file}"
-        try:
-            # Not msgspec's reader of JSON, which refuses half a surrogate pair.
-            self._records = msgspec.convert(json.loads(read_document(file)), list[_Record])
-            if not all(record.calls or record.reply is not None for record in self._records):
-                raise msgspec.ValidationError("a record has neither a reply nor calls")
-        except ValueError as error:
-            raise ModelNotFound(
-                "this is not a file of recorded replies", where=str(file),
-                hint='write [{"prompt": "…", "reply": "…"}]',
-            ) from error  # fmt: skip
+        self.name, self._records = f"Recorded/{file}", _read_records(file)
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Stream the recorded reply to this request, word by word; raise `ModelRejected` if there is none."""

@@ -48,18 +48,11 @@ _shared = functools.lru_cache(maxsize=16)(open_chat)
 def _open(settings: ModelSettings) -> ChatModel:
     name = settings.model
     provider = PROVIDERS[name.provider.lower()]
+    check_chat(settings)
     if provider.name == "Builtin":
-        if name.model != provider.major:
-            raise ModelNotFound(f"there is no built-in chat model '{name.model}'", hint=f"use Builtin/{provider.major}")
         return ExtractiveModel()
     if provider.name == "Recorded":
         return RecordedModel(Path(name.model))
-    if not provider.chats:
-        raise ModelNotFound(
-            f"{provider.name} is an embedding model and cannot answer",
-            where=settings.origin,
-            hint="set it under [embedding], and a chat model such as Ollama/llama3.2 here",
-        )
     if settings.missing_key:
         raise ModelKeyMissing(
             f"{name} needs an API key",
@@ -78,6 +71,23 @@ def _open(settings: ModelSettings) -> ChatModel:
     from lmm.models.completions import ChatCompletions
 
     return ChatCompletions(settings)
+
+
+def check_chat(settings: ModelSettings) -> None:
+    """Check that a tier does not name a model that certainly cannot answer; nothing is opened.
+
+    Raises:
+        ModelNotFound: there is no such built-in model, or the provider only embeds.
+    """
+    name, provider = settings.model, PROVIDERS[settings.model.provider.lower()]
+    if provider.name == "Builtin" and name.model != provider.major:
+        raise ModelNotFound(f"there is no built-in chat model '{name.model}'", hint=f"use Builtin/{provider.major}")
+    if not provider.chats:
+        raise ModelNotFound(
+            f"{provider.name} is an embedding model and cannot answer",
+            where=settings.origin,
+            hint="set it under [embedding], and a chat model such as Ollama/llama3.2 here",
+        )
 
 
 def refused_settings(settings: ModelSettings) -> list[str]:

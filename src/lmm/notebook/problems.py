@@ -10,13 +10,14 @@ from collections.abc import Iterable, Iterator, Sequence
 import yaml
 
 from lmm.config import load_settings
-from lmm.errors import ConfigError, Finding, MetadataError, Untrusted
+from lmm.errors import ConfigError, Finding, MetadataError, ModelNotFound, Untrusted
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
+from lmm.models.chat import check_chat, refused_settings
 from lmm.notebook.chat_log import logged_line, logged_warnings
 from lmm.notebook.edit_warnings import excerpt
 from lmm.notebook.edits import damaged_edits, find_edits, orphaned_marks
@@ -300,12 +301,18 @@ def _refused_by_pandoc(block: MetadataBlock, body: str, first: int) -> Iterator[
 
 
 def _header_problems(block: HeaderBlock, body: str, first: int) -> Iterator[Finding]:
+    line = first + (metadata.key_line(body, "model") or 1) - 1
     try:
-        load_settings(env={}, header=block.values())
-    except Untrusted:
-        pass  # it depends on where the document is
-    except ConfigError as error:
-        yield Finding(first + (metadata.key_line(body, "model") or 1) - 1, 1, error.message, error.hint)
+        settings = load_settings(env={}, header=block.values())
+        for tier in (getattr(settings, name) for name in ("major", "minor", "aux") if settings.is_set(name, "model")):
+            check_chat(tier)
+            for name in refused_settings(tier):
+                yield _warning(line, f"{tier.model} does not take '{name}'", "remove it; else it is left out")
+    except (ConfigError, ModelNotFound) as error:
+        if not (
+            isinstance(error, Untrusted) and error.message.startswith("Recorded/")
+        ):  # whose paths depend on a folder
+            yield Finding(line, 1, error.message, error.hint)
     for key in missing_keys([block]):
         try:
             block.with_key(key, "added")

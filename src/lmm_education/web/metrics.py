@@ -18,10 +18,8 @@ from starlette.routing import Route
 from lmm import errors
 from lmm.config import ModelSettings
 from lmm.models.tokens import unreachable
-from lmm_education.errors import StoreError
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import LogWriter
-from lmm_education.store.port import Store
 
 logger = logging.getLogger("lmm.serve")
 FRESH = 60.0
@@ -74,11 +72,9 @@ disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are
 
 
 class Metrics:
-    """All counters of one course. `store` and `log` are read when Prometheus asks."""
+    """All counters of one course. `log` and `model` are read when Prometheus asks."""
 
-    def __init__(
-        self, store: Store | None = None, log: LogWriter | None = None, model: ModelHealth | None = None
-    ) -> None:
+    def __init__(self, log: LogWriter | None = None, model: ModelHealth | None = None) -> None:
         self._registry = all_ = CollectorRegistry()
         self.requests = Counter("lmm_requests", "Requests, by route and status.", ["path", "status"], registry=all_)
         self.exchanges = Counter("lmm_exchanges", "Questions, by outcome.", ["via", "outcome"], registry=all_)
@@ -94,14 +90,8 @@ class Metrics:
         self.cost = Counter("lmm_cost_dollars", "US dollars, where the price is known.", ["model"], registry=all_)
         description = "Questions to a model whose price is not known: not in lmm_cost_dollars."
         self.unpriced = Counter("lmm_unpriced_exchanges", description, ["model"], registry=all_)
-        self.reactions = Counter(
-            "lmm_reactions", "Students' reactions, every change of one.", ["reaction"], registry=all_
-        )
         self.running = Gauge("lmm_answers_running", "Answers in progress.", registry=all_, multiprocess_mode="livesum")
-        description = "When the server was started, in seconds since 1970."
-        started = Gauge("lmm_start_time_seconds", description, registry=all_, multiprocess_mode="min")
-        started.set_to_current_time()
-        self._looked = _Looked(store, log, model)
+        self._looked = _Looked(log, model)
 
     def note_request(self, route: object, status: str) -> None:
         """Count a request by its route, never by its path: paths may contain ids."""
@@ -122,7 +112,7 @@ class Metrics:
             self.cost.labels(exchange.model).inc(exchange.cost)
 
     def text(self) -> bytes:
-        """Return all metrics in Prometheus' text format; this reads the store.
+        """Return all metrics in Prometheus' text format.
 
         >>> b"lmm_answers_running 0.0" in Metrics().text()
         True
@@ -138,11 +128,11 @@ class Metrics:
 class _Looked(Collector):
     """Metrics that are looked up rather than counted."""
 
-    def __init__(self, store: Store | None, log: LogWriter | None, model: ModelHealth | None) -> None:
-        self._store, self._log, self._model = store, log, model
+    def __init__(self, log: LogWriter | None, model: ModelHealth | None) -> None:
+        self._log, self._model = log, model
 
     def describe(self) -> Iterable[Metric]:
-        """Describe nothing in advance: the store may not exist yet."""
+        """Describe nothing in advance: there may be no log."""
         return ()
 
     def collect(self) -> Iterable[Metric]:
@@ -151,19 +141,3 @@ class _Looked(Collector):
             yield CounterMetricFamily("lmm_log_lost", "Exchanges missing from the log.", self._log.lost)
         if self._model is not None:
             yield GaugeMetricFamily("lmm_model_up", "Whether the model answered last.", not self._model.reason)
-        if self._store is not None:
-            yield from _store_metrics(self._store)
-
-
-def _store_metrics(store: Store) -> Iterable[Metric]:
-    try:
-        status = store.status()
-    except StoreError:
-        yield GaugeMetricFamily("lmm_store_up", "Whether the store can be read.", 0)
-        return
-    yield GaugeMetricFamily("lmm_store_up", "Whether the store can be read.", status.manifest is not None)
-    yield GaugeMetricFamily("lmm_store_documents", "Documents in the store.", status.documents)
-    yield GaugeMetricFamily("lmm_store_chunks", "Passages in the store.", status.chunks)
-    generation = str(status.details.get("generation", "")).partition("-")[0]
-    if generation.isdigit():
-        yield GaugeMetricFamily("lmm_store_generation", "Writes to the store.", int(generation))

@@ -373,7 +373,6 @@ async def react(request: Request) -> Response:
         return JSONResponse(failure.as_json(), failure.status)
     if not known:
         raise RequestError(texts_of(request, service.settings)["too_late"], status=404, param="exchange")
-    service.metrics.reactions.labels(reaction).inc()
     return JSONResponse({"exchange": exchange, "reaction": reaction, "comment": comment})
 
 

@@ -110,7 +110,7 @@ class Service:
             self.log = LogWriter(log_place(settings, course.root), days=settings.log_days)
             course.closing.callback(self.log.close)
         self.model = ModelHealth(course.models.major)
-        self.metrics = Metrics(course.store, self.log, self.model)
+        self.metrics = Metrics(self.log, self.model)
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
         self._connections: AsyncExitStack | None = None

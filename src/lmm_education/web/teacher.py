@@ -266,7 +266,7 @@ async def metrics(request: Request) -> Response:
     await may_measure(request)
     service = service_of(request)
     await service.model.check()
-    counted = await asyncio.to_thread(service.metrics.text)
+    counted = service.metrics.text()
     return Response(counted, media_type=MEDIA_TYPE, headers=NO_STORE)
 
 

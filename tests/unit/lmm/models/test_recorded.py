@@ -9,7 +9,9 @@ from typing import Any
 import pytest
 
 from chatmd import Chat
-from lmm.errors import ModelRejected
+from lmm.config import load_settings
+from lmm.errors import ModelNotFound, ModelRejected
+from lmm.models.chat import open_chat
 
 
 def chat(folder: Path, *records: dict[str, Any], asked: str = "What of leaves?") -> Chat:
@@ -48,3 +50,26 @@ def test_what_has_no_reply_is_named_with_the_nearest_prompt(tmp_path: Path) -> N
     search = {"prompt": "leaves", "calls": called("search_files", pattern="leaves")}
     with pytest.raises(ModelRejected, match="calls for 'leaves' were made already: record a reply to their results"):
         chat(tmp_path, search).run()
+
+
+BROKEN = {
+    '[{"prompt": "a", "reply": "b"}\n{"prompt": "c"}]': (2, "is not: Expecting ',' delimiter", "correct it"),
+    '[{"prompt": "a", "reply": "b"},\n\n{"prompt": 1, "reply": "c"}]': (
+        3,
+        "record 2: Expected `str`, got `int`",
+        "write",
+    ),
+    '[{"prompt": "a", "reply": "b"},\n{"prompt": "c"}]': (2, "record 2 has neither a reply nor calls", "add"),
+    '{"prompt": "a"}': (1, "recorded replies are a list", "write"),
+}
+
+
+@pytest.mark.parametrize("text", BROKEN)
+def test_a_broken_file_says_in_which_line_what_is_wrong(tmp_path: Path, text: str) -> None:
+    (tmp_path / "replies.json").write_text(text)
+    with pytest.raises(ModelNotFound) as refused:
+        open_chat(load_settings(f'major = "Recorded/{tmp_path / "replies.json"}"').major)
+    line, fact, hint = BROKEN[text]
+    assert refused.value.where.endswith(f"replies.json:{line}")
+    assert fact in refused.value.message
+    assert refused.value.hint.startswith(hint)
