@@ -82,7 +82,6 @@ PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
 """Seconds that rewording may take; seconds for which a model that failed is not asked again; number of reworded
 questions that are cached until the store changes."""
 _APART = 1.2  # weight of a word that no text contains; one that all contain weighs 0.2 and can still break a tie
-_TIES = 16  # additional results per query: stores return equal scores in arbitrary order
 # "How long": the adjective asks for a measure; no passage has to contain it.
 _HOW_LONG = re.compile(
     r"\b(?:how (?:long|far|old|big|large|high|tall|deep|wide|fast|hot|heavy)"

@@ -1,4 +1,4 @@
-"""`create_app` makes a web application of a course, `create_site` of several. Models and stores open on first use.
+"""`create_app` makes a web application of a course. Models and stores open on first use.
 
 `CourseMiddleware` handles every request to a course: it identifies the caller, checks access, adds headers, counts.
 """

@@ -22,7 +22,7 @@ from jinja2 import Environment, FunctionLoader, StrictUndefined
 from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.types import ASGIApp, Message, Receive, Scope, Send
+from starlette.types import Message, Receive, Scope, Send
 
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
@@ -61,21 +61,6 @@ def add_headers(message: Message, headers: Mapping[str, str]) -> None:
     of_message = MutableHeaders(scope=message)
     for name, value in headers.items():
         of_message.setdefault(name, value)
-
-
-class SecurityHeaders:
-    """Middleware that adds `HEADERS` to every response that does not set its own."""
-
-    def __init__(self, app: ASGIApp) -> None:
-        self.app = app
-
-    async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
-        async def send_with_headers(message: Message) -> None:
-            if message["type"] == "http.response.start":
-                add_headers(message, HEADERS)
-            await send(message)
-
-        await self.app(scope, receive, send_with_headers if scope["type"] == "http" else send)
 
 
 # -- JSON and events --------------------------------------------------------------------------------

@@ -71,7 +71,7 @@ _ELSEWHERE = "(none)"
 disable_created_metrics()  # type: ignore[no-untyped-call]  # creation times are of no use and double the page
 
 
-class Metrics:
+class Metrics(Collector):
     """All counters of one course. `log` and `model` are read when Prometheus asks."""
 
     def __init__(self, log: LogWriter | None = None, model: ModelHealth | None = None) -> None:
@@ -91,7 +91,7 @@ class Metrics:
         description = "Questions to a model whose price is not known: not in lmm_cost_dollars."
         self.unpriced = Counter("lmm_unpriced_exchanges", description, ["model"], registry=all_)
         self.running = Gauge("lmm_answers_running", "Answers in progress.", registry=all_, multiprocess_mode="livesum")
-        self._looked = _Looked(log, model)
+        self._log, self._model = log, model
 
     def note_request(self, route: object, status: str) -> None:
         """Count a request by its route, never by its path: paths may contain ids."""
@@ -121,21 +121,11 @@ class Metrics:
         if SHARED in os.environ:  # the files contain the counts of all processes
             shown = CollectorRegistry()
             MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
-        looked.register(self._looked)
+        looked.register(self)
         return generate_latest(shown) + generate_latest(looked)
 
-
-class _Looked(Collector):
-    """Metrics that are looked up rather than counted."""
-
-    def __init__(self, log: LogWriter | None, model: ModelHealth | None) -> None:
-        self._log, self._model = log, model
-
-    def describe(self) -> Iterable[Metric]:
-        """Describe nothing in advance: there may be no log."""
-        return ()
-
     def collect(self) -> Iterable[Metric]:
+        """Iterate over what is looked up rather than counted."""
         if self._log is not None:
             yield CounterMetricFamily("lmm_log_failures", "Failed writes to the log.", self._log.failures)
             yield CounterMetricFamily("lmm_log_lost", "Exchanges missing from the log.", self._log.lost)
