@@ -151,7 +151,7 @@ class EmbeddingSettings(ServerSettings, frozen=True):
         "Recommended: Builtin/minilm for English; for other languages Ollama/bge-m3, or, without a server,\n"
         "FastEmbed/intfloat/multilingual-e5-large.\n"
         "  Builtin/wordllama   Ollama/nomic-embed-text   OpenAI/text-embedding-3-small   Cohere/embed-v4.0\n"
-        "  Voyage/voyage-4   FastEmbed/BAAI/bge-small-en-v1.5   SentenceTransformers/./my-model\n"
+        "  Voyage/voyage-4   FastEmbed/BAAI/bge-small-en-v1.5   Model2Vec/./my-model\n"
         "  SentenceTransformers/intfloat/multilingual-e5-small"
     )
 

@@ -119,7 +119,7 @@ def is_local_model(name: str, folder: Path) -> bool:
         is_folder = path.startswith((".", "/", "~")) or Path(path).is_absolute() or Path(path).is_dir()
     except (OSError, ValueError):
         is_folder = True
-    return is_folder and provider == "sentencetransformers"
+    return is_folder and provider in ("sentencetransformers", "model2vec")
 
 
 def _is_outside(path: str, base: Path, folder: Path) -> bool:

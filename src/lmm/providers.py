@@ -60,6 +60,8 @@ PROVIDERS: dict[str, Provider] = {
         Provider("FastEmbed", extra="fastembed", embedding="BAAI/bge-small-en-v1.5", chats=False, embedder="fastembed"),
         Provider("SentenceTransformers", extra="sentence-transformers", embedding="all-MiniLM-L6-v2", chats=False,
                  embedder="sentence_transformers"),
+        Provider("Model2Vec", extra="model2vec", embedding="minishlab/potion-retrieval-32M", chats=False,
+                 embedder="model2vec"),
         Provider("ACP", extra="acp"),
         Provider("Recorded"),
     )
@@ -142,4 +144,4 @@ def is_static(name: str) -> bool:
     (True, False, False)
     """
     provider, _, model = name.lower().partition("/")
-    return provider == "builtin" and model.split(" ")[0] != "minilm"
+    return provider == "model2vec" or (provider == "builtin" and model.split(" ")[0] != "minilm")

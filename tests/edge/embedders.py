@@ -50,6 +50,40 @@ def needs(module: str, install: str) -> None:
         pytest.skip(f"{module} is not installed: {install}")
 
 
+def word_level_tokenizer(words: list[str]) -> Any:
+    """A tokenizer of whole words."""
+    from tokenizers import Tokenizer, models, normalizers, pre_tokenizers
+
+    vocabulary = {"[UNK]": 0, "[PAD]": 1} | {word: i + 2 for i, word in enumerate(words)}
+    tokenizer = Tokenizer(models.WordLevel(vocabulary, unk_token="[UNK]"))
+    tokenizer.normalizer = normalizers.Lowercase()
+    tokenizer.pre_tokenizer = pre_tokenizers.Whitespace()
+    return tokenizer
+
+
+WORDS = sorted({word.lower().strip(".") for text in TEXTS for word in text.split()} | {"query", ":", "."})
+
+
+def made_up_vectors() -> Any:
+    """A vector for each word; forms of one word are near each other."""
+    import numpy as np
+
+    vectors = np.random.default_rng(7).normal(size=(len(WORDS) + 2, 16)).astype("float32")
+    place = {word: i + 2 for i, word in enumerate(WORDS)}
+    vectors[place["cell"]] = vectors[place["cells"]] + 0.05
+    vectors[place["divides"]] = vectors[place["divide"]] + 0.05
+    return vectors
+
+
+def model2vec_folder(folder: Path) -> Path:
+    """A static model of made-up vectors."""
+    needs("model2vec", "pip install 'lmmarkdown[model2vec]'")
+    from model2vec import StaticModel
+
+    StaticModel(made_up_vectors(), word_level_tokenizer(WORDS)).save_pretrained(folder / "static")
+    return folder / "static"
+
+
 def minilm_folder(folder: Path) -> Path:
     """The weights of all-MiniLM-L6-v2, from a package that carries them."""
     needs("sentence_transformers", MINILM)
@@ -59,4 +93,7 @@ def minilm_folder(folder: Path) -> Path:
     return Path(get_model_path())
 
 
-LOCAL: dict[str, Callable[[Path], Path]] = {"SentenceTransformers": minilm_folder}
+LOCAL: dict[str, Callable[[Path], Path]] = {
+    "Model2Vec": model2vec_folder,
+    "SentenceTransformers": minilm_folder,
+}

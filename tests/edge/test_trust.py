@@ -253,7 +253,7 @@ ASKING = {
         for tier in ("major", "minor", "aux", "embedding")
     },
     **{f"{tier}.model": 'model = "Recorded/{outside}/replies.json"' for tier in ("major", "minor", "aux")},
-    "embedding.model": 'model = "SentenceTransformers/./m"',
+    "embedding.model": 'model = "Model2Vec/./m"',
     "prompts.folder": 'folder = "texts"',
     "storage.folder": 'folder = "{outside}/store"',
     "storage.url": f'url = ["http://127.0.0.1:1", "{AWAY}"]',

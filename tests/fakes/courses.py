@@ -21,7 +21,7 @@ class CountingEmbedder(HashEmbedder):
 
     def __init__(self, dimensions: int = 16) -> None:
         super().__init__(dimensions)
-        self.name = self.space = f"Builtin/hash-{dimensions}"  # it adds up words: a passage has one vector
+        self.name = self.space = f"Model2Vec/hash-{dimensions}"  # it adds up words: a passage has one vector
         self.seen: list[str] = []
 
     def embed(

@@ -240,7 +240,7 @@ POWERS = [
     Row("annotate --questions notes/good.md", prepare=config(f"[minor]\n{_SERVER}")),
     Row("annotate --summaries notes/good.md", prepare=config('[prompts]\nfolder = "prompts"\n')),
     Row("ingest notes/good.md", prepare=config(f"[embedding]\n{_SERVER}")),
-    Row("ingest notes/good.md", prepare=config('[embedding]\nmodel = "SentenceTransformers/./model"\n')),
+    Row("ingest notes/good.md", prepare=config('[embedding]\nmodel = "Model2Vec/./model"\n')),
     Row("ingest notes/good.md", prepare=config(f'[storage]\nurl = "http://{COLLECTOR}"\n')),
     Row("ingest notes/good.md", prepare=config('[storage]\nfolder = "../neighbour/store"\n')),
     Row("ingest notes/good.md", prepare=config('[storage]\nfolder = "HOME/store"\n')),
@@ -254,9 +254,7 @@ POWERS = [
     Row("status", prepare=config("[chatmd]\nprivate_network = true\n")),
     Row(
         "trust",
-        prepare=config(
-            '[chatmd]\nprivate_network = true\nroots = ["/"]\n[embedding]\nmodel = "SentenceTransformers/./model"\n'
-        ),
+        prepare=config('[chatmd]\nprivate_network = true\nroots = ["/"]\n[embedding]\nmodel = "Model2Vec/./model"\n'),
     ),
     Row("compact --model OpenAICompatible/x chats/long.chatmd", prepare=config(f"[aux]\n{_SERVER}")),
     Row("watch notes/good.md", prepare=config(f"[major]\n{_SERVER}"), long_running=True),

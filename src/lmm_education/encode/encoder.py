@@ -38,6 +38,7 @@ from lmm_education.encode.local import (
     load_fastembed,
     open_fastembed,
     open_minilm,
+    open_model2vec,
     open_sentence_transformers,
     open_wordllama,
 )
@@ -149,6 +150,7 @@ ADAPTERS: dict[str, Callable[[EmbeddingSettings, Prefixes], TextEncoder]] = {
     ),
     "fastembed": open_fastembed,
     "sentence_transformers": open_sentence_transformers,
+    "model2vec": open_model2vec,
     **{name: functools.partial(RemoteEncoder, dialect) for name, dialect in DIALECTS.items()},
 }
 # Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and

@@ -165,6 +165,37 @@ def state_of(folder: Path | None) -> str:
     return digest(repr(found), length=16)
 
 
+# -- Model2Vec --------------------------------------------------------------------------------------
+# ``Model2Vec/…``: static word vectors distilled from a sentence transformer, of the hub or in a folder. Small and
+# fast as the built-in model, and there are multilingual ones (``Model2Vec/minishlab/potion-multilingual-128M``). A
+# text none of whose words the model knows has no vector.
+
+
+def open_model2vec(settings: EmbeddingSettings, prefixes: Prefixes) -> LocalEncoder:
+    """A static model; it has no sides, and so no prefixes but those from the settings.
+
+    Raises:
+        ModelNotInstalled: the extra is not installed.
+        ModelNotFound: the folder named does not exist; from `encode`, the model cannot be loaded.
+    """
+    check_library("model2vec", str(settings.model), settings.origin)
+    folder = folder_of(settings)
+
+    def load() -> Encode:
+        from model2vec import StaticModel
+
+        model = StaticModel.from_pretrained(folder or settings.model.model, force_download=False)
+
+        def encode(texts: list[str], kind: Side) -> list[Vector]:
+            prefix = prefixes.of(kind)
+            # The whole text: there is no window in a mean. One thread: its own would need a pool for each call.
+            return rows(model.encode([prefix + text for text in texts], max_length=None, use_multiprocessing=False))
+
+        return encode
+
+    return LocalEncoder(settings, prefixes, load, batch_size=256, weights=state_of(folder))
+
+
 # -- sentence-transformers --------------------------------------------------------------------------
 # ``SentenceTransformers/…``: any model of that library, of the hub or in a folder. A model may carry its own prompts
 # for questions and documents; then those are used, and our table is not, so that nothing is said twice. Prefixes from

@@ -23,7 +23,7 @@ from lmm_education.encode.encoder import ADAPTERS
         ("llama.cpp/gemma", "LlamaCpp", "gemma"),
         ("Builtin/extractive", "Builtin", "extractive"),
         ("sentence-transformers/intfloat/e5-small-v2", "SentenceTransformers", "intfloat/e5-small-v2"),
-        ("SentenceTransformers//srv/models/mine", "SentenceTransformers", "/srv/models/mine"),
+        ("Model2Vec//srv/models/mine", "Model2Vec", "/srv/models/mine"),
         ("VoyageAI/voyage-4", "Voyage", "voyage-4"),
     ],
 )
@@ -66,7 +66,7 @@ def test_every_row_can_be_found(key: str) -> None:
 def test_rows_are_complete(provider: Provider) -> None:
     """A provider needs a key, or says where its server is, or runs inside; a known major model has a small one."""
     row = provider
-    inside = row.name in ("ACP", "Builtin", "Recorded", "FastEmbed", "SentenceTransformers")
+    inside = row.name in ("ACP", "Builtin", "Recorded", "FastEmbed", "SentenceTransformers", "Model2Vec")
     assert row.keys or row.base_url or row.needs_base_url or inside
     assert bool(row.major) == bool(row.minor)
     assert not (row.embedding and not row.embedder)
