@@ -202,8 +202,6 @@ def test_a_file_without_cards_keeps_what_was_there(course: Path, capsys: Capture
 
 def test_in_python(course: Path, teacher: ScriptedServer) -> None:
     """The same by functions."""
-    documents = study.read_course("course")
-    assert [document.id for document in documents] == ["leaves", "trees"]
     report = study.write_cards(["course"], model="OpenAICompatible/test")
     assert [card.answer for card in study.study_cards(report.reading.documents)] == ["Green.", "Yellow."]
     assert not report.failures

@@ -1,9 +1,4 @@
-"""Study material and clean notes from the documents of a course.
-
-`read_course` reads documents; other functions make study material from them::
-
-    documents = study.read_course("notes/")
-    study.save_cards("cards.apkg", study.study_cards(documents))
+"""Study material and clean notes from documents; from those of a course, see `lmm_education.Course`.
 
 >>> from lmm_education import study
 >>> "study_plan" in dir(study)

@@ -13,7 +13,6 @@ from .plans import StudyPlan as StudyPlan, StudyStep as StudyStep, study_plan as
 from .study_documents import (
     Entry as Entry,
     StudyDocument as StudyDocument,
-    read_course as read_course,
     study_document as study_document,
     table_of_contents as table_of_contents,
 )

@@ -150,7 +150,7 @@ def study_plan(
     """
     documents = list(documents)
     units = [unit for document in documents for unit in _units(document, depth)]
-    made, order = [_step(unit, documents, words_per_minute, keep) for unit in units], list(range(len(units)))
+    made, solved = [_step(unit, documents, words_per_minute, keep) for unit in units], set[int]()
     if counted := [kind for kind in exercises if not is_one_of(kind, keep)]:
         found = find_exercises(documents, kinds=counted, solutions=solutions)
         places = Counter(_unit_of(each, units) for each in found)
@@ -162,8 +162,7 @@ def study_plan(
             ],
         )
         solved = {i for i, step in enumerate(made) if before[i].material and not (step.material or step.words)}
-        order = [i for i in order if i not in solved]
-    steps = tuple(step for i in order if (step := _shown(i, made)) is not None)
+    steps = tuple(step for i in range(len(made)) if i not in solved and (step := _shown(i, made)) is not None)
     words = sum(step.words for step in steps)
     return StudyPlan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute))
 

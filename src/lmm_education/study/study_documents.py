@@ -164,17 +164,6 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
     return reading
 
 
-def read_course(paths: str | Path | Iterable[str | Path], config: str | Path | None = None) -> list[StudyDocument]:
-    """Call `documents_at` with the settings for the first path.
-
-    Raises:
-        DocumentError: a document cannot be read.
-        ConfigError: the configuration cannot be read, or contains an invalid value.
-    """
-    paths = [paths] if isinstance(paths, str | Path) else list(paths)
-    return documents_at(paths, settings_at(paths[0] if paths else ".", config))
-
-
 def documents_at(paths: Iterable[str | Path], settings: CourseSettings) -> list[StudyDocument]:
     """Read the documents at some paths: files, folders, patterns.
 
