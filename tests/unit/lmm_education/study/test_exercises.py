@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from lmm_education.audience import Withholding
 from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.notes import clean_notes
 from lmm_education.study.study_documents import study_document
@@ -88,7 +89,8 @@ def test_other_types() -> None:
     (topic,) = find_exercises([study_document(TEXT, file="a.md")], kinds=["Topic"])
     assert topic.text == "Know this."
     german = "# A\n\n---\ntype: Aufgabe\n---\nWarum?\n\n---\ntype: Lösung\n---\nDarum.\n"
-    (found,) = find_exercises([study_document(german, file="a.md")], kinds=["aufgabe"], solutions=["lösung"])
+    document = study_document(german, file="a.md", kinds=Withholding(solutions=("lösung",)))
+    (found,) = find_exercises([document], kinds=["aufgabe"], solutions=["lösung"])
     assert (found.text, found.solution) == ("Warum?", "Darum.")
 
 
