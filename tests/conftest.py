@@ -73,6 +73,11 @@ def pytest_xdist_auto_num_workers() -> int:
     return (os.cpu_count() or 1) * 3 // 2
 
 
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """What takes long begins first: at the end, the other processes would wait for it."""
+    items.sort(key=lambda item: item.get_closest_marker("slow") is None)
+
+
 @pytest.fixture(autouse=True)
 def state_folder(monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     """Every test has a state and a cache folder of its own, and no key or server from the developer's environment."""

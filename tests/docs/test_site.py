@@ -31,6 +31,7 @@ def test_every_page_is_in_the_navigation_once() -> None:
     assert sorted(pages(NAV)) == sorted(there)
 
 
+@pytest.mark.slow
 @pytest.mark.skipif(find_spec("zensical") is None, reason="needs the extra docs")
 def test_the_site_is_built_without_warnings(tmp_path: Path) -> None:
     """`make site`; its links and anchors are checked by --strict."""
