@@ -141,7 +141,7 @@ def test_reasoning_does_not_leak(server: ScriptedServer) -> None:
         Action(pieces=("Green.", *("\n",) * 9_000)),
         Action(pieces=("Well.\n", *("The leaf is green.\n\n",) * 11)),
         Action(pieces=tuple(f"{n}. What is the residual of case {n}?\n" for n in range(1, 51)) * 20),
-        Action(pieces=tuple(f'<source number="{n}">\nThe leaf of 2 trees.\n</source>\n' for n in range(1, 900))),
+        Action(pieces=tuple(f'<source number="{n}">\nThe leaf of 2 trees is green.\n</source>' for n in range(900))),
     ],
     ids=["reply", "thoughts", "token of its template", "newlines", "equal lines", "a long list", "counted"],
 )

@@ -253,8 +253,8 @@ def check_called(reply: Reply) -> None:
 
 _CIRCLE, _PERIOD, _TIMES, _END = 2_000, 4_000, 3, 40
 _EQUAL_LINES = 10
-_NUMBER = re.compile(r"[0-9]{1,9}")
-_COUNTED = 20
+_NUMBER, _WORD = re.compile(r"[0-9]{1,9}"), re.compile(r"[^\W\d_]{2,}")
+_COUNTED, _SENTENCE = 20, 5
 # A token of the model's template, at which its server should have ended the reply, again and again.
 _TEMPLATE_TOKENS = re.compile(r"(?:<\|[^\s<|>]{1,30}\|>\s*+){20}\Z")
 
@@ -294,12 +294,15 @@ def ends_in_equal_lines(text: str) -> bool:
 def goes_in_circles(text: str) -> bool:
     """Return whether a text ends in 2,000 or more characters that repeat one piece at least three times, or are blank.
 
-    A piece may differ from the one before in numbers that are one more, as in lists without end; then 20 are needed.
+    A piece of five words or more may differ from the one before in numbers that are one more, as in lists without end;
+    then 20 are needed.
 
     >>> goes_in_circles("Well:" + " The leaf is green." * 200), goes_in_circles(" ".join(map(str, range(1000))))
     (True, False)
     >>> goes_in_circles("".join(f"{n}. What is the outcome of case {n + 3}?\\n" for n in range(60)))
     True
+    >>> goes_in_circles("".join(f"- name: node{n}\\n" for n in range(600)))
+    False
     """
     if not text[-_CIRCLE:].strip():
         return len(text) >= _CIRCLE
@@ -314,5 +317,5 @@ def goes_in_circles(text: str) -> bool:
             last = numbers[len(numbers) - end.count("0") :]
             more = (b - a for a, b in zip(last, last[end[:period].count("0") :], strict=False))
             if len(end) >= max(_CIRCLE, times * period) and end[period:] == end[:-period] and set(more) <= {0, most}:
-                return not most or any(map(str.isalpha, end[:period]))
+                return not most or len(_WORD.findall(end[:period])) >= _SENTENCE
     return False
