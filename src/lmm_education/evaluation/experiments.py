@@ -48,8 +48,8 @@ from lmm_education.search.search import CourseSearch
 
 SHORT = {"encoding": "encoding_model", "sparse": "sparse_model", "rerank": "reranker"}
 """Short names of keys."""
-EMBEDDING, WEIGHT, MODEL = "embedding", "weight", "model"
-"""Axes: the embedding model; the weight of the sparse leg, 1 minus that of the dense leg; the answering model."""
+EMBEDDING, MODEL = "embedding", "model"
+"""Axes: the embedding model; the answering model."""
 _TABLES = {"text_splitter": SplitterSettings, "RAG": Preparation, "search": SearchSettings, "answer": AnswerSettings}
 _WHERE = "lmm eval"
 
@@ -72,7 +72,7 @@ class Variant:
 
 def compared_keys() -> tuple[str, ...]:
     """Return all keys that an axis may have before ``=``."""
-    return (*SHORT, EMBEDDING, WEIGHT, MODEL, *_keys())
+    return (*SHORT, EMBEDDING, MODEL, *_keys())
 
 
 def _keys() -> dict[str, tuple[str, Key]]:
@@ -128,10 +128,7 @@ def _variant(combination: Sequence[tuple[str, str]], settings: CourseSettings) -
     embedding, model = (next((value for key, value in combination if key == name), "") for name in (EMBEDDING, MODEL))
     tables: dict[str, dict[str, Any]] = {}
     for key, text in combination:
-        if key == WEIGHT:
-            weight = _value("sparse_weight", text)
-            tables.setdefault("search", {}).update(sparse_weight=weight, dense_weight=round(1 - weight, 4))
-        elif key not in (EMBEDDING, MODEL):
+        if key not in (EMBEDDING, MODEL):
             name = SHORT.get(key, key)
             tables.setdefault(_keys()[name][0], {})[name] = _value(name, text)
     smaller = tables.get("text_splitter", {})
@@ -169,14 +166,13 @@ class Threshold(
 
 class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
     """`advised` is the highest threshold that keeps `KEPT` of the answerable questions, since refusing an existing
-    answer is worse than reading passages in vain. `balanced` makes the fewest errors of both kinds.
+    answer is worse than reading passages in vain.
 
     `auc` is how often an answerable question scores higher than an unanswerable one: 0.5 is chance. `held_out` means
     that the unanswerable ones are the same questions, with their document removed.
     """
 
     advised: Threshold
-    balanced: Threshold
     auc: float
     answerable: int
     unanswerable: int
@@ -210,12 +206,10 @@ def calibrate(answerable: Sequence[float], unanswerable: Sequence[float], *, hel
     middles = [(a + b) / 2 for a, b in pairwise(scores)]
     candidates = [_threshold(score, good, bad) for score in (scores[0], *middles)]
     advised = max((t for t in candidates if t.kept >= KEPT), key=lambda t: t.score)
-    balanced = max(candidates, key=lambda t: (t.kept + t.rejected, -t.score))
     # How often a score of an answerable question is above one of an unanswerable question; ties count half.
     above = sum((bisect_left(bad, score) + bisect_right(bad, score)) / 2 for score in good)
     return Calibration(
         advised=advised,
-        balanced=balanced,
         auc=above / (len(good) * len(bad)),
         answerable=len(good),
         unanswerable=len(bad),

@@ -54,16 +54,7 @@ class BadRow(NamedTuple):
         return f"{self.where}: {self.message}"
 
 
-FIELDS: dict[str, tuple[str, ...]] = {
-    "question": ("question", "query", "q"),
-    "document": ("document", "doc", "docid", "file", "source"),
-    "section": ("section", "heading", "headings"),
-    "passage": ("passage", "passages", "context", "excerpt"),
-    "answers": ("answers", "answer"),
-    "facts": ("facts", "fact"),
-}
-"""Accepted names of each field; the first one is documented."""
-_NAMES = {alias: name for name, aliases in FIELDS.items() for alias in aliases}
+FIELDS = ("question", "document", "section", "passage", "answers", "facts")
 _NOTHING = ("", "none", "null")
 _CSV_LIST = "|"
 
@@ -74,7 +65,8 @@ Row = tuple[int, Mapping[str, Any] | str]
 def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question], list[BadRow]]:
     """Parse the text of a question file; return the questions, and the invalid rows. `kind` is a suffix in `READERS`.
 
-    >>> good, bad = parse_questions('{"q": "Why?", "doc": "a.md"}\\n{"q": "Why not?"}\\n', ".jsonl", name="q.jsonl")
+    >>> rows = '{"question": "Why?", "document": "a.md"}\\n{"question": "Why not?"}\\n'
+    >>> good, bad = parse_questions(rows, ".jsonl", name="q.jsonl")
     >>> [(question.text, question.where, question.document) for question in good]
     [('Why?', 'q.jsonl:1', 'a.md')]
     >>> print(bad[0])
@@ -96,11 +88,7 @@ def parse_questions(text: str, kind: str, *, name: str) -> tuple[list[Question],
 
 def _question(row: Mapping[str, Any], where: str) -> Question | str:
     """Return the question of a row, or an error message."""
-    fields: dict[str, Any] = {}
-    for key, value in row.items():
-        name = _NAMES.get(str(key).strip().casefold())
-        if name is not None and fields.setdefault(name, value) is not value:
-            return f"'{name}' is given twice, once as '{key}'"
+    fields = {name: value for key, value in row.items() if (name := str(key).strip().casefold()) in FIELDS}
     wrong = [name for name, value in fields.items() if not _is_text(value, many=name not in ("question", "document"))]
     if wrong:
         return f"'{wrong[0]}' must be text{'' if wrong[0] in ('question', 'document') else ', or a list of texts'}"
@@ -189,7 +177,7 @@ def _csv(text: str) -> Iterator[Row]:
 
 
 def _cell(name: str, cell: str) -> str | list[str]:
-    many = _NAMES.get(name.strip().casefold()) in ("answers", "passage", "facts") and _CSV_LIST in cell
+    many = name.strip().casefold() in ("answers", "passage", "facts") and _CSV_LIST in cell
     return cell.split(_CSV_LIST) if many else cell
 
 

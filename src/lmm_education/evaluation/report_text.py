@@ -98,9 +98,7 @@ def difference_text(found: Difference) -> str:
 
 def calibration_text(found: Calibration) -> str:
     """Return the threshold and its effects."""
-    rows: list[Cells] = [("", "threshold", "answerable kept, %", "unanswerable rejected, %")]
-    for name, t in (("advised", found.advised), ("fewest errors", found.balanced)):
-        rows.append((name, f"{t.score:.3f}", percent(t.kept), percent(t.rejected)))
+    kept, rejected = percent(found.advised.kept), percent(found.advised.rejected)
     others = (
         "the same questions, asked of all other documents"
         if found.held_out
@@ -108,8 +106,8 @@ def calibration_text(found: Calibration) -> str:
     )
     return (
         f"{found.answerable} questions with an answer, against {others}; AUC {found.auc:.3f} (0.5 is chance)\n"
-        + table(rows)
-        + f"In config.toml:\n\n[search]\nthreshold = {found.advised.score}\n"
+        + f"it keeps {kept} % of the answerable questions and rejects {rejected} % of the others; in config.toml:\n\n"
+        + f"[search]\nthreshold = {found.advised.score}\n"
     )
 
 

@@ -11,8 +11,8 @@ from lmm_education.evaluation.questions import read_questions
 
 
 def test_several_files_of_several_kinds_are_one_list(tmp_path: Path) -> None:
-    (tmp_path / "a.jsonl").write_text('{"q": "One?", "doc": "a"}\n{"q": 1}\n', encoding="utf-8")
-    (tmp_path / "b.CSV").write_text("q,doc\nTwo?,b\n", encoding="utf-8")
+    (tmp_path / "a.jsonl").write_text('{"question": "One?", "document": "a"}\n{"question": 1}\n', encoding="utf-8")
+    (tmp_path / "b.CSV").write_text("question,document\nTwo?,b\n", encoding="utf-8")
     good, bad = read_questions([tmp_path / "a.jsonl", tmp_path / "b.CSV"])
     assert [question.text for question in good] == ["One?", "Two?"]
     assert [problem.where for problem in bad] == [f"{tmp_path / 'a.jsonl'}:2"]

@@ -53,10 +53,3 @@ def test_mistakes_are_explained(axis: str, message: str) -> None:
 def test_nothing_to_compare_is_a_mistake() -> None:
     with pytest.raises(ConfigError, match="nothing to compare"):
         make_variants([], CourseSettings())
-
-
-def test_one_weight_decides_about_two_legs() -> None:
-    (made,) = make_variants(["weight=0.7"], CourseSettings())
-    assert (made.settings.search.sparse_weight, made.settings.search.dense_weight) == (0.7, 0.3)
-    with pytest.raises(ConfigError, match="of at least 0"):
-        make_variants(["weight=1.5"], CourseSettings())
