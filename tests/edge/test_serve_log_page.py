@@ -39,7 +39,7 @@ How does moss take up water?
 ---
 type: exercise
 ---
-What is a sporophyte?
+**Exercise 2.** What is a sporophyte?
 
 ---
 type: solution
@@ -282,7 +282,10 @@ def test_solutions_when_one_asks(page: Browser) -> None:
         "Botany",
         "Moss",
     ]
-    assert page.run("[...document.querySelectorAll('.exercise h4')].map(each => each.innerText)") == ["1", "1", "2"]
+    assert page.run("[...document.querySelectorAll('.exercise h4')].map(each => each.innerText)") == [
+        "1",
+        "1",
+    ]  # the author numbered one
     page.click(".exercise summary")
     page.wait_for("document.querySelector('#study').innerText.includes('Through the whole surface')")
     page.screen(390, 800, dark=True)

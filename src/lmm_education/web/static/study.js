@@ -162,7 +162,7 @@ function showExercises(exercises) {
     if (path && (path !== above || exercise.document !== chapter)) panel.append(make("p", { class: "place" }, path));
     [above, chapter] = [path, exercise.document];
     const { title = "", text } = exercise.html;
-    const numbered = /^\s*(<ol|<p>\s*\d+[.)])/.test(text) || /\d/.test(title);  // by the author
+    const numbered = /^\s*(<ol|<p>\s*(<(strong|em)>)?(\p{L}+\s)?\d+(\.\d+)*\s*[.):])/u.test(text) || /\d/.test(title);  // by the author
     const item = make("section", { class: "exercise" }, ...(title || !numbered ? [make("h4", { html: `${numbered ? "" : exercise.number} ${title}` })] : []),
       make("div", { html: text }));
     if (exercise.has_solution) {
