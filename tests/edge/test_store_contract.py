@@ -265,19 +265,19 @@ def varied(store: Store) -> Store:
     return store
 
 
-@pytest.mark.parametrize(("where", "expected"), CONDITIONS, ids=[str(i) for i in range(len(CONDITIONS))])
-def test_conditions(request: pytest.FixtureRequest, varied: Store, where: Where, expected: list[int]) -> None:
+def test_conditions(request: pytest.FixtureRequest, varied: Store) -> None:
     """A condition means the same when scrolling, counting and searching. A strict server filters by our own fields
     alone; the error names any other."""
-    others = [each.key for each in where if isinstance(each, Match) and each.key.startswith("metadata.")]
-    if request.node.callspec.params["opening"] == "http" and others:
-        with pytest.raises(StoreError, match=f"strict mode and has no index for '{others[0]}'"):
-            found(varied, where)
-        return
-    assert found(varied, where) == expected
-    assert varied.count("chunks", where=where) == len(expected)
-    assert sorted(leg_ids(varied, Leg("sparse", sparse(1), 10), where)) == expected
-    assert sorted(leg_ids(varied, Leg("dense", (1.0, 0.0, 0.0), 10), where)) == expected
+    for where, expected in CONDITIONS:
+        others = [each.key for each in where if isinstance(each, Match) and each.key.startswith("metadata.")]
+        if request.node.callspec.params["opening"] == "http" and others:
+            with pytest.raises(StoreError, match=f"strict mode and has no index for '{others[0]}'"):
+                found(varied, where)
+            continue
+        assert found(varied, where) == expected
+        assert varied.count("chunks", where=where) == len(expected)
+        assert sorted(leg_ids(varied, Leg("sparse", sparse(1), 10), where)) == expected
+        assert sorted(leg_ids(varied, Leg("dense", (1.0, 0.0, 0.0), 10), where)) == expected
 
 
 def test_facets_count_chunks(varied: Store) -> None:
