@@ -76,6 +76,25 @@ _CHANGES = (
     r"get rid|plain|entfern|lösch|streich|ohne|auflös|umwandel|\bmach|ersetz|zusammen|statt|kürz|supprim|enlev|retir|"
     r"sans|transform|remplac|fusionn|elimin|quita|borra|\bsin\b|convier"
 )
+# A request that may drop words, and with them what is counted and named below.
+_CONDENSES = re.compile(
+    r"short|concis|condens|brief|compact|simpl|trim|tight|merg|combin|duplicat|list|bullet|bold|remov|delet|drop|\bcut|"
+    r"\bas (?:one|an?)\b|prose|turn|convert|\binto one|"
+    r"without|kürz|knapp|vereinfach|zusammen|entfern|lösch|streich|ohne|abrég|raccourc|supprim|acort|breve|elimin",
+    re.IGNORECASE,
+)
+_CHANGES_NUMBERS = re.compile(
+    r"\d|round|number|value|updat|correct|calculat|rund|zahl|wert|arrond|nombre", re.IGNORECASE
+)
+_COUNTS = {
+    "task": r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]",
+    "list item": r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+(?=\S)",
+    "definition": r"^ {0,3}[:~][ \t]+(?=\S)",
+    "line": r"^\|[ ](?=[^|\n]*$)",
+    "emphasised term": r"(?<![*\w])\*\*(?=\S)[^*\n]+(?<=\S)\*\*",
+}
+_WORDED = ("list item", "definition", "line", "emphasised term", "code", "number", "paragraph")
+_NUMBER = re.compile(r"(?<![\w.,/#@-])(?:\d{3,}|\d+[.,]\d+)(?![\w/]|[.,]\d)")
 _KEEPS = r"\b(?:keep|leave|preserv|not|don't|behalt|lass|nicht|gard|conserv|manten)"
 _PARTS = "paragraph|sentence|part|everything|half|rest|absatz|satz|teil|alles|paragraphe|phrase|párrafo|frase"
 _SWEEPING = re.compile(
@@ -119,6 +138,7 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     """
     old, new = (text.replace("\r\n", "\n") for text in (old, new))
     found = [*_placeholders(old, new), *_torn(_prose(old), _prose(new), prompt)]
+    found += [] if asks_for(prompt, "paragraph") else _dropped_words(old, new, prompt)
     then, now = _contents(old), _contents(new)
     for kind, names in then.items():
         here, asked = now.get(kind, []), asks_for(prompt, kind)
@@ -249,7 +269,7 @@ def _prose(text: str) -> str:
 
 def _some(gone: int, number: int, kind: str) -> str:
     if number == 1:
-        return f"{'an' if kind == 'HTML tag' else 'a'} {kind}"
+        return f"{'an' if kind[0] in 'aHe' else 'a'} {kind}"
     return f"{gone} {'' if gone == number else f'of {number} '}{_PLURALS.get(kind, f'{kind}s')}"
 
 
@@ -261,6 +281,8 @@ def asks_for(prompt: str, kind: str) -> bool:
     """
     if kind not in _REFERRED and _SWEEPING.search(prompt):
         return True
+    if kind in _WORDED:
+        return not prompt or _CONDENSES.search(prompt) is not None
     words = _WORDS.get(kind)
     clauses = re.split(r"[.;,!?\n]| but | and | aber | und ", prompt) if words else ()
     changing = re.search(_CHANGES, prompt, re.I)
@@ -276,6 +298,26 @@ def _placeholders(old: str, new: str) -> Iterator[str]:
             if match[0].strip() and match[0].strip() not in old:
                 yield f"it leaves text out: {excerpt(match[0].strip())}"
                 return
+
+
+def _dropped_words(old: str, new: str, prompt: str) -> Iterator[str]:
+    """Find numbers that are gone, in any form, and paragraphs that are gone while others stay.
+
+    >>> [*_dropped_words("Of 1,200 mice, 3.93 %.\\n", "Of 1200 mice, few.\\n", "fix the style")]
+    ['it drops the number 3.93']
+    """
+    if not _CHANGES_NUMBERS.search(prompt):
+        digits = {_digits(number) for number in re.findall(r"\d[\d.,]*", new)}
+        yield from _dropped("number", [one for one in _NUMBER.findall(_prose(old)) if _digits(one) not in digits], ())
+    words = {*re.findall(r"\w{4,}", new.casefold())}
+    texts = [(b.content, {*re.findall(r"\w{4,}", b.content.casefold())}) for b in parse_markdown_text(_prose(old))]
+    shares = [(len(own & words) / len(own), text) for text, own in texts if len(own) > 7]
+    if sum(share > 0.6 for share, _ in shares) * 2 >= len(shares):
+        yield from (f"it drops a paragraph: {excerpt(text)}" for share, text in shares if share < 0.35)
+
+
+def _digits(number: str) -> str:
+    return re.sub(r"\D", "", number).strip("0")
 
 
 def _torn(old: str, new: str, prompt: str) -> Iterator[str]:
@@ -333,8 +375,7 @@ def _counts(text: str) -> Counter[str]:
         elif span.kind == "html" and not span.target.startswith("/"):
             found["HTML tag"] += 1
     found["formula"] += len(re.findall(r"(?<!\\)\\[(\[]", _prose(text)))
-    found["task"] = len(re.findall(r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]", _prose(text), re.MULTILINE))
-    return +found
+    return +(found + Counter({k: len(re.findall(one, _prose(text), re.MULTILINE)) for k, one in _COUNTS.items()}))
 
 
 def _elements(text: str) -> Iterator[tuple[str, str]]:
@@ -353,6 +394,8 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
             yield "mark of a page" if PAGE_MARK.fullmatch(name) else span.kind, name
         elif span.expression or (span.kind == "code" and span.text.startswith("r#")):
             yield _INLINE, f"`{span.text}`"
+        elif span.kind == "code":
+            yield "code", span.text
         elif span.kind == "html":
             known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}
             yield from ((known[name], value) for name, value in span.values.items() if name in known)

@@ -116,6 +116,36 @@ def test_other_content_that_is_dropped(content: str) -> None:
     assert losses(f"Leaves are green.\n\n{content}\n\nRoots drink.\n", "Leaves are green.\n\nRoots drink.\n", "shorten")
 
 
+LEAVES = "Leaves are green because their chlorophyll absorbs other colours of sunlight.\n"
+ROOTS = "Roots take up water and dissolved minerals from surrounding soil through tiny hairs.\n"
+BLAETTER = "Blätter sind grün, weil ihr Chlorophyll die anderen Farben des Sonnenlichts absorbiert.\n"
+
+
+@pytest.mark.parametrize(
+    ("old", "new", "prompt", "said"),
+    [
+        ("1. mix\n2. stir\n3. bake", "1. Mix.\n2. Stir.", "fix the style", "1 of 3 list items"),
+        ("Call `fit()`, then `predict()`.", "Call `fit()`.", "make it clearer", "the code predict()"),
+        ("A **residual** is left.", "It is left.", "make it clearer", "an emphasised term"),
+        ("Leaf\n:   green\n\nRoot\n:   brown", "Leaf\n:   green", "fix typos", "1 of 2 definitions"),
+        ("| A rose\n| is a rose", "| A rose", "fix typos", "1 of 2 lines"),
+        ("It was 3.93 in 1998.", "It was low.", "polish it", "the number 3.93, 1998"),
+        (f"{LEAVES}\n{ROOTS}", LEAVES, "fix the grammar", "a paragraph: 'Roots take"),
+        ("It was 3.93 of 1,200, or 0.25.", "Es war 3,93 von 1.200, oder 25 %.", "auf Deutsch", ""),
+        ("A **residual** is left.", "Ein **Residuum** bleibt.", "auf Deutsch", ""),
+        (f"{LEAVES}\n{ROOTS}", BLAETTER, "auf Deutsch", ""),
+        (f"{LEAVES}\nRoots drink.\n", LEAVES.replace(".\n", "; roots drink.\n"), "improve the flow", ""),
+        ("- a\n- b\n- c", "a, b and c.", "as one paragraph", ""),
+        ("It was 3.932409.", "It was 3.93.", "round it", ""),
+        ("Of 120 mice.", "Of 150 mice.", "there were 150 mice", ""),
+    ],
+)
+def test_what_is_dropped_although_the_text_is_not_condensed(old: str, new: str, prompt: str, said: str) -> None:
+    """It is named, unless it is there in another form, or the request allows it."""
+    assert said in "".join(losses(old, new, prompt)) if said else losses(old, new, prompt) == ()
+    assert losses(old, new, "shorten it") == ()
+
+
 def test_a_table_that_becomes_smaller() -> None:
     """A row or a column that is gone is named, unless it was asked for."""
     table = "| a | b |\n|---|---|\n| 1 | 2 |\n| 3 | 4 |\n"
