@@ -231,14 +231,19 @@ def test_hints_name_what_explains_and_know_the_conversation(folder: Path, server
     Path("joins.md").write_text(text + items * 8)
     config = folder / "config.toml"
     config.write_text(config.read_text() + '[answer]\nhistory = "none"\n[serve]\nmode = "hints"\n')
-    lmm_education.ingest("joins.md")
+    small = "# Rows\n\n## Groups\n\nGROUP BY makes one row of each.\n\n## Filters\n\nHAVING filters groups.\n\n"
+    Path("rows.md").write_text(f"{small}## Exercises\n\n1. Count the orders of each customer who has many.\n")
+    lmm_education.ingest(["joins.md", "rows.md"])
     history = [Exchange(f"Question {n}", f"Hint {n} [1]") for n in range(6)]
     with Course.open(config=config) as course:
         answering = Answering(CourseSearch(course.for_students()))
         asyncio.run(_answered(answering, "Join the tables of oaks: how many rows are left?", history))
-    sent = server.requests[-1].last
+        sent = server.requests[-1].last
+        asyncio.run(_answered(answering, "How do I count the orders of each customer who has many?", []))
     assert ("Question 1" in sent, "Question 2\n\nAnswer: Hint 2" in sent) == (False, True)
-    assert re.findall('section="(.*?)"', sent) == ["Joins"]
+    assert re.findall('section="(.*?)"', sent)[0] == "Joins"
+    sent = server.requests[-1].last
+    assert "\n## Groups\n## Filters\n</source>" in sent and "GROUP BY" not in sent
 
 
 def test_no_agent_and_no_client_of_mcp_gets_one(folder: Path, server: ScriptedServer) -> None:

@@ -15,6 +15,7 @@ from dataclasses import dataclass, replace
 from functools import cache
 from importlib import resources
 
+from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
 from lmm_education.answer.answer import background_of
 from lmm_education.answer.history import Understood
@@ -130,7 +131,7 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
 
 def explaining(sources: Sources, exercise: Exercise) -> list[Passage]:
     """Return the sources that are not exercises or solutions themselves: first those of the exercise's chapter."""
-    kinds, here = (exercise.type, "exercise", "solution"), (exercise.file, *exercise.headings)
+    kinds, here = _kinds(exercise), (exercise.file, *exercise.headings)
     found = (
         source
         for source in sources
@@ -139,11 +140,23 @@ def explaining(sources: Sources, exercise: Exercise) -> list[Passage]:
     return sorted(found, key=lambda each: -sum(map(str.__eq__, here, (each.place.file, *each.place.headings))))
 
 
+def _headings(source: Passage, exercise: Exercise) -> str:
+    """Return the headings in a source's text, except those of exercises."""
+    blocks = (block for block in parse_markdown_text(source.text) if isinstance(block, HeadingBlock))
+    return "\n".join(block.source.strip() for block in blocks if not named_type(block.title, _kinds(exercise)))
+
+
+def _kinds(exercise: Exercise) -> tuple[str, ...]:
+    return exercise.type, "exercise", "solution"
+
+
 def hints_request(asked: Understood, exercise: Exercise, sources: Sources, system: str) -> ChatRequest:
     """Return a request for hints: the question with the exercise, and only the headings of the sources that explain,
     which the student should read, so that the model cannot be made to copy the answer from them."""
-    read = explaining(sources, exercise) or sources
-    headings = (as_document(replace(source, text="", above=(), before="", after="")) for source in read)
+    headings = (
+        as_document(replace(source, text=_headings(source, exercise), above=(), before="", after=""))
+        for source in explaining(sources, exercise) or sources
+    )
     documents = (*background_of(asked), Attachment(exercise.text, "exercise"), *headings)
     question = tagged(Attachment(asked.question, "question"))
     return ChatRequest((Message("system", system), Message("user", question, documents)))
