@@ -243,7 +243,8 @@ def test_hints_name_what_explains_and_know_the_conversation(folder: Path, server
     assert ("Question 1" in sent, "Question 2\n\nAnswer: Hint 2" in sent) == (False, True)
     assert re.findall('section="(.*?)"', sent)[0] == "Joins"
     sent = server.requests[-1].last
-    assert "\n## Groups\n## Filters\n</source>" in sent and "GROUP BY" not in sent
+    assert "\n## Groups\n## Filters\n</source>" in sent
+    assert "GROUP BY" not in sent
 
 
 def test_no_agent_and_no_client_of_mcp_gets_one(folder: Path, server: ScriptedServer) -> None:
