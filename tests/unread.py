@@ -72,6 +72,9 @@ _HEADERS = {
     "joined by a formatter": "______________________________\n\n## title: Notes model: major: Ollama/llama3.2\n",
     "a header in code": f"```yaml\n{_GOOD}```\n",
     "a header in tildes": f"~~~\n{_MODEL}~~~\n",
+    "JSON with a comma too many": '{"title": "Notes", "model": "Ollama/llama3.2",}\n',
+    "JSON between semicolons": ';;;\n"title": "Notes",\n"model": "Ollama/llama3.2"\n;;;\n',
+    "all on one line": "--- title: Notes, model: Ollama/llama3.2 ---\n",
     "smart quotes around the key": "---\ntitle: Notes\n“model”: Ollama/llama3.2: x\n---\n",
 }
 HEADERS = {name: f"{header}\n# A\n\n---\n?: why?\n---\nPrivate text.\n" for name, header in _HEADERS.items()}
@@ -134,6 +137,7 @@ NOT_METADATA = {
     "headings with a line below": "Kinds\n=====\ntype: a word\nskip: none\n\nMore\n====\n",
     "a car as a title": "Model: Toyota/Yaris\n\nmodel: Ollama/x is what we used.\n",
     "an example of a header in code": "# Headers\n\n```yaml\nmodel: Ollama/llama3.2\n```\n",
+    "a dialogue": "-- He said: come, type: nothing.\n\n{He: a model}\n",
     "keys like ours": "---\nmode: on/off\nmodal: a/b\nmajor: Art/Design\n---\nText.\n",
     "prose": "Note: the type: of it.\n\nskip: this.\n",
     "metadata": "---\ntype: exercise\nmodel: Toyota\n---\nText.\n",

@@ -37,14 +37,18 @@ _KEY = re.compile(
     r"(?:[:：](?!//)(?P<space>[ \t]|\s*\Z)?|=(?!=)|;[ \t]|[-=]>[ \t])"
 )
 _CONTROL_ALONE = re.compile(r"(?:skip|frozen):[ \t]+(?:true|yes|on)|type:[ \t]+[a-z]+", re.IGNORECASE)
-_ON_ONE_LINE = re.compile(r"-{2,}[ \t]*(model|skip|type|frozen)[ \t]*[:=][ \t]*\S.*")
+_ON_ONE_LINE = re.compile(
+    r"-{2,}[ \t]*(?:(?=[^\n]*--\s*\Z)[A-Za-z][\w-]*[ \t]*:[^\n]*[,;][ \t]*)?"
+    r"(model|skip|type|frozen)[ \t]*[:=][ \t]*\S.*"
+)
 _IN_BRACES = re.compile(r"""[{,][ \t]*["']?(model|skip|type|frozen)["']?[ \t]*:""")
 _CONFLICT = re.compile(r"(?:<{7}|>{7}|\|{7})(?:[ \t].*)?\s*\Z|={7}\s*\Z")
 _TAG = re.compile(r"\s*(?:\{%|\{\{|<%|<#|<\?|@\{)")
 _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
-    rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=])",
+    rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*"
+    rf"(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{.*[Mm]odel)",
     re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")
@@ -52,7 +56,8 @@ _LONGEST = 200  # lines of a body
 _HEADER_KEYS = ("title", "docid", "author", "date", "model")
 _PROVIDERS = {*PROVIDERS, *ALIASES}
 _BARE_MODEL = re.compile(
-    rf"^[ \t]*(?:[\"'“]?models?[\"'”]?[ \t]*[:=][ \t]*(?:{'|'.join(map(re.escape, _PROVIDERS))})/"
+    rf"^[ \t]*(?:(?:\{{(?:.*,)?[ \t]*)?[\"'“]?models?[\"'”]?[ \t]*[:=][ \t]*[\"'“]?"
+    rf"(?:{'|'.join(map(re.escape, _PROVIDERS))})/"
     rf"|models?:[ \t]*\r?\n[ \t]+(?:{'|'.join(TIERS)})[ \t]*:[ \t]*\S)",
     re.IGNORECASE | re.MULTILINE,
 )
