@@ -85,11 +85,13 @@ async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEven
     held, arrived, is_whole = list[ChatEvent](), asyncio.Event(), False
 
     async def read() -> None:
-        last = 0.0
+        begun = last = 0.0
         async with aclosing(events):
             async for event in events:
                 held.append(event)
-                wait = last + PAUSE - time.monotonic()
+                now = time.monotonic()
+                begun = begun or now
+                wait = last + min(PAUSE, (now - begun) / 10) - now  # shorter at first: the first block is awaited
                 if len(held) == 1 and wait > 0 and isinstance(event, TextDelta | ReasoningDelta):
                     await asyncio.sleep(wait)
                 last = time.monotonic()
