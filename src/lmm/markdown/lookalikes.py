@@ -231,7 +231,7 @@ class _Page:
         """Read what may begin on a line; return it, and the line at which to go on."""
         rest, margin = self._rest(i), self._margin(i)
         if not FENCE_LIKE.match(rest):
-            return self._prompt_alone(i, rest, margin)
+            return self._prompt_alone(i, rest, margin, top=top)
         if rest.startswith("=") and self._is_text(i - 1):  # the line under a heading
             return None, i + 1
         start = i + 1
@@ -359,11 +359,12 @@ class _Page:
         hint = "write it between lines '---'" + ", or put a heading above it if it is an example" * bool(kind)
         return Lookalike(i + 1, 1, reason, hint, _MODEL, header=True), end
 
-    def _prompt_alone(self, i: int, rest: str, margin: str) -> tuple[Lookalike | None, int]:
+    def _prompt_alone(self, i: int, rest: str, margin: str, *, top: bool) -> tuple[Lookalike | None, int]:
         """Return a prompt, or who may read a text, without a line ``---`` above it, and the line at which to go on."""
         if match := _ON_ONE_LINE.match(rest):
             hint = f"write '---', the line '{match[1]}: …', and '---', one below the other"
-            return Lookalike(i + 1, 1, "a line '---' has something else on it", hint, frozenset([match[1]])), i + 1
+            reason = "a line '---' has something else on it"
+            return Lookalike(i + 1, 1, reason, hint, frozenset([match[1]]), header=top), i + 1
         asks = metadata.PROMPT_START.match(rest) is not None
         if not asks and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
             return None, i + 1
