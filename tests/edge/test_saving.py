@@ -222,16 +222,16 @@ def reply_through_the_pipeline(server: ScriptedServer, reply: str, document: str
 
 
 @pytest.mark.parametrize("newline", ["\n", "\r\n"], ids=["LF", "CRLF"])
-@pytest.mark.parametrize("number", range(len(NASTY)))
-def test_nasty_replies_come_back_exactly(server: ScriptedServer, number: int, newline: str) -> None:
+def test_nasty_replies_come_back_exactly(server: ScriptedServer, newline: str) -> None:
     """Whatever is in a reply, it is read back from the file exactly, and harms nothing around it."""
     before, after = "# A\n\n---\nx: 1\n".replace("\n", newline), "---\nText.\n\n# B\n".replace("\n", newline)
-    path = reply_through_the_pipeline(server, NASTY[number], f"{before}?: q{newline}{after}")
-    text = path.read_bytes().decode()
-    assert exchanges_of(path) == [("q", as_text(NASTY[number]))]
-    assert text.startswith(before)
-    assert text.endswith(after)
-    assert waiting(text) == []
+    for reply in NASTY if newline == "\n" else NASTY[::4]:
+        path = reply_through_the_pipeline(server, reply, f"{before}?: q{newline}{after}")
+        text = path.read_bytes().decode()
+        assert exchanges_of(path) == [("q", as_text(reply))]
+        assert text.startswith(before), reply
+        assert text.endswith(after), reply
+        assert waiting(text) == [], reply
 
 
 @settings(max_examples=20 * MANY, suppress_health_check=[HealthCheck.function_scoped_fixture, HealthCheck.too_slow])
