@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import json
 import re
+import shutil
 import subprocess
 from pathlib import Path
 from typing import Any
@@ -81,6 +82,23 @@ def originals(folder: Path) -> list[Path]:
     return [folder / name for name in ("trees.pdf", "deck.pptx", "talk.vtt")]
 
 
+@pytest.fixture(scope="module")
+def material(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """A folder with the three originals and their imports: importing takes a second."""
+    need_importer()
+    folder = tmp_path_factory.mktemp("material")
+    for path in originals(folder):
+        import_file(path)
+    return folder
+
+
+def texts_of(material: Path) -> dict[str, str]:
+    """What was imported, by the name of its original without the end."""
+    texts = {path.stem: path.read_text(encoding="utf-8") for path in material.glob("*.md")}
+    assert len(texts) == 3
+    return texts
+
+
 def without_marks(text: str) -> str:
     """The document as it was imported before there were marks."""
     return re.sub(rf"(?m)^{PAGE_MARK.pattern}\n+", "", text)
@@ -89,9 +107,8 @@ def without_marks(text: str) -> str:
 # -- the marks -----------------------------------------------------------------------------------------------
 
 
-def test_a_mark_is_before_a_text_or_below_a_heading_and_cuts_nothing(tmp_path: Path) -> None:
+def test_a_mark_is_before_a_text_or_below_a_heading_and_cuts_nothing(material: Path, tmp_path: Path) -> None:
     """What runs over two pages has one mark, and the next text another."""
-    need_importer()
     table = [PdfPage(), PdfPage()]
     for page, rows in zip(table, (["Tree Leaf", "oak lobed"], ["elm oblique", "ash pinnate"]), strict=True):
         top = 760 if page is table[0] else 60
@@ -108,19 +125,16 @@ def test_a_mark_is_before_a_text_or_below_a_heading_and_cuts_nothing(tmp_path: P
     first, table_rows, second, rest = body.split("\n\n")
     assert (first, second, rest) == ("<!-- p. 1–2 -->", "<!-- p. 2 -->", f"{FILL}\n")
     assert all(word in table_rows for word in ("Tree", "lobed", "elm", "pinnate"))
-    originals(tmp_path)
-    text = import_file(tmp_path / "trees.pdf").text
+    text = texts_of(material)["trees"]
     assert "# Chapter 2\n\n<!-- p. 2 -->\n\nLarches" in text
     assert f"{FILL}\n\n<!-- p. 3–4 -->\n\nPoplars make paper, and they are felled when they are thirty" in text
     assert "years old.\n\n<!-- p. 4 -->\n\nWillows" in text
 
 
 @pytest.mark.parametrize("size", [120, 2000])
-def test_texts_and_chunks_are_those_of_a_document_without_marks(tmp_path: Path, size: int) -> None:
+def test_texts_and_chunks_are_those_of_a_document_without_marks(material: Path, size: int) -> None:
     """Marks are neither embedded nor searched; nothing is pooled or cut in another way."""
-    need_importer()
-    for path in originals(tmp_path):
-        text = import_file(path).text
+    for text in texts_of(material).values():
         how = {"docid": "d", "file": "d.md", "settings": Preparation(max_size=size, min_size=size // 4)}
         marked, bare = prepare_document(text, **how), prepare_document(without_marks(text), **how)
         assert "<!--" in text
@@ -132,24 +146,20 @@ def test_texts_and_chunks_are_those_of_a_document_without_marks(tmp_path: Path, 
 
 
 @pytest.mark.parametrize("form", ["latex", "plain", "html", "docx"])
-def test_what_pandoc_renders_is_the_same_with_and_without_marks(tmp_path: Path, form: str) -> None:
+def test_what_pandoc_renders_is_the_same_with_and_without_marks(material: Path, form: str) -> None:
     """Byte for byte; the source of a web page has the comment where nobody sees it."""
-    need_importer()
     options = ["-f", "markdown", "-t", "html", "--strip-comments"] if form == "html" else ["-f", "markdown", "-t", form]
     options += ["-o", "-"] if form == "docx" else []
     shown = (lambda data: pandoc(data, "-f", "docx", "-t", "native")) if form == "docx" else bytes
-    for path in originals(tmp_path):
-        text = import_file(path).text
+    for text in texts_of(material).values():
         assert shown(pandoc(text.encode(), *options)) == shown(pandoc(without_marks(text).encode(), *options))
 
 
-def test_what_knitr_makes_is_the_same_but_for_the_marks(tmp_path: Path) -> None:
+def test_what_knitr_makes_is_the_same_but_for_the_marks(material: Path, tmp_path: Path) -> None:
     """knitr leaves comments where they are."""
-    need_importer()
     need("Rscript", "knitr")
-    for path in originals(tmp_path):
-        text = import_file(path).text
-        path.with_suffix(".Rmd").write_text(text)
+    for name, text in texts_of(material).items():
+        (tmp_path / f"{name}.Rmd").write_text(text)
     code = 'for (f in list.files(pattern = "Rmd$")) knitr::knit(f, paste0(f, ".out"), quiet = TRUE)'
     subprocess.run(["Rscript", "-e", code], cwd=tmp_path, check=True, capture_output=True)
     for path in tmp_path.glob("*.Rmd"):
@@ -232,12 +242,9 @@ def test_a_file_without_subtitles_is_refused(tmp_path: Path) -> None:
 # -- the sources ---------------------------------------------------------------------------------------------
 
 
-def course_of(folder: Path) -> Path:
+def course_of(folder: Path, material: Path) -> Path:
     """A course of the three imports and their originals in a folder of it; its configuration file."""
-    need_importer()
-    (folder / "material").mkdir()
-    for path in originals(folder / "material"):
-        import_file(path)
+    shutil.copytree(material, folder / "material")
     (folder / ".lmm").mkdir()
     config = folder / "config.toml"
     with config.open("a") as written:
@@ -262,10 +269,10 @@ def post(address: str, body: dict[str, Any]) -> str:
 
 
 def test_twenty_sentences_have_their_place_at_five_exits(
-    folder: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
+    folder: Path, material: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """Terminal, JSON, the page, the API and the tools of agents; with a link to the page of the file."""
-    config, found = course_of(folder), list[tuple[str, str, dict[str, Any]]]()
+    config, found = course_of(folder, material), list[tuple[str, str, dict[str, Any]]]()
     server.answer = lambda request: "It is so [1]."
     assert len(PLACES) == 20
     for start, said in SAID.items():
@@ -357,9 +364,9 @@ def test_students_open_the_page_of_a_pdf_where_nothing_of_it_is_withheld(
             assert httpx2.get(f"{address}/{link}x").status_code == 404
 
 
-def test_a_prepared_document_keeps_the_places(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_a_prepared_document_keeps_the_places(folder: Path, material: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """It is reviewed and ingested instead of the import."""
-    course_of(folder)
+    course_of(folder, material)
     best = ("--limit", "1", "--json")
     before = {said: json.loads(run_here(capsys, "search", said, *best).out)["hits"] for said in PLACES}
     assert run_here(capsys, "ingest", "material", "--save-files", "--again").code == 0
@@ -370,9 +377,11 @@ def test_a_prepared_document_keeps_the_places(folder: Path, capsys: pytest.Captu
         assert (now["text"], now["page"], now["link"]) == (hit["text"], hit["page"], hit["link"])
 
 
-def test_without_the_original_only_the_words_are_there(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+def test_without_the_original_only_the_words_are_there(
+    folder: Path, material: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
     """A document without marks has neither; an original that comes later is linked at the next ingestion."""
-    course_of(folder)
+    course_of(folder, material)
     name, said = folder / "material/trees.pdf", "Birches feed mites."
     pdf = name.read_bytes()
     name.unlink()
@@ -392,11 +401,10 @@ def test_without_the_original_only_the_words_are_there(folder: Path, capsys: pyt
     assert "link" not in hit()
 
 
-def test_documents_of_frameworks_have_the_page(tmp_path: Path) -> None:
+def test_documents_of_frameworks_have_the_page(material: Path) -> None:
     """In their metadata."""
-    need_importer()
     pytest.importorskip("langchain_core")
-    text = import_file(originals(tmp_path)[1]).text
+    text = texts_of(material)["deck"]
     document = prepare_document(text, docid="d", file="d.md", settings=Preparation(), original="deck.pptx")
     pages = {each.page_content: each.metadata["page"] for each in to_langchain_documents([document])}
     assert all(page == PLACES[said] for said, page in pages.items())

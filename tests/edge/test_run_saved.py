@@ -176,11 +176,11 @@ def test_a_read_only_file_costs_nothing(server: ScriptedServer, path: Path) -> N
 
 def test_a_full_disk_leaves_whole_elements(server: ScriptedServer, path: Path) -> None:
     """The error says so, the file is as it was, and a later run goes on from there."""
-    server.queue(Action(" ".join(map(str, range(400_000)))))
+    server.queue(Action(" ".join(map(str, range(200_000)))))
 
     def limit() -> None:
         signal.signal(signal.SIGXFSZ, signal.SIG_IGN)
-        resource.setrlimit(resource.RLIMIT_FSIZE, (2_000_000, 2_000_000))
+        resource.setrlimit(resource.RLIMIT_FSIZE, (1_200_000, 1_200_000))
 
     command = [sys.executable, "-m", "lmm", "run", path.name]
     done = subprocess.run(command, preexec_fn=limit, capture_output=True, text=True)

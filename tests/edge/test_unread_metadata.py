@@ -59,12 +59,15 @@ def test_commands_say_so(name: str, tmp_path: Path, capsys: pytest.CaptureFixtur
 
 
 @pytest.mark.parametrize("key", ["skip: true", "type: solution"])
-@pytest.mark.parametrize("name", BLOCKS)
-def test_export_refuses(name: str, key: str) -> None:
+def test_export_refuses(key: str) -> None:
     """It exports nothing, or not what is below the block."""
-    block = BLOCKS[name].replace("KEY: VALUE", key).replace("KEY:VALUE", key.replace(" ", ""))
-    with pytest.raises(LmmError):
-        clean_notes(f"---\ntitle: T\n---\n\n# A\n\nText.\n\n{block}The answer is zebra seven.\n")
+    for name, source in BLOCKS.items():
+        block = source.replace("KEY: VALUE", key).replace("KEY:VALUE", key.replace(" ", ""))
+        try:
+            clean_notes(f"---\ntitle: T\n---\n\n# A\n\nText.\n\n{block}The answer is zebra seven.\n")
+        except LmmError:
+            continue
+        pytest.fail(f"{name} is exported")
 
 
 def test_what_is_stored_is_withheld_until_it_is_mended(tmp_path: Path) -> None:

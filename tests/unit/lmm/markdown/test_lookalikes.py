@@ -9,21 +9,21 @@ from lmm.markdown import parse_markdown_text
 from lmm.markdown.lookalikes import conflicts, find_lookalikes
 
 
-@pytest.mark.parametrize("name", HEADERS)
-def test_a_header_that_names_a_model(name: str) -> None:
+def test_a_header_that_names_a_model() -> None:
     """It is found, with its key, its place and what to do."""
-    found = find_lookalikes(parse_markdown_text(HEADERS[name]))
-    assert any("model" in one.controls and one.hint for one in found)
-    assert all(1 <= one.line <= HEADERS[name].count("\n") + 1 for one in found)
+    for name, header in HEADERS.items():
+        found = find_lookalikes(parse_markdown_text(header))
+        assert any("model" in one.controls and one.hint for one in found), name
+        assert all(1 <= one.line <= header.count("\n") + 1 for one in found), name
 
 
 @pytest.mark.parametrize("key", ["skip: true", "type: solution", "frozen: true"])
-@pytest.mark.parametrize("name", BLOCKS)
-def test_a_block_that_says_who_may_read(name: str, key: str) -> None:
+def test_a_block_that_says_who_may_read(key: str) -> None:
     """It is found in the middle of a document and as its header."""
-    block = BLOCKS[name].replace("KEY: VALUE", key).replace("KEY:VALUE", key.replace(" ", ""))
-    for text in (f"---\ntitle: T\n---\n\n# A\n\nText.\n\n{block}\nThe answer.\n", f"{block}\nThe answer.\n"):
-        assert any(key.split(":")[0] in one.controls for one in find_lookalikes(parse_markdown_text(text))), text
+    for source in BLOCKS.values():
+        block = source.replace("KEY: VALUE", key).replace("KEY:VALUE", key.replace(" ", ""))
+        for text in (f"---\ntitle: T\n---\n\n# A\n\nText.\n\n{block}\nThe answer.\n", f"{block}\nThe answer.\n"):
+            assert any(key.split(":")[0] in one.controls for one in find_lookalikes(parse_markdown_text(text))), text
 
 
 @pytest.mark.parametrize("name", NOT_METADATA)

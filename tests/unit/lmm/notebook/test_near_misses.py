@@ -154,19 +154,19 @@ def _misses(text: str) -> list[Finding]:
     return find_near_misses(blocks, find_lookalikes(blocks, unsure=True))
 
 
-@pytest.mark.parametrize("slip", LINES)
 @pytest.mark.parametrize("before", ["# A\n\n---\n", "Text.\n\n---\n"])
-def test_a_line_that_is_no_prompt(before: str, slip: str) -> None:
+def test_a_line_that_is_no_prompt(before: str) -> None:
     """It is reported at its place, with the prompt that works; in metadata that can be read, the fix writes that."""
-    marked = slip if "«" in slip else f"«{slip}"
-    text, places = _found(f"{before}{marked}\n---\nText.\n")
-    problems = _misses(text)
-    assert places[0] in [(problem.line, problem.column) for problem in problems]
-    assert any(LINES[slip] in problem.hint for problem in problems)
-    fixed, count = with_fixes(text, problems)
-    assert fixed == (f"{before}{LINES[slip]}\n---\nText.\n" if count else text)
-    document = Document.from_text(text)
-    assert (document.fix(), document.text) == (count, fixed)
+    for slip, prompt in LINES.items():
+        marked = slip if "«" in slip else f"«{slip}"
+        text, places = _found(f"{before}{marked}\n---\nText.\n")
+        problems = _misses(text)
+        assert places[0] in [(problem.line, problem.column) for problem in problems], slip
+        assert any(prompt in problem.hint for problem in problems), slip
+        fixed, count = with_fixes(text, problems)
+        assert fixed == (f"{before}{prompt}\n---\nText.\n" if count else text), slip
+        document = Document.from_text(text)
+        assert (document.fix(), document.text) == (count, fixed), slip
 
 
 @pytest.mark.parametrize("marked", NOT_INDENTED)
