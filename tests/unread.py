@@ -74,6 +74,9 @@ _HEADERS = {
     "a header in tildes": f"~~~\n{_MODEL}~~~\n",
     "JSON with a comma too many": '{"title": "Notes", "model": "Ollama/llama3.2",}\n',
     "JSON between semicolons": ';;;\n"title": "Notes",\n"model": "Ollama/llama3.2"\n;;;\n',
+    "JSON with a comma too many below": '{"title": "Notes",\n "model": {"major": "Ollama/llama3.2"},\n}\n',
+    "TOML that cannot be read": '+++\ntitle = "Notes\n[model]\nmajor = "Ollama/llama3.2"\n+++\n',
+    "a slip in TOML": '+++\ntitle = "Notes"\nmodle = "Ollama/llama3.2"\n+++\n',
     "all on one line": "--- title: Notes, model: Ollama/llama3.2 ---\n",
     "smart quotes around the key": "---\ntitle: Notes\n“model”: Ollama/llama3.2: x\n---\n",
 }

@@ -54,6 +54,22 @@ def form_of(source: str) -> str:
     return {"+": "TOML", "{": "JSON", "%": "Pandoc's % lines"}.get(source[:1], "MultiMarkdown")
 
 
+def foreign_problem(source: str) -> tuple[int, str] | None:
+    """Return the line, from 1, and the reason why a header of TOML cannot be read; None if it can.
+
+    >>> foreign_problem("+++\\ntitle = P\\n+++\\n")
+    (2, 'this header of TOML cannot be read: Invalid value')
+    """
+    match = _TOML.match(source)
+    try:
+        tomllib.loads(match["body"].replace("\r\n", "\n") if match else "")
+    except (tomllib.TOMLDecodeError, RecursionError) as error:
+        reason, _, place = str(error).partition(" (at ")
+        line = re.match(r"line (\d+)", place)
+        return int(line[1]) + 1 if line else 1, f"this header of TOML cannot be read: {reason}"
+    return None
+
+
 def foreign_values(source: str) -> dict[str, Any]:
     """Return the values of such a header, dates as text; empty if it cannot be read.
 

@@ -18,6 +18,7 @@ from typing import Any
 from lmm.config_tables import TIERS
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ForeignHeader, HeaderBlock, HeadingBlock, MetadataBlock
+from lmm.markdown.foreign_headers import foreign_problem
 from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.spans import spans
 from lmm.providers import ALIASES, PROVIDERS
@@ -48,13 +49,16 @@ _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
     rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*"
-    rf"(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{.*[Mm]odel)",
+    rf"(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
     re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")
 _LONGEST = 200  # lines of a body
 _HEADER_KEYS = ("title", "docid", "author", "date", "model")
 _PROVIDERS = {*PROVIDERS, *ALIASES}
+_PROVIDER = re.compile(rf"\b(?:{'|'.join(map(re.escape, _PROVIDERS))})/", re.IGNORECASE)
+_TORN = re.compile(r"(?<=\n)[ \t]*\r?\n#{1,6}[ \t]+\S[^\n]*\n[ \t]*\r?\n\s*\Z")
+_JSON = re.compile(r"\{\s*\"[^\"\n]*\"\s*:")
 _BARE_MODEL = re.compile(
     rf"^[ \t]*(?:(?:\{{(?:.*,)?[ \t]*)?[\"'“]?models?[\"'”]?[ \t]*[:=][ \t]*[\"'“]?"
     rf"(?:{'|'.join(map(re.escape, _PROVIDERS))})/"
@@ -111,20 +115,10 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
     top, only_noise = not any(isinstance(block, HeaderBlock) for block in blocks), True
     for block in blocks:
         if isinstance(block, ForeignHeader):
-            if _names_model(block.values.get("model")) or re.search(r"^\W*model\W*[:=]", block.content, re.M | re.I):
-                hint = "write a header of '---' lines and 'key: value' lines, or name the model in config.toml"
-                yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
+            yield from _in_other_notation(block)
         elif isinstance(block, MetadataBlock):
+            yield from _misplaced_keys(block)
             values = block.values()
-            is_header = isinstance(block, HeaderBlock)
-            for key, value in values.items():
-                if (name := _model_meant(key, value)) and not (is_header and key in _MODEL_KEYS):
-                    line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
-                    reason, hint = "'model' counts only in the header", "make this block the first thing in the file"
-                    if is_header:
-                        reason = f"'{key}' is not 'model'" if name == "model" else f"'{key}' is not under 'model:'"
-                        hint = "write 'model:'" if name == "model" else f"write 'model:', and under it '  {name}: …'"
-                    yield Lookalike(line, 1, reason, hint, _MODEL)
             controls = frozenset(CONTROLS).intersection(values)
             meant = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)
             if top and meant:
@@ -136,6 +130,43 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
             top = False
         else:
             only_noise = only_noise and all(map(_is_noise, block.content.split("\n")))
+
+
+def _in_other_notation(block: ForeignHeader) -> Iterator[Lookalike]:
+    if problem := foreign_problem(block.content):
+        line, reason = problem
+        yield Lookalike(block.line + line - 1, 1, reason, _CHECK_QUOTES, header=True)
+    if _is_asking(block):
+        hint = "write a header of '---' lines and 'key: value' lines, or name the model in config.toml"
+        yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
+
+
+def _misplaced_keys(block: MetadataBlock) -> Iterator[Lookalike]:
+    """Keys that mean a model but do not set it, and a header that goes on over a heading."""
+    is_header = isinstance(block, HeaderBlock)
+    if is_header and (torn := _TORN.search(block.body)):
+        line = block.body_line + block.body.count("\n", 0, torn.start()) - 1
+        reason = "this header goes on over a heading, up to the next line '---'"
+        yield Lookalike(line, 1, reason, f"put a line '---' below line {line}", header=True)
+    for key, value in block.values().items():
+        if (name := _model_meant(key, value)) and not (is_header and key in _MODEL_KEYS):
+            line = block.body_line + (metadata.key_line(block.body, key) or 1) - 1
+            reason, hint = "'model' counts only in the header", "make this block the first thing in the file"
+            if is_header:
+                reason = f"'{key}' is not 'model'" if name == "model" else f"'{key}' is not under 'model:'"
+                hint = "write 'model:'" if name == "model" else f"write 'model:', and under it '  {name}: …'"
+            yield Lookalike(line, 1, reason, hint, _MODEL)
+
+
+def _is_asking(block: ForeignHeader) -> bool:
+    """Return whether a header in another notation names a model, also if it cannot be read."""
+    values, text = block.values, block.content
+    if _names_model(values.get("model")) or re.search(r"^\W*model\W*[:=]", text, re.M | re.I):
+        return True
+    if values:
+        return any(_model_meant(key, value) for key, value in values.items())
+    keys = map(bare_key, re.findall(r"^\W*(\w+)", text, re.M))
+    return any(key in ("llm", "models") or is_slip(key, "model") for key in keys) and bool(_PROVIDER.search(text))
 
 
 _MODEL = frozenset({"model"})
@@ -296,9 +327,8 @@ class _Page:
             controls = set()
         if self._is_text(i - 1) and not (closed and begins is not None):
             controls = set()
-        other = (
-            begins is not None and begins["space"] is not None and ((top and (closed or start == i + 1)) or formatted)
-        )
+        is_key = begins is not None and (begins["space"] is not None or self.lines[i].startswith("+++"))
+        other = is_key and ((top and (closed or start == i + 1)) or formatted)
         looks = bool(controls or asks or other or (formatted and begins is not None))
         looks = looks and not (heading and not (controls or asks or first.startswith("~")))
         if not (looks or closed):
@@ -324,6 +354,7 @@ class _Page:
             (tag, tag, 1, "there is a template's tag in this metadata", "put the tag below it, or delete it"),
             (">" in margin, i + 1, column, "metadata in a quotation is not read", _AT_MARGIN),
             (margin, i + 1, column, "metadata in a list is not read", _AT_MARGIN),
+            (shown == "+++" and not closed, i + 1, column, "this header of TOML never closes", _CLOSE_TOML),
             (not opens, i + 1, column, f"'{shown}' does not open metadata", _WRITE_FENCE),
             (column > 1, i + 1, column, "metadata that is indented is not read", _AT_MARGIN),
             (self._is_text(i - 1), i + 1, column, _BELOW_TEXT, "put a blank line above it"),
@@ -351,7 +382,12 @@ class _Page:
         kind, end = self.taken[i], i
         while end < len(self.lines) and self.taken[end] == kind and (kind or self.lines[end].strip()):
             end += 1
-        match = _BARE_MODEL.search("".join(self.lines[i:end]))
+        text = "".join(self.lines[i:end])
+        match = _BARE_MODEL.search(text)
+        if not kind and _JSON.match(text):  # else it would be a header
+            controls = _MODEL if re.search(r"\"(?:models?|modell|llm)\"\s*:", text, re.I) else frozenset[str]()
+            reason = "this header of JSON cannot be read"
+            return Lookalike(i + 1, 1, reason, _CHECK_QUOTES, controls, header=True), end
         is_prose = re.search(r"\w", self.lines[i]) and not _KEY.match(self.lines[i])
         if match is None or (kind == 0 and match.start() and is_prose):
             return None, i + 1
@@ -393,6 +429,8 @@ class _Page:
 _AT_MARGIN = "put it at the start of the line, between blank lines"
 _BELOW_TEXT = "a metadata block directly below text is read as part of that text"
 _A_RULE = "'---' and a blank line are a rule, and what is below is text"
+_CHECK_QUOTES = "check quotes, brackets and commas"
+_CLOSE_TOML = "put a line '+++' below its last line"
 _WRITE_FENCE = "write '---' at the start of the line"
 CONFLICT = "an unresolved conflict of git"
 RESOLVE = "keep one side, and delete the lines <<<<<<<, ======= and >>>>>>>"

@@ -244,6 +244,9 @@ def chunk_labels(text: str) -> list[str]:
     return [cell.label for chunk in chunks if (cell := read_cell(chunk)) is not None and cell.label]
 
 
+RUNS = "the new text adds or changes code that knitr will run"
+
+
 def code_notices(old: str, new: str) -> tuple[str, ...]:
     """Return notices for authors before knitting: chunks that the new text adds, changes or repeats."""
     notices = []
@@ -253,7 +256,7 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     now, then = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
     added, known = ({(chunk.attributes, chunk.text) for chunk in _chunks(text)} for text in (new, old))
     if added - known or now - then:
-        notices.append("the new text adds or changes code that knitr will run")
+        notices.append(RUNS)
     return tuple(notices)
 
 

@@ -64,6 +64,7 @@ from lmm.notebook.edit_restore import as_metadata, is_mark
 from lmm.notebook.edit_warnings import (
     CUT,
     MODELS_METADATA,
+    RUNS,
     code_notices,
     excerpt,
     losses,
@@ -127,7 +128,8 @@ class WaitingEdit:
     @property
     def notices(self) -> tuple[str, ...]:
         """Messages for an author who accepts the edit."""
-        return tuple(metadata_notices(visible_text(self.new)))
+        old, new = visible_text(self.old), visible_text(self.new)
+        return (*metadata_notices(new), *(each for each in code_notices(old, new) if each == RUNS))
 
 
 OLD_CHANGED = "you changed the old text after the model saw it"

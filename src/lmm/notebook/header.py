@@ -73,7 +73,7 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
     With ``title: ''`` the author says that there is none; an empty docid counts as missing.
     """
     header = header_of(blocks)
-    if (blocks and header is None) and (
+    if blocks and (
         isinstance(blocks[0], ForeignHeader | ErrorBlock) or any(one.header for one in find_lookalikes(blocks))
     ):
         return []

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import pytest
 
-from lmm.notebook.edit_warnings import chunk_labels, code_notices, losses, oddities
+from lmm import Document
+from lmm.messages import Event, Notice
+from lmm.notebook.edit_warnings import RUNS, chunk_labels, code_notices, losses, oddities
+from lmm.testing import ScriptedModel
 
 DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
 TORN = "it tears a fenced div: its ::: lines no longer match"
@@ -169,3 +172,15 @@ def test_a_line_that_stands_for_text(line: str) -> None:
 def test_a_line_that_is_text(line: str) -> None:
     """It stands for nothing else."""
     assert losses("A leaf.\n", f"A leaf.\n\n{line}\n", "add one") == ()
+
+
+def test_code_that_an_edit_adds_is_named_when_it_is_accepted() -> None:
+    """A new text is the document's, so its chunks run: whoever accepts them reads so once more."""
+    events = list[Event]()
+    document = Document.from_text(
+        "# A\n\n---\n=: add a chunk\n---\nA text.\n", listener=lambda event, _: events.append(event)
+    )
+    document.answer(model=ScriptedModel(["<new>\nA text.\n\n```{r}\nx <- 1\n```\n</new>"])).check()
+    events.clear()
+    assert document.accept() == 1
+    assert [event.text for event in events if isinstance(event, Notice)] == [RUNS]

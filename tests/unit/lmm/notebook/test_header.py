@@ -37,11 +37,15 @@ def completed(text: str) -> str:
         ("---\ntitle: T\ndocid: x\n---\nText.", "---\ntitle: T\ndocid: x\n---\nText."),
         ("---\ntitle: a: b\n---\nText.\n", "---\ntitle: a: b\n---\nText.\n"),
         ("---\n? a\n: b\n---\nText.\n", "---\n? a\n: b\n---\nText.\n"),
+        *((torn, torn) for torn in (
+            '+++\ntitle = "T"\n\n# A\n', '{"title": "T",}\n\n# A\n', '{\n "title": "T"\n\n# A\n',
+            "---\ntitle: T\n\n# A\n\n---\n?: why?\n---\nText.\n",
+        )),
     ],
     ids=[
         "empty", "text", "heading", "quoted", "BOM and CRLF", "docid only", "end of the header", "with a prompt",
         "list form", "no title yet", "empty on purpose", "the author's and the model's spelling", "complete",
-        "broken", "uneditable",
+        "broken", "uneditable", "TOML without end", "JSON", "JSON without end", "YAML without end",
     ],
 )  # fmt: skip
 def test_complete_header(text: str, expected: str) -> None:
