@@ -160,7 +160,8 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
 
 
 class SimilarLines:
-    """Prints lines; of those that differ in names and numbers only, the first three, and `end` says how many more.
+    """Prints lines; of those that differ in names and numbers only, the first `most`, and `end` says how many more there
+    are: of a `noun`, or else with the words that they begin with.
 
     >>> lines = SimilarLines()
     >>> for number in range(1, 6):
@@ -169,11 +170,12 @@ class SimilarLines:
     2.md:7: there is no file 2.png
     3.md:7: there is no file 3.png
     >>> lines.end()
-    … and 2 more (--verbose shows them): there is no file 5.png
+    … and 2 more (--verbose shows them): there is no file …
     """
 
-    def __init__(self, *, verbose: bool = False, err: bool = False) -> None:
-        self.most, self.err, self.kinds = (sys.maxsize if verbose else 3), err, dict[str, list[str]]()
+    def __init__(self, *, verbose: bool = False, err: bool = False, most: int = 3, noun: str = "") -> None:
+        self.most, self.err, self.noun = (sys.maxsize if verbose else most), err, noun
+        self.kinds = dict[str, list[str]]()
 
     def say(self, line: str) -> None:
         """Print a line, unless there were enough like it."""
@@ -186,9 +188,11 @@ class SimilarLines:
     def end(self) -> None:
         """Print how many lines were left out."""
         for similar in self.kinds.values():
-            if more := len(similar[self.most :]):
-                last = similar[-1].partition(": ")[2] or similar[-1]
-                say(clipped(f"… and {more} more (--verbose shows them): {last}", 119), err=self.err)
+            if more := [(line.partition(": ")[2] or line).split() for line in similar[self.most :]]:
+                shared = [] if self.noun else os.path.commonprefix(more)
+                begins = f": {' '.join(shared)}{'' if shared in more else ' …'}" if shared else ""
+                what = count(len(more), f"more {self.noun}") if self.noun else f"{len(more)} more"
+                say(clipped(f"… and {what} (--verbose shows them){begins}", 119), err=self.err)
         self.kinds.clear()
 
 

@@ -376,7 +376,7 @@ def test_similar_lines_are_counted(
     for words, said in (
         (("scan", "."), "files not included: "),
         (("ingest", "."), "files not included: "),
-        (("export", ".", "-o", "../out"), "there is no file ../std/"),
+        (("export", ".", "-o", "../out"), "there is no file "),
     ):
         few, all_ = run_here(capsys, *words), run_here(capsys, *words, "--verbose")
         few_lines = [line for line in (few.out + few.err).splitlines() if said in line]
@@ -386,3 +386,19 @@ def test_similar_lines_are_counted(
         if words[0] != "ingest":  # the second time, nothing is new
             assert (all_.out + all_.err).count(said) == 6
         assert "there is no file ch" not in few.err
+        assert not [line for line in (few.out + few.err).splitlines() if line.startswith("…") and "6.rs" in line]
+
+
+def test_each_document_has_its_line_up_to_twenty(
+    tmp_path: Path, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """Of 22 documents, 20 are listed, and no figure of a single one stands for the rest."""
+    book = tmp_path / "book"
+    book.mkdir()
+    monkeypatch.chdir(book)
+    for n in range(22):
+        (book / f"c{n:02}.md").write_text(f"# Part {n}\n\nText.\n")
+    for words, noun in ((("ingest", "."), "documents"), (("export", ".", "-o", "../out"), "files")):
+        lines = run_here(capsys, *words).out.splitlines()
+        assert sum(line.startswith("c") for line in lines) == 20, lines
+        assert f"… and 2 more {noun} (--verbose shows them)" in lines

@@ -52,7 +52,8 @@ def export(*, path: Path, output: str | None, config: Path | None, verbose: bool
 
 
 def _print_report(report: ExportReport, *, is_folder: bool, verbose: bool) -> None:
-    lines, notes = terminal.SimilarLines(verbose=verbose), terminal.SimilarLines(verbose=verbose, err=True)
+    lines = terminal.SimilarLines(verbose=verbose, most=20, noun="file")
+    notes = terminal.SimilarLines(verbose=verbose, err=True)
     for line in (*map(describe, report.documents), *(f"{path}: copied" for path in report.copied)):
         lines.say(line)
     lines.end()

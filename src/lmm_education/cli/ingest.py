@@ -111,7 +111,8 @@ class IngestPrinter:
 
     def __init__(self, *, lines: bool, left_out: bool = True, verbose: bool = False, dry_run: bool = False) -> None:
         self.lines, self.left_out, self.dry_run = lines, left_out, dry_run
-        self.documents, self.notices = (terminal.SimilarLines(verbose=verbose, err=err) for err in (False, True))
+        self.documents = terminal.SimilarLines(verbose=verbose, most=20, noun="document")
+        self.notices = terminal.SimilarLines(verbose=verbose, err=True)
         self.total, self.done, self.doing = 0, 0, ""
         self.worked, self.begun = 0, time.monotonic()
 
