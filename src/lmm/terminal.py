@@ -13,6 +13,7 @@ import sys
 import unicodedata
 from collections.abc import Sequence
 from difflib import SequenceMatcher
+from itertools import takewhile
 from typing import TextIO
 
 from lmm.errors import LmmError, Place
@@ -160,8 +161,8 @@ def say(text: str = "", *, err: bool = False, end: str = "\n") -> None:
 
 
 class SimilarLines:
-    """Prints lines; of those that differ in names and numbers only, the first `most`, and `end` says how many more there
-    are: of a `noun`, or else with the words that they begin with.
+    """Prints lines; of those that differ in names and numbers only, the first `most`, and `end` says how many more
+    there are: of a `noun`, or else with the words that they begin with.
 
     >>> lines = SimilarLines()
     >>> for number in range(1, 6):
@@ -189,7 +190,8 @@ class SimilarLines:
         """Print how many lines were left out."""
         for similar in self.kinds.values():
             if more := [(line.partition(": ")[2] or line).split() for line in similar[self.most :]]:
-                shared = [] if self.noun else os.path.commonprefix(more)
+                alike = takewhile(lambda words: len(set(words)) == 1, zip(*more, strict=False))
+                shared = [words[0] for words in alike if not self.noun]
                 begins = f": {' '.join(shared)}{'' if shared in more else ' …'}" if shared else ""
                 what = count(len(more), f"more {self.noun}") if self.noun else f"{len(more)} more"
                 say(clipped(f"… and {what} (--verbose shows them){begins}", 119), err=self.err)

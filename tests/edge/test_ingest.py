@@ -400,5 +400,5 @@ def test_each_document_has_its_line_up_to_twenty(
         (book / f"c{n:02}.md").write_text(f"# Part {n}\n\nText.\n")
     for words, noun in ((("ingest", "."), "documents"), (("export", ".", "-o", "../out"), "files")):
         lines = run_here(capsys, *words).out.splitlines()
-        assert sum(line.startswith("c") for line in lines) == 20, lines
+        assert sum(".md: " in line for line in lines) == 20, lines
         assert f"… and 2 more {noun} (--verbose shows them)" in lines

@@ -44,7 +44,7 @@ def toc(course: Course, *, paths: tuple[Path, ...], depth: int, markdown: bool, 
 
 @options.command()
 @course_options.paths
-@_depth(2, "Make a step for each heading down to this level.")
+@_depth(2, "Make a step for each heading down to this level, counted from the document's highest.")
 @click.option("--words-per-minute", metavar="N", type=click.IntRange(min=1), help="The reading speed; 200 if not set.")
 @options.as_json
 @course_options.read

@@ -52,7 +52,7 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
         (files if file else others).setdefault(line, []).append(file["path"] or file["snippet"] if file else written)
     for what, found, advice in (
         ("placeholders not filled in", others, hint),
-        ("files not included", files, "students see none of them: add the files"),
+        ("files not included", files, "students see this line instead: add the files"),
     ):
         names = list(dict.fromkeys(name for line in found.values() for name in line))
         if names:

@@ -18,6 +18,7 @@ import msgspec
 
 from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
+from lmm.terminal import clipped
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
@@ -48,6 +49,21 @@ class Exercise:
     choices: tuple[str, ...] = ()
     tolerance: str = ""
     id: str = ""
+
+    def __repr__(self) -> str:
+        return f"Exercise({self.name!r}, {f'{self.file}:{self.line}'!r}, {clipped(self.text, 60)!r})"
+
+    @property
+    def name(self) -> str:
+        """The title, after the number unless the title has one.
+
+        >>> [Exercise(2, "exercise", "", "", "", "", 1, (), title).name for title in ("Exercise 4", "Leaves", "")]
+        ['Exercise 4', '2 Leaves', '2']
+        """
+        return self.title if _NUMBERED.match(self.title) else f"{self.number} {self.title}".rstrip()
+
+
+_NUMBERED = re.compile(r"(?:[^\W\d]+\.? )?\(?\d")
 
 
 def find_exercises(
@@ -195,7 +211,7 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
             parts += [f"## {' › '.join(headings)}"] if headings else []
             for exercise in in_section:
                 shown = with_choices(exercise.text, exercise.choices)
-                parts += [f"### {exercise.number} {exercise.title}".rstrip(), shown]
+                parts += [f"### {exercise.name}", shown]
                 if solutions and exercise.solution:
                     words = exercise.solution.partition("\n")[0].split("**")
                     named = len(words) > 2 and not words[0] and words[1].endswith(".")  # the name of an environment

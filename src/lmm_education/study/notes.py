@@ -41,6 +41,7 @@ from lmm.notebook.outputs import read_cell
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError, UnreadableMetadata
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.outline import Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
@@ -193,8 +194,11 @@ def _chosen(tree: HeadingNode, keep: Collection[str], special: Withholding) -> t
     stays: dict[int, bool] = {}
 
     def visit(node: Node, below: list[bool]) -> bool:
-        """Return whether a node is kept. A special heading is left out, unless something below it is kept."""
+        """Return whether a node is kept. A special heading is left out, and one called Exercises over nothing else,
+        unless something below it is kept."""
         ordinary = _block(node) is not None and not is_special(kinds[id(node)], keep)
+        if below and isinstance(node, HeadingNode) and node.heading is not None:
+            ordinary &= not named_type(node.heading.title, (*special.exercises, *special.solutions), plural=True)
         stays[id(node)] = any(below) or ordinary
         return stays[id(node)]
 

@@ -183,10 +183,11 @@ def _is_bare(step: StudyStep) -> bool:
 
 
 def _units(document: StudyDocument, depth: int) -> list[Unit]:
-    """Split a document at its headings down to level `depth`."""
+    """Split a document at its headings down to level `depth`, counted from its own top level."""
     units = [Unit(document, document.outline.root, [], [document.outline.root])]
+    deepest = depth - 1 + min((item.level for item in document.outline.items if isinstance(item, Heading)), default=1)
     for item in document.outline.items:
-        if isinstance(item, Heading) and item.level <= depth:
+        if isinstance(item, Heading) and item.level <= deepest:
             units.append(Unit(document, item, [], [item]))
         elif isinstance(item, Heading):
             units[-1].headings.append(item)

@@ -78,10 +78,10 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
     text, shown = show(exercise.text), [_inline(show(choice)) for choice in exercise.choices]
     if not keys:
         text += "".join(["\n<ul>", *(f"\n<li>{choice}</li>" for choice in shown), "\n</ul>"] if shown else [])
-    right, own = set(map(_folded, keys)), filter(None, (str(exercise.number), exercise.title))
+    right = set(map(_folded, keys))
     return QuizQuestion(
         id=exercise.id,
-        name=" › ".join([*distinct_titles(filter(None, (exercise.document, *exercise.headings[-1:]))), *own]),
+        name=" › ".join([*distinct_titles(filter(None, (exercise.document, *exercise.headings[-1:]))), exercise.name]),
         kind="number" if number else "choice" if keys else "text",
         text=text,
         choices=tuple((choice, _folded(c) in right) for choice, c in zip(shown, exercise.choices, strict=True))

@@ -44,9 +44,11 @@ def test_types_that_are_kept() -> None:
 
 
 def test_headings_under_which_nothing_is_left() -> None:
-    """They are no special material, so they stay."""
-    notes = clean_notes("# A\n\n## Exercises\n\n---\ntype: exercise\n---\nWhy?\n")
-    assert notes.text == "# A\n\n## Exercises\n\n"
+    """They are no special material, so they stay, unless they are called after what was left out."""
+    notes = clean_notes(
+        "# A\n\n## Exercises\n\n---\ntype: exercise\n---\nWhy?\n\n## B\n\n---\ntype: exercise\n---\nHow?\n"
+    )
+    assert notes.text == "# A\n\n## B\n\n"
 
 
 def test_a_document_that_is_special_as_a_whole() -> None:

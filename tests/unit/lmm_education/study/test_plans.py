@@ -84,3 +84,11 @@ def test_paragraphs_under_one_typed_heading_are_one_exercise() -> None:
     documents = [study_document(text, file="a.md")]
     assert study_plan(documents).steps[1].material == {"exercise": 1}
     assert len(find_exercises(documents)) == 1
+
+
+def test_levels_are_counted_from_the_top_one_of_the_document() -> None:
+    """A chapter that begins with ## has a step for each section, as one that begins with #."""
+    text = "# A\n\none\n\n## B\n\ntwo\n\n### C\n\nthree\n"
+    for deeper in (text, text.replace("# ", "## ").replace("## ## ", "### ")):
+        plan = study_plan([study_document(deeper, file="a.md")])
+        assert [step.title for step in plan.steps] == ["A", "B"]
