@@ -57,6 +57,12 @@ def test_scores_are_in_the_order_of_the_pages_and_no_section_is_an_exercise(caps
         assert "[exercise]" not in run_here(capsys, "help", question).out
 
 
+def test_a_question_about_something_else_finds_nothing(capsys: pytest.CaptureFixture[str]) -> None:
+    """It says so, and the exit code is 1."""
+    ran = run_here(capsys, "help", "how", "do", "I", "bake", "bread?")
+    assert (ran.code, "1  0." in ran.out) == (1, False)
+
+
 def test_a_changed_page_is_indexed_again(monkeypatch: pytest.MonkeyPatch, tmp_path: Path) -> None:
     """A new version's pages replace those of the old one."""
     monkeypatch.setenv("LMM_CACHE_DIR", str(tmp_path / "cache"))

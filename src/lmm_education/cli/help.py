@@ -20,6 +20,7 @@ if TYPE_CHECKING:
     from lmm_education.search.query import SearchResult
 
 _FOR_DEVELOPERS = ("architecture.md", "decisions.md", "style.md")
+_LEAST = 0.25  # score of a page; the best page has 0.36 and more for questions that the manual answers, else often less
 
 
 @options.command()
@@ -81,5 +82,5 @@ def search_manual(question: str) -> SearchResult:
         passages.setdefault(hit.place.file, []).append(hit)
     # Further passages of a page count less and less: 40 of 40 pages instead of 39, of other questions 16 of 20, not 13.
     pages_found = ((sum(hit.score * 0.3**i for i, hit in enumerate(hits)), hits[0]) for hits in passages.values())
-    best = sorted(pages_found, key=lambda page: -page[0])[:3]
+    best = sorted((page for page in pages_found if page[0] >= _LEAST), key=lambda page: -page[0])[:3]
     return replace(found, hits=tuple(replace(hit, score=score) for score, hit in best))
