@@ -14,8 +14,9 @@ from difflib import get_close_matches
 from lmm.errors import MetadataError, TooLong
 from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.comments import without_percent_comments
 from lmm.markdown.inline import Span
-from lmm.markdown.spans import replace_spans
+from lmm.markdown.spans import replace_spans, without
 from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, preorder
 from lmm.notebook.edits import old_view
 from lmm.notebook.generated_fields import is_on
@@ -37,13 +38,17 @@ OUTLINE = (
 def visible_text(node: Node, body: Sequence[Block]) -> str:
     """Return the text of a node, of the blocks `body`, as it is sent with a question.
 
-    A paragraph is sent as it is. Of a longer text, what is skipped, comments, and code that the page does not show are
-    left out.
+    Comments are left out; of more than a paragraph, so are what is skipped, and code that the page does not show.
     """
     if not isinstance(node, HeadingNode):
-        return serialize(b for b in body if not isinstance(b, _UNSEEN)).strip("\ufeff\r\n")
+        written, uncommented = (
+            serialize(block for block in each if not isinstance(block, _UNSEEN)).strip("\ufeff\r\n")
+            for each in (body, without_percent_comments(body))
+        )
+        return shown if (shown := without(uncommented, "comment")).strip() else written
     hidden = set[int]().union(*_skipped(node))
-    return "".join(_visible(block) for block in body if id(block) not in hidden).strip("\ufeff\r\n")
+    both = zip(body, without_percent_comments(body), strict=True)
+    return "".join(_visible(seen) for block, seen in both if id(block) not in hidden).strip("\ufeff\r\n")
 
 
 def _skipped(tree: Node | None) -> Iterator[set[int]]:
@@ -58,7 +63,7 @@ def _visible(block: Block) -> str:
     if isinstance(block, _UNSEEN):
         return ""
     if "<!--" not in block.source and "```{" not in block.source:
-        return block.source
+        return block.source if block.source.strip() else ""
     text = replace_spans(block.source, _shown)
     return text if text.strip() else ""
 
@@ -120,7 +125,7 @@ class DocumentView:
         tree = blocks_to_tree(view)
         sections = (node for node in preorder(tree) if isinstance(node, HeadingNode) and node.heading is not None)
         summaries = {id(node.heading): str(text) for node in sections if (text := node.own("summary"))}
-        return cls(blocks, [_visible(block) for block in blocks], [new, *_skipped(tree)], summaries)
+        return cls(blocks, [*map(_visible, without_percent_comments(blocks))], [new, *_skipped(tree)], summaries)
 
     def context(self, at: int, start: int, end: int, prompt: str, limit: int) -> str:
         """Return the context of the text of the blocks from `start` to `end`, its place marked, for the block `at`.
@@ -282,5 +287,6 @@ def _summaries(sections: Iterable[HeadingNode]) -> Iterator[str]:
     for section in sections:
         if section.level:
             yield f"{'#' * section.level} {section.title}"
-        own = "".join(_visible(block) for text in section.texts for block in text.own_blocks())
+        texts = [block for text in section.texts for block in text.own_blocks()]
+        own = "".join(map(_visible, without_percent_comments(texts)))
         yield from filter(None, [str(section.own("summary") or own).strip("\r\n")])

@@ -30,6 +30,7 @@ from lmm.errors import (
 )
 from lmm.markdown import metadata
 from lmm.markdown.blocks import MetadataBlock
+from lmm.markdown.comments import without_percent_comments
 from lmm.markdown.tree import HeaderNode, HeadingNode, TextNode, without_metadata
 from lmm.messages import Attachment, ChatRequest, Failed, Message, Progress, Task
 from lmm.models.client import Client
@@ -89,7 +90,8 @@ def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode
 
 def text_of(node: HeadingNode) -> str:
     """Return the text directly under a heading, without paragraphs with ``skip``."""
-    return without_metadata([b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()])
+    blocks = [b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()]
+    return without_metadata(without_percent_comments(blocks))
 
 
 def _other_hash(node: HeadingNode) -> str:

@@ -14,6 +14,7 @@ from itertools import groupby
 
 from lmm.markdown import spans
 from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
+from lmm.markdown.comments import percent_comments
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 # A text without any of these is as its readers see it.
@@ -60,6 +61,8 @@ def _shown(text: str, *, after_header: bool) -> str:
     if after_header:
         text = re.sub(r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$", _lines, text, count=1, flags=re.DOTALL | re.MULTILINE)
     text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(text.split("\n"))))
+    for start, end in reversed([*percent_comments(text)]):
+        text = text[:start] + "\n" * text.count("\n", start, end) + text[end:]
     masked = list[str]()
 
     def restored(part: str) -> str:
@@ -184,11 +187,6 @@ def _character(match: Match) -> str:
     return f"\\{shown}" if shown in "<>*_`$|~^[]\\#" else shown
 
 
-def _comment(match: Match) -> str:
-    """Return nothing instead of a comment; ``5 %% 3`` is an operator."""
-    return match[0] if re.search(r"(?:\b\w|\d|\))[ ]?\Z", match["before"]) else match["before"]
-
-
 def _wiki_link(match: Match) -> str:
     target, _, name = match["target"].replace("\\|", "|").partition("|")
     if match["embeds"] and re.search(r"\.(?:png|jpe?g|gif|svg|webp|bmp|avif)\Z", target.strip(), re.IGNORECASE):
@@ -234,7 +232,6 @@ _Rule = tuple[re.Pattern[str], Callable[[Match], str]]
 _I, _S = re.IGNORECASE, re.DOTALL
 _RULES: tuple[_Rule, ...] = (
     _rule(r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}", "", _S),
-    _rule(r"^(?P<before>[^%\n]*?)%%(?!%).*?%%(?!%)", _comment, _S),
     _rule(
         r"^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
         r"|\{/\*[^{}]{0,2000}?\*/\}",

@@ -29,6 +29,7 @@ from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, EditError, FileReadError, FileWriteError, LmmError, MetadataError
 from lmm.markdown import Span, spans, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
+from lmm.markdown.comments import without_percent_comments
 from lmm.markdown.inline import SCHEME
 from lmm.markdown.metadata import without_blank_start
 from lmm.markdown.parse_markdown import header_of, parse_markdown_text
@@ -111,6 +112,7 @@ def clean_notes(
         check_metadata(text)
     except UnreadableMetadata as error:
         raise ExportError(error.message, where=f"{where}:{error.where}", hint=error.hint) from error
+    text = serialize(without_percent_comments(parse_markdown_text(text)))
     blocks = _resolved(_checked(parse_markdown_text(text), where), edits, where)
     header = header_of(blocks)
     tree = blocks_to_tree(blocks)

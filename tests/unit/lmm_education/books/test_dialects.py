@@ -7,9 +7,11 @@ from pathlib import Path
 import pytest
 from hypothesis import given, strategies as st
 
+from lmm import Document
 from lmm.markdown.quotations import verify_quotations
 from lmm_education import Course
 from lmm_education.books.dialects import as_shown
+from lmm_education.study.notes import clean_notes
 
 SHOWN = {
     "10<sup>6</sup> and H<sub>2</sub>O": "10^6^ and H~2~O",
@@ -75,3 +77,22 @@ def test_a_power_is_no_other_number(tmp_path: Path) -> None:
         for number, found in (("10^6", "exact"), ("10⁶", "exact"), ("10<sup>6</sup>", "exact"), ("106", "near")):
             (quotation,) = verify_quotations(f'"A millilitre holds {number} of these cells"', {1: text})
             assert quotation.found == found, (text, number)
+
+
+def test_comments_of_obsidian_are_private(tmp_path: Path) -> None:
+    """No question, edit or summary sends them with its context, and no export publishes them; code has none."""
+    path = tmp_path / "a.md"
+    path.write_text(
+        "# S\n\n---\nquery: why?\n---\nA %% Bob %% text <!-- Ann -->.\n\n50% %% Cid %% and `x %% y`, 5 %% 3.\n\n"
+        "```{r}\n7 %% y %% z\n```\n\n%%\nDan\n\n## Eve\n%%\n\nEnd %% is open.\n"
+    )
+    (request,) = Document.open(path).requests()
+    sent = str(request)
+    for private in ("Bob", "Cid", "Dan", "Eve", "Ann"):
+        assert private not in sent, private
+    code = ("`x %% y`, 5 %% 3.", "7 %% y %% z", "End %% is open.")
+    assert [part for part in code if part not in sent] == []
+    notes = clean_notes(path.read_text()).text
+    for private in ("Bob", "Cid", "Dan", "Eve"):
+        assert private not in notes, private
+    assert [part for part in code if part not in notes] == []

@@ -1,0 +1,62 @@
+"""Obsidian's comments: ``%% … %%``, in a line or over several. They are neither sent to a model nor published."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Iterator, Sequence
+from typing import TypeVar
+
+from lmm.markdown.blocks import Block, MetadataBlock
+from lmm.markdown.spans import spans
+
+_MARK = re.compile(r"(?<!%)%%(?!%)")
+_OPERAND = re.compile(r"(?:\b\w|\d|\))([ ]?)\Z")  # before an operator, as in 5 %% 3
+_SECOND = re.compile(r"%%[ ]?(?:\d|[^\W\d]\b|\w+\(|\()")
+_VERBATIM = ("code", "code_block", "math", "comment")
+_Block = TypeVar("_Block", bound=Block)
+
+
+def percent_comments(text: str) -> Iterator[tuple[int, int]]:
+    """Iterate over where Obsidian's comments begin and end: those that are closed, outside code and formulas.
+
+    >>> list(percent_comments("In 1 %% later %% b, `%% c %%`, 5 %% 3, 7 %% 3, %% open"))
+    [(5, 16)]
+    """
+    marks = [match.start() for match in _MARK.finditer(text)]
+    verbatim = [span for span in spans(text, in_list=True) if span.kind in _VERBATIM] if len(marks) > 1 else []
+    outside = [at for at in marks if not any(span.start <= at < span.end for span in verbatim)]
+    begun = -1
+    for at in outside:
+        if begun >= 0:
+            yield begun, at + 2
+            begun = -1
+        else:
+            operand = _OPERAND.search(text, max(0, at - 3), at)
+            begun = at if operand is None or (operand[1] and not _SECOND.match(text, at)) else -1
+
+
+def without_percent_comments(blocks: Sequence[Block]) -> list[Block]:
+    """Return blocks without Obsidian's comments, which may reach over several. Lines and metadata stay where they are.
+
+    >>> from lmm.markdown import parse_markdown_text, serialize
+    >>> serialize(without_percent_comments(parse_markdown_text("See %% b\\n\\nc %% d.\\n")))
+    'See \\n\\n d.\\n'
+    """
+    if not any("%%" in block.source for block in blocks):
+        return list(blocks)
+    sources = [block.source for block in blocks]
+    shown = [
+        re.sub(r"[^\n]", " ", source) if isinstance(block, MetadataBlock) else source
+        for block, source in zip(blocks, sources, strict=True)
+    ]
+    cuts, at, result = list(percent_comments("".join(shown))), 0, list[Block]()
+    for block, source in zip(blocks, sources, strict=True):
+        kept, begins = list[str](), 0
+        for start, end in cuts if not isinstance(block, MetadataBlock) else ():
+            start, end = max(start - at, 0), min(end - at, len(source))
+            if start < end:
+                kept += [source[begins:start], "\n" * source.count("\n", start, end)]
+                begins = end
+        result.append(block.with_source("".join([*kept, source[begins:]])) if begins else block)
+        at += len(source)
+    return result
