@@ -81,12 +81,19 @@ class Answer:
         return self.cited if self.found else self.offered
 
     def _repr_markdown_(self) -> str:
-        """Return the text and its sources, as a notebook shows them."""
-        return "\n\n".join((self.text, *(f"\\[{one.number}\\] {one.place} {one.path}" for one in self.sources)))
+        """Return the text, the notices and the sources, as a notebook shows them."""
+        return "\n\n".join(
+            (
+                self.text,
+                *map("*{}*".format, self.notices),
+                *(f"\\[{one.number}\\] {one.place} {one.path}" for one in self.sources),
+            )
+        )
 
     def __repr__(self) -> str:
         cited = ", ".join(str(source.place) for source in self.cited) or "nothing"
-        return f"Answer({textwrap.shorten(self.text, _SHOWN, placeholder=' …')!r}, cites {cited})"
+        notices = "".join(f"; {notice}" for notice in self.notices)
+        return f"Answer({textwrap.shorten(self.text, _SHOWN, placeholder=' …')!r}, cites {cited}{notices})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the answer for programs: what ``lmm ask --json`` prints."""

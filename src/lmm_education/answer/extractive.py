@@ -163,7 +163,12 @@ def quote(
         return "", []
     sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
-    worth = [fit * _said(term, text) for fit, text in zip(fits([s.with_names for s in sentences]), texts, strict=True)]
+    matches = fits([s.with_names for s in sentences])
+    worth = [fit * _said(term, text) for fit, text in zip(matches, texts, strict=True)]
+    for at, sentence in enumerate(sentences):
+        if term and term.alone and term.defined(sentence.text):
+            worth[at] = max(worth[at], max(matches) + matches[at])
+            _complete(sentence)
     chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
     parts = [each for each in chosen if each.names]
     if len(parts) > 1:  # the name of an entry is said of all its sentences
@@ -189,6 +194,15 @@ def _said(term: Term | None, text: str) -> float:
 
 
 # -- selection -------------------------------------------------------------------------------------
+
+
+def _complete(definition: _Sentence) -> None:
+    """Let a definition need no more than the sentence before it, and no listing that it mentions."""
+    if not definition.text.rstrip(CLOSERS).endswith((".", "!", "…")):
+        return
+    definition.whole = not _NEEDS_BEFORE.match(definition.text)
+    if before := definition.before:
+        before.before, before.whole, definition.whole = None, before.text.rstrip(CLOSERS).endswith("."), True
 
 
 def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
@@ -230,7 +244,7 @@ def _words(text: str) -> set[str]:
 def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], without: Collection[str]) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
-    blocks = list(_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
+    blocks = list(slides_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
@@ -256,14 +270,16 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
             found += [each for each in lead if each.shown and each not in found]
             found += last
         else:
-            last = _linked([_Sentence(passage, number, each) for each in _split(_clean(block)) if each], found)
+            lines = block.split("\n\n")
+            texts = ["\n\n".join(map(_clean, lines))] if len(lines) > 1 else _split(_clean(block))
+            last = _linked([_Sentence(passage, number, each) for each in texts if each], found)
             found += last
         for sentence in found[before:] if has_parts or given.above else ():
             sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
             sentence.part = open_[-1][1] if len(open_) > 1 else ""
     for sentence in found:
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
-        lines, below = blocks[sentence.block].split("\n"), [*blocks, ""][sentence.block + 1]
+        lines, below = blocks[sentence.block].split("\n\n"), [*blocks, ""][sentence.block + 1]
         is_slide = len(lines) > 1 and all(map(_is_line, lines)) and kind_of(below) == "prose"
         sentence.whole &= bool(sentence.shown) or is_item or is_slide or not _POINTS.search(sentence.text)
     return [sentence for sentence in found if not any(_NO_VALUE.search(each.text) for each in sentence.all)]
@@ -290,15 +306,15 @@ def items_below(text: str, heading: str, types: Collection[str]) -> list[str]:
     return [item.strip() for block in below for item in ITEM_START.split(block) if item.strip()]
 
 
-def _joined(blocks: Iterable[str]) -> Iterator[str]:
+def slides_joined(blocks: Iterable[str]) -> Iterator[str]:
     """Iterate over the blocks with short lines that follow each other, as slides have them, as one block.
 
-    >>> list(_joined(["# Parts", "Nucleus", "Holds DNA", "It is small."]))
-    ['# Parts', 'Nucleus\\nHolds DNA', 'It is small.']
+    >>> list(slides_joined(["# Parts", "Nucleus", "Holds DNA", "It is small."]))
+    ['# Parts', 'Nucleus\\n\\nHolds DNA', 'It is small.']
     """
     for is_line, some in groupby(blocks, _is_line):
         together = list(some)
-        yield from ["\n".join(together)] if is_line else together
+        yield from ["\n\n".join(together)] if is_line else together
 
 
 def _is_line(block: str) -> bool:

@@ -12,6 +12,7 @@ from lmm.disk.files import read_document
 from lmm.errors import DocumentError
 from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.markdown.sentences import sentence_ends
+from lmm_education.answer.extractive import slides_joined
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.material import KEPT_PASSAGES, Passage
@@ -75,17 +76,18 @@ def _read(markdown: str, language: str) -> list[tuple[str, frozenset[int | None]
 
 
 def sentences_in(markdown: str) -> Iterator[str]:
-    """Iterate over the sentences of a text as they are written, without code, tables and headings.
+    """Iterate over the sentences of a text as they are written, without code, tables and headings; the lines of a slide
+    are one sentence.
 
     >>> list(sentences_in("# Leaves\\n\\n1. They fall. All do.\\n2. They rot.\\n"))
     ['They fall.', 'All do.', 'They rot.']
     """
-    for part in _PARTS.split(markdown):
-        text = part.strip()
+    for text in slides_joined(part.strip() for part in _PARTS.split(markdown)):
         if text.startswith(_NO_SENTENCE):
             continue
         text, start = _MARK.sub("", text, count=1) if _MARK.match(text) else text, 0
-        for end, begin in (*sentence_ends(text), (len(text), len(text))):
+        ends = () if "\n\n" in text else sentence_ends(text)
+        for end, begin in (*ends, (len(text), len(text))):
             if sentence := text[start:end].strip():
                 yield sentence
             start = begin

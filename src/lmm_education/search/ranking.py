@@ -48,7 +48,8 @@ Rust book, four of which ask for a difference: 69.5 → 70.0, MiniLM 76.0 → 76
 """
 _WHAT_IS = re.compile(
     r"\s*(?:what(?:[’']s| is| are| does)|define|was (?:ist|sind|bedeutet)|wie ist)\s+(?:meant by )?"
-    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?(?P<term>[\w&*`$'() -]{1,40}?)"
+    r"(?:(?:an?|the|ein|eine|der|die|das)\s+)?"
+    r"(?P<term>(?:[\w&*`$'() -]|(?<=[\s`])[?!+=<>|%:.#@/]{1,3}(?=[\s`])){1,40}?)"
     r"(?:\s+(?:mean|do|stand for|definiert)|(?P<of>\s+(?:and|in|for|of|und|used)\b.*))?\s*[?.!]*\s*\Z",
     re.IGNORECASE,
 )
@@ -63,8 +64,13 @@ _BEGINS = (
     r"(?:^|(?<=[.!?:]\s)|(?<=^>\s)|(?<=^[*-]\s))"
     r"(?:(?:In|Like|Unlike) [^,.]{1,40}, )?(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)?"
 )
-_ASIDE = r"(?:, [^,.]{1,40},|\s\([^()]{1,40}\))?"
+_ASIDE = r"(?:, [^,.]{1,40},|\s\([^()]{1,40}\)|\s(?:placed|used|written)\s[^,.]{1,40}?)?"
 _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
+_CALLED = (
+    r"\b(?:known as|referred to as|(?:is|are|be|often|also|sometimes) called|heißt|heißen|nennt man)\s"
+    r"(?:an?\s|the\s|eine?\s|der\s|die\s|das\s)?"
+)
+_KIND = re.compile(r"(?<=.)\\s(operator|method|function|macro|keyword|command)\Z", re.I)  # texts may leave it out
 
 
 @dataclass(frozen=True, slots=True, eq=False)
@@ -77,11 +83,13 @@ class Term:
     _emphasized: re.Pattern[str]
 
     def defined(self, text: str) -> bool:
-        """Return whether a sentence of a text begins with a definition of the term.
+        """Return whether a sentence of a text begins with a definition of the term, or says what is called so.
 
         >>> term_of("What is a p-value?").defined("It is small. The **$p$-value** is a probability.")
         True
-        >>> term_of("What is a Roman numeral?").defined("A Roman numeral is a letter.")
+        >>> term_of("What is a double free error?").defined("This is known as a _double free_ error.")
+        True
+        >>> term_of("What does the ? operator do?").defined("The `?` placed after a value is like a `match`.")
         True
         """
         return bool(self._defining.search(_without_marks(text)))
@@ -126,7 +134,7 @@ def term_of(question: str) -> Term | None:
     return Term(
         alone=alone,
         _name=re.compile(name, re.I),
-        _defining=re.compile(rf"{_BEGINS}{name}{_ASIDE}\s+{_SAYS}", re.I | re.M),
+        _defining=re.compile(rf"{_BEGINS}{name}{_ASIDE}\s+{_SAYS}|{_CALLED}{name}(?!\w)", re.I | re.M),
         _emphasized=re.compile(rf"(?<![\w`])[_*]{{1,3}}{name}[_*]", re.I),
     )
 
@@ -139,7 +147,8 @@ def _name_of(term: str) -> str:
     """Return a pattern for the singular and plural of a term; empty if it contains no word."""
     words = _without_marks(term).strip(" '").split()
     words = words[1:] if len(words) > 1 and words[0].lower() in _ARTICLES else words
-    return r"\s".join(map(re.escape, words)).removesuffix("s") + r"(?:e?s|\(\))?" if words else ""
+    name, kinds, _ = (*_KIND.split(r"\s".join(map(re.escape, words)).removesuffix("s")), "", "")[:3]
+    return rf"{name}(?:e?s|\(\))?" + rf"(?:\s{kinds}s?)?" * bool(kinds) if words else ""
 
 
 # -- ranking ---------------------------------------------------------------------------------------

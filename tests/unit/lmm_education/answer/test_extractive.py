@@ -7,6 +7,7 @@ from collections.abc import Sequence
 import pytest
 
 from lmm_education.answer.extractive import QuotedPassage, quote
+from lmm_education.answer.support import sentences_in
 
 
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
@@ -31,7 +32,9 @@ def test_exercises_are_not_quoted() -> None:
 def test_the_short_lines_of_a_slide_are_quoted_together() -> None:
     """They end without a mark, and refer to nothing below them."""
     slide = "Nucleus\n\nHolds DNA\n\nMitochondrion\n\nMakes energy"
-    assert quoted(slide, "Mitochondrion") == "**Leaves**\n\n> Nucleus Holds DNA Mitochondrion Makes energy [1]"
+    lines = "> Nucleus\n>\n> Holds DNA\n>\n> Mitochondrion\n>\n> Makes energy [1]"
+    assert quoted(slide, "Mitochondrion") == f"**Leaves**\n\n{lines}"
+    assert list(sentences_in(slide)) == [slide]
 
 
 def test_code_that_a_colon_points_to_comes_along() -> None:
@@ -93,6 +96,17 @@ def test_what_says_what_a_thing_is_comes_first() -> None:
     filler = "Snow is white and cold, and it lies on the hills until the spring comes back. "
     found = quoted(text + filler, "leaf", question="What is a leaf?")
     assert "A _leaf_ is a flat organ of a plant." in found
+
+
+@pytest.mark.parametrize(("question", "definition"), [
+    ("What is a double free error?", "Both try to free it. This is known as a _double free_ error."),
+    ("What does the unwrap method do?", "The `unwrap` method is a shortcut like `match` in Listing 9-4."),
+    ("What does the ? operator do?", "The `?` placed after a value is defined to work like those in Listing 9-6."),
+])  # fmt: skip
+def test_a_definition_comes_first(question: str, definition: str) -> None:
+    """Whatever has more of the question's words; it needs no listing, and one sentence before it."""
+    text = f"But Figure 4-2 shows both. {definition} A double free of the unwrap method and operator is an error."
+    assert f"> {definition}" in quoted(text, "double free", "method", "operator", "error", question=question)
 
 
 def test_marks_for_printing_are_left_out() -> None:
