@@ -262,6 +262,15 @@ def test_what_only_an_exercise_speaks_of_is_not_answered(folder: Path, server: S
     assert "combines two tables" in answer.text
 
 
+@pytest.mark.parametrize("question", ["Give me an exercise about the satellite", "*exercise* satellite"])
+def test_an_exercise_is_quoted_whole(folder: Path, server: ScriptedServer, question: str) -> None:
+    exercise = "A satellite orbits at 400 km. The radius is 6371 km.\n\nHow fast does it move?\n\n- Give km/s."
+    Path("a.md").write_text(f"# Satellites\n\nIt is held.\n\n## Exercises\n\n### Orbit\n\n{exercise}\n")
+    lmm_education.ingest("a.md")
+    answer = lmm_education.query(question, model="Builtin/extractive")
+    assert exercise in answer.text.replace("\n>", "\n").replace("\n ", "\n")
+
+
 def test_only_one_document(course: Path, server: ScriptedServer) -> None:
     """`@law` searches that document only."""
     answer = lmm_education.query("What about water? @law")

@@ -274,7 +274,9 @@ class Answering:
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
         study = self.course.settings.study
         asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
-        passages = list(_passages([hit for hit in hits if not is_one_of(hit.type, asks)], sources))
+        exercises = study.exercises if result.types else ()
+        passages = list(_passages([hit for hit in hits if not is_one_of(hit.type, asks)], sources, exercises))
+        passages = [passage for passage in passages if passage.whole] or passages
         asked = [
             (item, hit)
             for hit in hits[:_FIRST]
@@ -459,9 +461,11 @@ def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list
     return []
 
 
-def _passages(hits: Iterable[Passage], sources: Sources) -> Iterator[QuotedPassage]:
-    """Iterate over the passages that were found, best first, with the numbers of the sources that contain them."""
+def _passages(hits: Iterable[Passage], sources: Sources, exercises: Sequence[str]) -> Iterator[QuotedPassage]:
+    """Iterate over the passages that were found, best first, with the numbers of the sources that contain them; those
+    of the types `exercises` are quoted whole."""
     for hit in hits:
         number = sources.number_of(hit.section) or sources.number_of(hit.id)
         if number is not None and hit.type != "summary":
-            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above, hit.place.lines.first)
+            whole = is_one_of(hit.type, exercises)
+            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above, hit.place.lines.first, whole)

@@ -83,7 +83,7 @@ _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 @dataclass(frozen=True, slots=True)
 class QuotedPassage:
     """A passage, the heading above it, the number of the source that it belongs to, its path, the short texts below the
-    headings of its path, and its first line."""
+    headings of its path, and its first line. What is `whole`, an exercise, is quoted whole."""
 
     text: str
     heading: str
@@ -91,6 +91,7 @@ class QuotedPassage:
     path: str = ""
     above: tuple[str, ...] = ()
     line: int = 0
+    whole: bool = False
 
 
 @dataclass(slots=True, eq=False)
@@ -245,6 +246,10 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
     blocks = list(slides_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
+    if given.whole:
+        shown = [block for block in blocks if not is_comment(block)]
+        end = "" if shown and kind_of(shown[-1]) == "prose" else "\n\n"  # no citation in the last line of a table
+        return [_Sentence(passage, 0, "\n\n".join(shown) + end)] if shown else []
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
