@@ -8,6 +8,7 @@ import time
 from collections.abc import AsyncGenerator, Iterator
 from dataclasses import replace
 from pathlib import Path
+from types import SimpleNamespace
 from typing import Any
 
 import pytest
@@ -19,7 +20,7 @@ from lmm.testing import ScriptedModel
 from lmm_education import Course, querydb
 from lmm_education.errors import SearchError, StoreMissing
 from lmm_education.options import SearchOptions
-from lmm_education.search.search import CourseSearch
+from lmm_education.search.search import REST, CourseSearch
 from lmm_education.store.edge import EdgeStore
 from lmm_education.web.words import notice_for, words_in
 
@@ -147,7 +148,6 @@ def test_without_other_words_the_question_is_looked_up(
 ) -> None:
     """A model that fails or is slow makes no answer fail; the first one says why, and the next does not wait for it."""
     monkeypatch.setattr("lmm_education.search.search.PATIENCE", 0.3)
-    monkeypatch.setattr("lmm_education.search.search.REST", 2.0)
     question = "What do spouses owe the state?"
     first, second = (CourseSearch(botany, chat=model).search(question, ANSWER) for _ in range(2))
     assert second == CourseSearch(botany).search(question) == replace(first, notices=first.notices[:-1])
@@ -155,7 +155,8 @@ def test_without_other_words_the_question_is_looked_up(
     shown = notice_for(first.notices[-1], words_in("de")["page"])
     assert shown == "Die Suche war einfacher als sonst, weil ein Schritt nicht möglich war."  # students see no reason
     assert len(model.seen) == 1
-    time.sleep(2.0)
+    later = SimpleNamespace(monotonic=lambda: time.monotonic() + REST)
+    monkeypatch.setattr("lmm_education.search.search.time", later)
     assert CourseSearch(botany, chat=model).search(question, ANSWER) == second
     assert len(model.seen) == 2
 
