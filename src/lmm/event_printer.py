@@ -57,7 +57,7 @@ class EventPrinter:
     """Prints events while models are asked; a `lmm.messages.Listener`.
 
     Events of different places arrive interleaved; they are shown one place after the other, and each reply is streamed
-    when its turn has come.
+    when its turn has come. Notices wait until the reply that is shown has ended.
     """
 
     def __init__(self, *, err: bool = False) -> None:
@@ -66,11 +66,14 @@ class EventPrinter:
         self._held: str | None = None  # of a reply with tags around a new text: the end, where a tag may begin
         self._turn: Place | None = None
         self._waiting: dict[Place, list[Event]] = {}
+        self._notices: list[tuple[Waiting | Notice, Place]] = []
 
     def __call__(self, event: Event, place: Place) -> None:
         """Show an event, or keep it until the turn of its place has come."""
         if isinstance(event, (Waiting, Notice)):
-            terminal.tell_notice(event, place, err=self.err)
+            self._notices.append((event, place))
+            if self._turn is None:
+                self._tell_notices()
             return
         if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
             return
@@ -81,6 +84,8 @@ class EventPrinter:
             return
         self._show(event, place)
         ended = isinstance(event, (Reply, Failed))
+        if ended:
+            self._tell_notices()
         while ended and self._waiting:
             self._turn = min(self._waiting, key=lambda waiting: (waiting.file, waiting.line))
             for event in self._waiting.pop(self._turn):
@@ -89,12 +94,18 @@ class EventPrinter:
         if ended:
             self._turn = None
 
+    def _tell_notices(self) -> None:
+        """Print the notices that came while a reply was shown."""
+        for event, place in self._notices:
+            terminal.tell_notice(event, place, err=self.err)
+        self._notices.clear()
+
     def _show(self, event: Event, place: Place) -> None:
         match event:
-            case Asked(text=text, about=about):
+            case Asked(text=text, about=about, request=request):
                 parts = (str(place), "cyan"), (text, "bold"), (f"({about})", "dim")
                 terminal.say(" ".join(terminal.styled(*part, err=self.err) for part in parts), err=self.err)
-                self._held = "" if text.startswith(("=:", "edit:")) else None
+                self._held = "" if request.task == "edit" else None
             case TextDelta(text=text):
                 self._write(text)
             case Retrying():

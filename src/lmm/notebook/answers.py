@@ -274,7 +274,7 @@ class AnswerPlanner:
                 continue
             pending = outcome.prompt
             notes = [*pending.mentions.notes, *pending.unknown]
-            notes += filter(None, [NOTICE * pending.condensed, pending.doubt])
+            notes += filter(None, [NOTICE * pending.condensed, f"warning: {pending.doubt}" * bool(pending.doubt)])
             notes += [f"{client.name} does not accept pictures; they were left out"] if pending.blind else []
             for note in notes:
                 client.tell(Notice(note), place_of(plan.document, pending))

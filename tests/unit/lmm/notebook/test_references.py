@@ -47,7 +47,7 @@ def test_accept_names_what_an_edit_cites_and_no_bibliography_has(notes: Path) ->
     document = Document.open(notes, listener=lambda event, place: events.append(event))
     new = "<new>\nSpecies change [@mine2001; @ghost2020; @Fox:2015].\n</new>"
     document.answer(model=ScriptedModel([new])).check()
-    assert "@ghost2020" in noticed(events)
+    assert "warning: it cites what is in no bibliography: @ghost2020" in noticed(events)
     assert "@mine2001" not in noticed(events)
     events.clear()
     assert document.accept() == 1
