@@ -10,17 +10,19 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
+from functools import partial
 
 from lmm.errors import MetadataError, TooLong
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeadingBlock, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.comments import without_percent_comments
 from lmm.markdown.inline import Span
+from lmm.markdown.parse_markdown import header_of
 from lmm.markdown.spans import replace_spans, without
-from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, preorder
+from lmm.markdown.tree import HeadingNode, Node, blocks_to_tree, preorder, tree_to_blocks
 from lmm.notebook.edits import old_view
 from lmm.notebook.generated_fields import is_on
-from lmm.notebook.outputs import read_cell
+from lmm.notebook.outputs import read_cell, shows_code
 
 PLACE, GAP = "[THE TEXT]", "[…]"
 _AROUND = 12_000  # of what is sent of a longer one, what the question names not counted
@@ -47,8 +49,17 @@ def visible_text(node: Node, body: Sequence[Block]) -> str:
         )
         return shown if (shown := without(uncommented, "comment")).strip() else written
     hidden = set[int]().union(*_skipped(node))
-    both = zip(body, without_percent_comments(body), strict=True)
-    return "".join(_visible(seen) for block, seen in both if id(block) not in hidden).strip("\ufeff\r\n")
+    both, echo = zip(body, without_percent_comments(body), strict=True), _shows_code(tree_to_blocks(node.root))
+    return "".join(_visible(seen, echo) for block, seen in both if id(block) not in hidden).strip("\ufeff\r\n")
+
+
+def _shows_code(blocks: Sequence[Block]) -> bool:
+    """Return whether the page of a document shows the code of cells that do not say so themselves."""
+    if not any("echo" in block.source for block in blocks):
+        return True
+    header = header_of(blocks)
+    chunks = (block.source for block in blocks if "opts_chunk" in block.source and isinstance(block, TextBlock))
+    return shows_code(header.values() if header is not None else {}, "".join(chunks))
 
 
 def _skipped(tree: Node | None) -> Iterator[set[int]]:
@@ -58,17 +69,17 @@ def _skipped(tree: Node | None) -> Iterator[set[int]]:
             yield {id(block) for below in preorder(node) for block in below.own_blocks()}
 
 
-def _visible(block: Block) -> str:
-    """Return a block as written, without comments, and without code that the page does not show."""
+def _visible(block: Block, echo: bool) -> str:
+    """Return a block as written, without comments, and without code that the page does not show (`echo`)."""
     if isinstance(block, _UNSEEN):
         return ""
     if "<!--" not in block.source and "```{" not in block.source:
         return block.source if block.source.strip() else ""
-    text = replace_spans(block.source, _shown)
+    text = replace_spans(block.source, partial(_shown, echo=echo))
     return text if text.strip() else ""
 
 
-def _shown(span: Span) -> str | None:
+def _shown(span: Span, *, echo: bool) -> str | None:
     """Return what is sent for a span; None for what is written."""
     if span.kind == "comment":
         return ""
@@ -77,7 +88,7 @@ def _shown(span: Span) -> str | None:
     cell = read_cell(span)
     if cell is not None and cell.options.get("include") is False:
         return ""
-    if cell is None or cell.options.get("echo") is not False:
+    if cell is None or cell.options.get("echo", echo) is not False:
         return None
     options = [line for line in span.text.splitlines() if line.lstrip().startswith("#|")]
     return "\n".join([f"```{span.attributes}", *options, "```"])
@@ -125,7 +136,9 @@ class DocumentView:
         tree = blocks_to_tree(view)
         sections = (node for node in preorder(tree) if isinstance(node, HeadingNode) and node.heading is not None)
         summaries = {id(node.heading): str(text) for node in sections if (text := node.own("summary"))}
-        return cls(blocks, [*map(_visible, without_percent_comments(blocks))], [new, *_skipped(tree)], summaries)
+        echo = _shows_code(blocks)
+        pieces = [_visible(block, echo) for block in without_percent_comments(blocks)]
+        return cls(blocks, pieces, [new, *_skipped(tree)], summaries)
 
     def context(self, at: int, start: int, end: int, prompt: str, limit: int) -> str:
         """Return the context of the text of the blocks from `start` to `end`, its place marked, for the block `at`.
@@ -274,19 +287,19 @@ def outline_of(node: HeadingNode, most: int, model: str, window: int) -> str:
     if not any(section.own("summary") for section in sections):
         what = f"the text is longer than the {window:,} tokens that {model} reads at once, and has no summaries"
         raise TooLong(what, hint=hint, window=window)
-    base = len(node.heading_path)
+    base, echo = len(node.heading_path), _shows_code(tree_to_blocks(node.root))
     for depth in range(7, 0, -1):
-        text = "\n\n".join([OUTLINE, *_summaries(s for s in sections if len(s.heading_path) - base < depth)])
+        text = "\n\n".join([OUTLINE, *_summaries((s for s in sections if len(s.heading_path) - base < depth), echo)])
         if len(text) <= most:
             return text
     what = f"even its summaries are longer than the {window:,} tokens that {model} reads at once"
     raise TooLong(what, hint=hint, window=window)
 
 
-def _summaries(sections: Iterable[HeadingNode]) -> Iterator[str]:
+def _summaries(sections: Iterable[HeadingNode], echo: bool) -> Iterator[str]:
     for section in sections:
         if section.level:
             yield f"{'#' * section.level} {section.title}"
         texts = [block for text in section.texts for block in text.own_blocks()]
-        own = "".join(map(_visible, without_percent_comments(texts)))
+        own = "".join(_visible(block, echo) for block in without_percent_comments(texts))
         yield from filter(None, [str(section.own("summary") or own).strip("\r\n")])

@@ -136,6 +136,23 @@ def _in_lines(lines: list[str]) -> dict[str, Any]:
     return {str(name).replace(".", "-"): value for name, value in values.items()} if isinstance(values, dict) else {}
 
 
+_NO_ECHO = re.compile(r"\bopts_chunk\$set\((?:[^()]|\([^()]*\))*\becho\s*=\s*F(?:ALSE)?\b")
+
+
+def shows_code(header: Mapping[str, Any], text: str = "") -> bool:
+    """Return whether a page shows the code of cells that do not say so themselves, by its header and its `text`.
+
+    >>> shows_code({"format": {"html": {"echo": False}}}), shows_code({}, "```{r}\\nopts_chunk$set(echo = FALSE)\\n```")
+    (False, False)
+    """
+    knitr, forms = header.get("knitr"), header.get("format")
+    places = [header, header.get("execute"), knitr.get("opts_chunk") if isinstance(knitr, Mapping) else None]
+    for form in forms.values() if isinstance(forms, Mapping) else ():
+        places += [form, form.get("execute")] if isinstance(form, Mapping) else []
+    hidden = any(isinstance(place, Mapping) and place.get("echo") is False for place in places)
+    return not hidden and not ("opts_chunk" in text and _NO_ECHO.search(text))
+
+
 # -- environments ------------------------------------------------------------------------------------
 
 
@@ -253,10 +270,16 @@ def values_in(source: str, shown: str) -> dict[str, str]:
     >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
     {'nrow(d)': '32', '100 * p': '12.5'}
     """
+    source, shown = (_without_metadata(text) if "`" in source and "\n---" in text else text for text in (source, shown))
     lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
     split = map(INLINE_CODE.split, lines)
     pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], shown), strict=False))
     return unambiguous((code.strip(), value) for code, value in pairs)
+
+
+def _without_metadata(text: str) -> str:
+    """Return a text without questions, which may have come after it was knitted, and replies, which may quote it."""
+    return "".join(block.source for block in parse_markdown_text(text) if not isinstance(block, MetadataBlock))
 
 
 def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
@@ -324,9 +347,7 @@ def _moved(text: str, old: str, new: str) -> str:
 def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
     """Iterate over the outputs of cells in knitr's markdown, found between the texts around them."""
     group, at, is_known = list[CodeCell](), 0, True
-    blocks = parse_markdown_text(source)  # questions may have come after it was knitted
-    text = "".join(block.source for block in blocks if not isinstance(block, MetadataBlock))
-    for code, piece in (*code_apart(text), (None, "")):
+    for code, piece in (*code_apart(_without_metadata(source)), (None, "")):
         lines = [line for line in piece.splitlines() if line.strip()]
         if (cell := read_cell(code)) is not None:
             group.append(cell)

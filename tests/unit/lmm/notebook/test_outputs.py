@@ -6,8 +6,9 @@ from pathlib import Path
 
 import pytest
 
+from lmm import Document
 from lmm.cli.main import main
-from lmm.notebook.outputs import cell_outputs, printed
+from lmm.notebook.outputs import cell_outputs, printed, values_in
 
 SOURCE = """---
 title: Paper
@@ -149,3 +150,24 @@ def test_outputs_of_older_code_and_hidden_ones_are_not_sent(paper: Path) -> None
     assert list(printed(paper, chunk.replace("max(x)", "min(x)"))) == []
     assert list(printed(paper, chunk.replace("r d", "r d, include=FALSE"))) == []
     assert list(printed(paper, chunk.replace("max(x)", "#| output: false\nmax(x)"))) == []
+
+
+def test_a_reply_that_quotes_the_text_does_not_hide_the_value_in_the_knitted_file() -> None:
+    """The reply is in both files, and not computed."""
+    reply = '---\n~chat_:\n  - query: why?\n    ~reply: "> The slope in our data is \\x60r b\\x60 here, see."\n---\n\n'
+    text = "The slope in our data is `r b` here, see."
+    assert values_in(f"# S\n\n{reply}{text}\n", f"# S\n\n{reply}{text.replace('`r b`', '2.5')}\n") == {"b": "2.5"}
+
+
+def test_a_header_hides_the_code_of_all_cells_that_do_not_show_it() -> None:
+    """As the page does."""
+    for header in (
+        "execute:\n  echo: false",
+        "knitr:\n  opts_chunk:\n    echo: false",
+        "format:\n  html:\n    echo: false",
+    ):
+        cells = "```{r}\nhidden(1)\n```\n\n```{r}\n#| echo: true\nshown(1)\n```\n"
+        text = f"---\ntitle: T\n{header}\n---\n\n# S\n\n---\nquery: why?\n---\n\nText.\n\n{cells}"
+        (request,) = Document.from_text(text).requests()
+        assert "shown(1)" in str(request)
+        assert "hidden(1)" not in str(request)
