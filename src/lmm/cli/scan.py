@@ -110,7 +110,13 @@ def _scan(path: Path, *, check: bool, fix: bool, results: bool) -> tuple[tuple[F
     if header is not None and (not _PLAIN.issuperset(header.values()) or any(mark in document.text for mark in _MARKS)):
         course = import_module("lmm_education.study.scan_findings")
         more = course.findings(path, document.text, header)
-        problems += tuple(one for one in more if not any(known.message in one.message for known in problems))
+        misspelt = {known.line for known in problems if known.hint.startswith("did you mean")}
+        problems += tuple(
+            one
+            for one in more
+            if not any(known.message in one.message for known in problems)
+            and not (one.line in misspelt and " is taken for " in one.message)
+        )
     problems = tuple(sorted(problems, key=lambda one: (one.line, one.column)))
     return problems, done or ("completed the header" if completed else "")
 

@@ -1,7 +1,7 @@
 """Near misses: lines that an author meant as a prompt, but that are not read as one, each with the form that works.
 
 A table of rules says which lines of metadata are meant as prompts; `lmm.markdown.lookalikes` says where there are
-metadata, or what looks like them. Code, comments, the text of other values and fields such as ``question:`` are none.
+metadata, or what looks like them. Code, comments and the text of other values are none; a field ``question:`` may be.
 """
 
 from __future__ import annotations
@@ -11,7 +11,7 @@ from collections.abc import Collection, Iterator, Sequence
 
 from lmm.errors import Finding
 from lmm.markdown import metadata
-from lmm.markdown.blocks import Block, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock, serialize
 from lmm.markdown.lookalikes import CONFLICT, Lookalike, outdented
 from lmm.markdown.metadata import WORDS, find_prompts, is_slip
 
@@ -27,6 +27,7 @@ _RULES = {
 }
 _READ = {name: re.compile(rule) for name, rule in _RULES.items()}
 _OTHER_WORDS = {"queries", "messages", "edits", "exit", "emit", "jquery"}
+_FIELD = re.compile(r"(question|ask)[ \t]*:[ \t]+[\"']?(\S[^\n]*\?)[\"']?[ \t]*\r?\n?\Z", re.IGNORECASE)
 _NO_TEXT = re.compile(r"(?:true|false|yes|no|null|~|[-+\d.]+|[\[{&*!].*|)\Z", re.IGNORECASE)
 _KEY = re.compile(r"""[#\-\]}]|["']?[\w~][\w.~ -]*=?["']?[ \t]*:(?:\s|\Z)""")
 
@@ -56,6 +57,11 @@ def _in_metadata(block: MetadataBlock) -> Iterator[Finding]:
     """Iterate over the near misses in a metadata block."""
     body = block.body
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", body)
+    for k, match in enumerate(map(_FIELD.match, lines if not isinstance(block, HeaderBlock) else ())):
+        if match and not re.search(r"^(?:answer|reply|options|choices)\w*[ \t]*:", body, re.MULTILINE | re.IGNORECASE):
+            text = _shown(match[2])
+            hint = f"write 'query: {text}' or '?: {text}'"
+            yield Finding(block.body_line + k, 1, f"'{match[1]}:' is not a prompt", hint, "warning")
     if not any(_slips(lines, ())):
         return
     own = set[int]()  # lines in the texts of other values

@@ -215,6 +215,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         yield shown
     elif not isinstance(block, HeaderBlock):
         yield from _keys_of_the_document(block)
+    yield from _misspelt(block)
     yield from _prompt_problems(block, body, first)
     for value in logged_warnings(body):
         yield Finding(first + value.line - 1, value.column, value.text, "ask for the rest: +: go on", "warning")
@@ -227,6 +228,26 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         yield from _refused_by_pandoc(block, body, first)
     if isinstance(block, HeaderBlock):
         yield from _header_problems(block, body, first)
+
+
+CONTROLS = {"type": ("exercise", "solution"), "skip": ("true", "false"), "frozen": ("true", "false")}
+"""Keys that say who may read a text and what models may change, with the values that we know ourselves."""
+
+
+def _misspelt(block: MetadataBlock) -> Iterator[Finding]:
+    """Iterate over near misses of `CONTROLS` and their values; a course may have types of its own."""
+    for scalar in metadata.scalars(block.body):
+        key, value = metadata.bare_key(scalar.path[0]), scalar.text.strip().casefold()
+        if len(scalar.path) > 1 or scalar.path[0].startswith("~"):
+            continue
+        for name, values in CONTROLS.items():
+            known = value in values or (name != "type" and value in ("yes", "no", "on", "off"))
+            meant = value if known else next((word for word in values if metadata.is_slip(value, word)), "")
+            if not meant or not metadata.is_slip(key, name) or (key == name and (known or value == f"{meant}s")):
+                continue
+            written = scalar.text if key == name else scalar.path[0]
+            hint = f"did you mean '{name}: {meant}'?"
+            yield _warning(block.body_line + scalar.line - 1, f"'{written}' means nothing here", hint)
 
 
 def _keys_of_the_document(block: MetadataBlock) -> Iterator[Finding]:

@@ -16,11 +16,12 @@ from lmm.markdown.lookalikes import CONFLICT, RESOLVE, Lookalike, conflicts, fin
 from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.generated_fields import is_on
+from lmm.notebook.problems import CONTROLS
 from lmm_education.errors import UnreadableMetadata
 from lmm_education.ingestion.named_headings import named_type
 from lmm_education.payloads import is_one_of, texts_of
 
-_CONTROLS = ("skip", "type", "frozen")
+_CONTROLS = tuple(CONTROLS)
 _NO_SPACE = re.compile(
     rf"^([ \t]*(?:-[ \t]+)?)({'|'.join(_CONTROLS)})([ \t]*):(?=[^\s:])", re.MULTILINE | re.IGNORECASE
 )

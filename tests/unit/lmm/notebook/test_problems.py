@@ -6,6 +6,7 @@ import pytest
 from hypothesis import given
 from strategies import documents, written_documents
 
+from lmm import Document
 from lmm.errors import Finding
 from lmm.markdown import parse_markdown_text
 from lmm.notebook.problems import find_problems, header_gaps, unread
@@ -187,3 +188,29 @@ def test_a_document_whose_headings_are_all_underlined_is_reported() -> None:
     (found,) = unread(parse_markdown_text(text))
     assert (found.line, found.message) == (1, "2 underlined headings are text here, and the document has no other")
     assert not unread(parse_markdown_text(f"# Zero\n\n{text}"))
+
+
+@pytest.mark.parametrize(
+    "line",
+    ["type: soltion", "tpye: solution", "type: exercize", "skip: ture", "skp: true", "forzen: true"],
+)
+def test_misspelt_words_of_ours_are_named(line: str) -> None:
+    """In every document: else students read the solution."""
+    (found,) = Document.from_text(f"# S\n\n---\n{line}\n---\nA text.\n").problems()
+    assert (found.line, found.severity, found.hint[:12]) == (4, "warning", "did you mean")
+
+
+@pytest.mark.parametrize("line", ["type: exercises", "type: case", "Skip: yes", "tape: red", "ship: 3", "chosen: true"])
+def test_other_words_are_not_named(line: str) -> None:
+    """A course has types of its own, and other programs have keys."""
+    assert Document.from_text(f"# S\n\n---\n{line}\n---\nA text.\n").problems() == ()
+
+
+def test_a_field_that_asks_is_named_as_no_prompt() -> None:
+    """But not a card with its answer, nor a field without a question mark."""
+    for line in ("question: why?", 'ask: "Is it so?"'):
+        (found,) = Document.from_text(f"# S\n\n---\n{line}\n---\nA text.\n").problems()
+        assert (found.line, found.severity) == (4, "warning")
+        assert "write 'query: " in found.hint
+    for line in ("question: why?\nanswer: so", "question: 3", "ask: Bob"):
+        assert Document.from_text(f"# S\n\n---\n{line}\n---\nA text.\n").problems() == ()
