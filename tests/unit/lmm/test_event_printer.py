@@ -18,8 +18,8 @@ PLAIN = "Shorter:\nA <b>leaf</b>, x < y.\n\nIt was long."
 def shown(prompt: str, pieces: list[str], capsys: pytest.CaptureFixture[str], *, remembered: bool = False) -> str:
     """What a reply that arrives in these pieces prints, between the prompt and the note about it."""
     printer, place = EventPrinter(), Place("notes.md", 3)
-    task = "answer" if prompt.startswith("?") else "edit"
-    printer(Asked(ChatRequest((), task), "Test/model", prompt, "about"), place)
+    request = ChatRequest((), "answer" if prompt.startswith("?") else "edit")
+    printer(Asked(request, "Test/model", prompt, "about"), place)
     for piece in pieces:
         printer(TextDelta(piece), place)
     printer(Reply("".join(pieces) or TAGGED, "Test/model", remembered=remembered), place)
