@@ -64,6 +64,7 @@ class EventPrinter:
         self.err = err
         self._text = MarkdownWriter(err=err)
         self._held: str | None = None  # of a reply with tags around a new text: the end, where a tag may begin
+        self._begun = False  # whether a part of a reply is printed
         self._turn: Place | None = None
         self._waiting: dict[Place, list[Event]] = {}
         self._notices: list[tuple[Waiting | Notice, Place]] = []
@@ -72,7 +73,7 @@ class EventPrinter:
         """Show an event, or keep it until the turn of its place has come."""
         if isinstance(event, (Waiting, Notice)):
             self._notices.append((event, place))
-            if self._turn is None:
+            if not self._begun:
                 self._tell_notices()
             return
         if not isinstance(event, (Asked, TextDelta, Retrying, Reply, Failed)):
@@ -127,6 +128,7 @@ class EventPrinter:
             begun = _BEGUN.search(text)
             self._held = begun[0] if begun else ""
             text = _TAG.sub("", text.removesuffix(self._held))
+        self._begun = self._begun or bool(text)
         self._text.write(text)
 
     def _end(self) -> None:
@@ -135,3 +137,4 @@ class EventPrinter:
             self._text.write(_TAG.sub("", self._held))
             self._held = ""
         self._text.end()
+        self._begun = False
