@@ -306,11 +306,12 @@ def goes_in_circles(text: str) -> bool:
     """
     if not text[-_CIRCLE:].strip():
         return len(text) >= _CIRCLE
+    near = _NUMBER.sub("0", " ".join(text[-2 * _PERIOD :].split()))[-_PERIOD - _END :]
+    if near[-_END:] not in near[:-1]:  # repetition is possible only where the end recurs
+        return False
     words = " ".join(text.split())
     shape, numbers = _NUMBER.sub("0", words), [int(number) for number in _NUMBER.findall(words)]
-    near = shape[-_PERIOD - _END :]
-    again = re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1])  # repetition is possible only where the end recurs
-    for found in again:
+    for found in re.finditer(f"(?={re.escape(near[-_END:])})", near[:-1]):
         period = len(near) - _END - found.start()
         for times, most in ((_TIMES, 0), (_COUNTED, 1)):
             end = shape[-max(_CIRCLE, times * period) :]
