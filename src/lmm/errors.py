@@ -87,11 +87,14 @@ def nearest(word: str, known: Iterable[str]) -> str:
 
     >>> nearest("mayor", ["major", "minor"]), nearest("x", ["major", "minor"]), nearest("rag", ["storage", "RAG"])
     ("did you mean 'major'?", 'known: major, minor', "did you mean 'RAG'?")
+    >>> nearest("doc", ["types", "documents"])
+    "did you mean 'documents'?"
     """
     import difflib  # 3 ms, and every command imports this module
 
     known = list(known)
     close = difflib.get_close_matches(word.lower(), alike := {one.lower(): one for one in known}, n=1)
+    close = close or [one for one in alike if len(word) > 2 and one.startswith(word.lower())]
     return f"did you mean '{alike[close[0]]}'?" if close else "known: " + ", ".join(known)
 
 

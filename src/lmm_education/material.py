@@ -62,6 +62,9 @@ class Location:
     page: str = ""
     original: str = ""
 
+    def __repr__(self) -> str:
+        return f"Location({str(self)!r})"
+
     @property
     def link(self) -> str:
         """The original, where it is known, opened on the page.

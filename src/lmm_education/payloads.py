@@ -49,6 +49,9 @@ class StoredDocument:
     metadata: Mapping[str, Any] | None = None
     text_hash: str = ""
 
+    def __repr__(self) -> str:
+        return f"StoredDocument({self.file!r}, {self.title!r}, {self.sections} sections, {self.chunks} chunks)"
+
 
 OUTLINE = "outline"
 """The field of a document's record with its headings and texts in order, for study material."""

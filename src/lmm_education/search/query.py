@@ -304,6 +304,15 @@ class SearchResult:
     notices: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage, compare=False)
 
+    def __len__(self) -> int:
+        return len(self.hits)
+
+    def __iter__(self) -> Iterator[Passage]:
+        return iter(self.hits)
+
+    def __bool__(self) -> bool:
+        return True  # even without hits, it says what was looked up
+
     def __repr__(self) -> str:
         return f"SearchResult({self.question!r}, hits: {', '.join(str(hit.place) for hit in self.hits) or 'none'})"
 

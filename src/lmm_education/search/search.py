@@ -466,7 +466,7 @@ class SearchView:
         if missing:
             raise SearchError(
                 f"there is no passage with the id {missing[0]}",
-                hint="ids change with the text; search again with --json",
+                hint="ids change with the text: search again",
             )
         hits = tuple(hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", hits, notices=notices_of_files(self.catalogue, self.root, hits))

@@ -11,6 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmm_education.catalogue import Entry
+from lmm_education.ingestion.named_headings import named_type
 from lmm_education.payloads import StoredDocument
 
 _BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")
@@ -101,7 +102,7 @@ def starters(asked: Sequence[str], chapters: Sequence[Chapter], texts: Mapping[s
     own = [text for text in (*titles, *inner) if _ASKS.fullmatch(text)]
     chosen = _spread([text for text in dict.fromkeys(asked) if _ASKS.fullmatch(text)], STARTERS)
     chosen += _spread([text for text in own if text not in chosen], STARTERS - len(chosen))
-    whole = [chapter.title for chapter in chapters if chapter.title in titles and not chapter.depth]
+    whole = [each.title for each in chapters if each.title in titles and not each.depth and _has_subject(each)]
     plain = [title for title in (whole if len(whole) > 1 else inner) if _is_a_subject(title)]
     forms = [texts[name] for name in ("ask_about", "ask_example", "ask_summary") if name in texts]
     titles = _spread(plain, STARTERS - len(chosen)) if forms else []
@@ -127,6 +128,13 @@ def follow_ups(
     found = [*own, *(line.title for line in lines[last + 1 : last + 6])]
     asks = dict.fromkeys(text for text in found if _ASKS.fullmatch(text) and text.casefold() != asked.casefold())
     return list(asks)[:FOLLOW_UPS]
+
+
+def _has_subject(chapter: Chapter) -> bool:
+    """Return whether a chapter has more than exercises, and a title of its own, not only the name of its file."""
+    is_file = chapter.file.rpartition("/")[2].rpartition(".")[0] == chapter.title
+    exercises = all(named_type(entry.title, ("exercise",)) for entry in chapter.below)
+    return not (is_file or (chapter.below and exercises))
 
 
 def _is_a_subject(title: str) -> bool:

@@ -56,6 +56,15 @@ def course(folder: Path) -> Iterator[Course]:
         yield opened
 
 
+def test_results_in_a_notebook(course: Course) -> None:
+    """A result is the list of its hits; documents, exercises and places are one short line each."""
+    found = course.search("leaves")
+    assert (len(found), list(found)) == (len(found.hits), list(found.hits))
+    assert repr(course.exercises()[0]) == "Exercise('1', 'leaves.md:15', 'Why do leaves turn red?')"
+    assert repr(course.documents()[0]).startswith("StoredDocument('leaves.md', 'Leaves', ")
+    assert repr(found.hits[0].place).startswith("Location('leaves.md:")
+
+
 # -- opening ---------------------------------------------------------------------------------------
 
 

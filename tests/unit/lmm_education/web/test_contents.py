@@ -5,7 +5,7 @@ from __future__ import annotations
 from growth import is_linear
 from hypothesis import given, strategies as st
 
-from lmm_education.catalogue import contents_of
+from lmm_education.catalogue import Entry, contents_of
 from lmm_education.material import Lines, Location, Passage, Section
 from lmm_education.payloads import Ids, StoredDocument
 from lmm_education.search.instructions import topic_words
@@ -103,3 +103,14 @@ def test_what_is_suggested_names_its_titles() -> None:
             asked = words_in(language)["page"][name].replace("{title}", "Slices")
             place = Location("d", "d.md", Lines(1, 1), ("Slices",))
             assert words_named(asked, topic_words(asked, [language]), Passage("1", place)) == 1
+
+
+def test_no_question_is_about_the_name_of_a_file_or_exercises_alone() -> None:
+    """Nothing in the course would answer it."""
+    sheet = Chapter("Sheet one", 0, "sheet.md", 1, below=(Entry("Exercise 1", 1, "sheet.md", 2),))
+    chapters = [
+        Chapter("20ex", 0, "pdf/20ex.md", 1),
+        sheet,
+        *(Chapter(each, 0, "a.md", 1) for each in ("Walls", "Nuclei")),
+    ]
+    assert starters([], chapters, {"ask_about": "What is {title}?"}) == ["What is Walls?", "What is Nuclei?"]
