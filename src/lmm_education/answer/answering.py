@@ -33,7 +33,7 @@ from lmm_education.answer.answer import (
     system_text,
 )
 from lmm_education.answer.blocks import BlockStream
-from lmm_education.answer.chapters import chapter_sources
+from lmm_education.answer.chapters import by_number, chapter_sources
 from lmm_education.answer.citations import cited_numbers
 from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, items_below, quote
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
@@ -113,8 +113,11 @@ class Answering:
         asked = with_latest(asked, history[-TURNS if tutoring.exercise else -1 :])
         if tutoring.hinted and not explaining(sources, tutoring.hinted):
             _, sources = await self._look_up(" ".join(tutoring.hinted.headings[-1:]) or asked.search)
-        if not (self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general):
+        name, entry = await asyncio.to_thread(self._by_number, result, tutoring)
+        relevant = self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general
+        if not (relevant or entry) or (name and not entry):
             nothing = self._nothing(result, sources)
+            nothing = dataclasses.replace(nothing, text=f"There is no {name} in the course.") if name else nothing
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
@@ -132,7 +135,7 @@ class Answering:
             said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
             events = verified(written, sources, said)
         else:
-            events = self._quoted(result, sources, tutoring)
+            events = self._quoted(result, sources, tutoring, entry)
         async with aclosing(events) as checked:
             async for event in checked:
                 if isinstance(event, Answer):
@@ -247,11 +250,29 @@ class Answering:
             notices=result.notices + beginnings(sources) + repeated(prompt_tag(text)),
         )  # fmt: skip
 
-    async def _quoted(self, result: SearchResult, sources: Sources, tutoring: Tutoring) -> AsyncGenerator[AnswerEvent]:
-        """Iterate over the events of an answer without a language model: quotations, which need no check, or hints."""
+    def _by_number(self, result: SearchResult, tutoring: Tutoring) -> tuple[str, Passage | None]:
+        """Return what the built-in model quotes whole: see `by_number`."""
+        if self.can_write or tutoring.hinted:
+            return "", None
+        with self.searching.view() as view:
+            return by_number(result, view)
+
+    async def _quoted(
+        self, result: SearchResult, sources: Sources, tutoring: Tutoring, entry: Passage | None
+    ) -> AsyncGenerator[AnswerEvent]:
+        """Iterate over the events of an answer without a language model: quotations, which need no check, of a whole
+        `entry` if there is one; or hints."""
         unsure: tuple[SearchNotice, ...] = ()
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result.question, sources)
+        elif entry:
+            first, *lines = f"{entry.text.strip()} [1]".splitlines()
+            heading, lines = (first.strip("# "), lines) if first.startswith("#") else (entry.heading, [first, *lines])
+            text = "\n".join(
+                [f"**{heading}**\n", *(f"> {line}".rstrip() for line in "\n".join(lines).strip().split("\n"))]
+            )
+            sources.renumber([sources.offer(entry).number])
+            exercise = None
         else:
             text, quoted, held, exercise = await asyncio.to_thread(self._quotation, result, sources)
             unsure = (UNSURE,) * (held < _UNSURE and not (result.this or result.types))

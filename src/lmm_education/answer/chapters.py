@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import re
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
+from lmm.markdown.page_marks import Pages
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.encode.bm25 import word_ids
@@ -14,6 +16,9 @@ from lmm_education.search.instructions import asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
 
+_BY_NUMBER = re.compile(
+    r"\b(?:(?P<slide>slide|folie)|exercise|problem|aufgabe|übung)\s+(?P<number>\d+(?:\.\d+)*)\b", re.IGNORECASE
+)
 _ALIKE = 0.5  # least share of common words among those of a heading and of a question's topic
 
 
@@ -50,6 +55,29 @@ def chapter_sources(
         if cut is not None:
             sources.add(cut)
     return sources if len(sources) else None
+
+
+def by_number(result: SearchResult, view: SearchView) -> tuple[str, Passage | None]:
+    """Return the name of the exercise or slide that a question asks for by its number, and its section with no more
+    than its text. A slide may be missing; the name is empty if none is named, or if no exercise is called so."""
+    named, documents = _BY_NUMBER.search(result.text), result.documents
+    if named is None:
+        return "", None
+    sections = [each for each, _ in view.catalogue.sections if not documents or each.place.document in documents]
+    title = re.compile(rf"{re.escape(named[0])}(?![.\d]*\d)", re.IGNORECASE)
+    if named["slide"]:
+        slides = [(each.id, Pages.read(each.place.page)) for each in sections if each.place.page.startswith("slide ")]
+        found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
+    else:
+        slides, found = [], [each.id for each in sections if any(map(title.match, each.place.names))]
+    ranks = [hit.section for hit in result.hits]
+    found.sort(key=lambda id: ranks.index(id) if id in ranks else len(ranks))
+    if not found:
+        return (named[0].lower() if slides else ""), None
+    section = view.fetch(found[:1]).hits[0]
+    part = re.search(rf"^#+ +{title.pattern}.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
+    inner = part is not None and not title.match(section.heading)
+    return named[0].lower(), replace(section, text=part[0] if inner and part else section.text)
 
 
 def _is_called(section: Passage, types: Collection[str]) -> bool:
