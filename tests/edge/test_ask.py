@@ -462,13 +462,17 @@ def test_a_model_of_the_callers_own(course: Path) -> None:
 
 def test_an_exercise_or_slide_is_quoted_by_its_number(folder: Path) -> None:
     """Whole, if the built-in model answers; a slide that is missing is said to be missing."""
-    (folder / "work.md").write_text("# Exercises\n\n## Exercise 1\n\nWhy?\n\n## Exercise 4\n\nWhat is a move?\n")
+    (folder / "work.md").write_text(
+        "# Exercises\n\n## Exercise 1\n\nWhy?\n\n## Exercise 4\n\nWhat is a move?\n\n"
+        "## Exercise 5\n\nRun:\n\n```\nls\n```\n"
+    )
     (folder / "slides.md").write_text(
         "---\nsource: s.pptx\n---\n\n## Cells\n\n<!-- slide 1 -->\n\nNucleus\n\n## Walls\n\n<!-- slide 2 -->\n\nWood\n"
     )
     assert lmm("ingest", "work.md", "slides.md").code == 0
     for question, said in {
         "What is exercise 4 about?": "**Exercise 4**\n\n> What is a move? [1]\n",
+        "What is exercise 5 about?": "**Exercise 5**\n\n> Run:\n>\n> ```\n> ls\n> ```\n>\n> [1]\n",
         "What is on slide 2?": "**Walls**\n\n> Wood [1]\n",
         "What is on slide 7?": "There is no slide 7 in the course.\n",
     }.items():

@@ -44,6 +44,7 @@ from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_req
 from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.errors import SearchError
+from lmm_education.ingestion.outline import kind_of
 from lmm_education.material import Passage
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
@@ -266,7 +267,9 @@ class Answering:
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result.question, sources)
         elif entry:
-            first, *lines = f"{entry.text.strip()} [1]".splitlines()
+            whole = entry.text.strip()
+            end = " [1]" if kind_of(whole.rpartition("\n\n")[2]) == "prose" else "\n\n[1]"  # not in a table or code
+            first, *lines = f"{whole}{end}".splitlines()
             heading, lines = (first.strip("# "), lines) if first.startswith("#") else (entry.heading, [first, *lines])
             text = "\n".join(
                 [f"**{heading}**\n", *(f"> {line}".rstrip() for line in "\n".join(lines).strip().split("\n"))]
