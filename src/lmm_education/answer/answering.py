@@ -326,7 +326,7 @@ class Answering:
             if best >= FAMILIAR and held < _ANSWERED * best:
                 return "", [], 0.0, asked[alike.index(best)][1]
             sections = "\n".join(f"{each.path}\n{each.text}" for each in sources if each.number in quoted)
-            chance = text and not (result.this or result.types)
+            chance = text and not (result.this or result.types) and view.compares_meaning(result.languages)
             chance = chance and all(_by_chance(result.text, sections, language) for language in result.languages)
             if chance and view.fits(result.text, [text], ())[0] < MEANING * _ALIKE:
                 return "", [], 0.0, None

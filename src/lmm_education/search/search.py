@@ -501,6 +501,11 @@ class SearchView:
         near = [sum(map(mul, wanted, each)) / (math.hypot(*wanted) * math.hypot(*each)) for each in given]
         return [(1 - MEANING) * held + MEANING * cosine for held, cosine in zip(shares, near, strict=True)]
 
+    def compares_meaning(self, languages: Collection[str]) -> bool:
+        """Return whether there is an embedding model that supports texts in these languages."""
+        embedder = self._encoder.embedder
+        return embedder is not None and ("en" in languages or not embedder.name.startswith(ENGLISH_ONLY))
+
     # -- helpers -----------------------------------------------------------------------------------
 
     def _candidates(self, plan: Plan, text: str) -> Candidates:
@@ -547,8 +552,7 @@ class SearchView:
         if not self._weighs_by_question:
             return fixed
         model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
-        foreign = model.startswith(ENGLISH_ONLY) and "en" not in languages
-        return weights(coverage, dense, static=is_static(model), foreign=foreign)
+        return weights(coverage, dense, static=is_static(model), foreign=not self.compares_meaning(languages))
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
         """Return the best candidates of all questions, the best first, or all of them for companions; the further
