@@ -3,7 +3,10 @@
 from __future__ import annotations
 
 import re
+from bisect import bisect_right
+from collections import deque
 from collections.abc import Iterator, Sequence
+from itertools import accumulate
 from typing import TypeVar
 
 from lmm.markdown.blocks import Block, MetadataBlock
@@ -24,9 +27,11 @@ def percent_comments(text: str) -> Iterator[tuple[int, int]]:
     """
     marks = [match.start() for match in _MARK.finditer(text)]
     verbatim = [span for span in spans(text, in_list=True) if span.kind in _VERBATIM] if len(marks) > 1 else []
-    outside = [at for at in marks if not any(span.start <= at < span.end for span in verbatim)]
-    begun = -1
-    for at in outside:
+    ends, begun = list(accumulate((span.end for span in verbatim), max)), -1  # spans may lie in each other
+    for at in marks:
+        before = bisect_right(verbatim, at, key=lambda span: span.start)
+        if before and at < ends[before - 1]:
+            continue
         if begun >= 0:
             yield begun, at + 2
             begun = -1
@@ -49,14 +54,17 @@ def without_percent_comments(blocks: Sequence[Block]) -> list[Block]:
         re.sub(r"[^\n]", " ", source) if isinstance(block, MetadataBlock) else source
         for block, source in zip(blocks, sources, strict=True)
     ]
-    cuts, at, result = list(percent_comments("".join(shown))), 0, list[Block]()
+    cuts, at, result = deque(percent_comments("".join(shown))), 0, list[Block]()
     for block, source in zip(blocks, sources, strict=True):
         kept, begins = list[str](), 0
-        for start, end in cuts if not isinstance(block, MetadataBlock) else ():
-            start, end = max(start - at, 0), min(end - at, len(source))
-            if start < end:
+        while cuts and cuts[0][0] < at + len(source):
+            start, end = max(cuts[0][0] - at, 0), min(cuts[0][1] - at, len(source))
+            if not isinstance(block, MetadataBlock):
                 kept += [source[begins:start], "\n" * source.count("\n", start, end)]
                 begins = end
+            if cuts[0][1] > at + len(source):
+                break  # it goes on in the next block
+            cuts.popleft()
         result.append(block.with_source("".join([*kept, source[begins:]])) if begins else block)
         at += len(source)
     return result

@@ -35,7 +35,16 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.blocks import BlockStream
 from lmm_education.answer.chapters import by_number, chapter_sources
 from lmm_education.answer.citations import cited_numbers
-from lmm_education.answer.extractive import FAMILIAR, FOUND, LEAST, NOTICE, QuotedPassage, items_below, quote
+from lmm_education.answer.extractive import (
+    FAMILIAR,
+    FOUND,
+    LEAST,
+    NOTICE,
+    QuotedPassage,
+    items_below,
+    quote,
+    quote_whole,
+)
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
@@ -44,7 +53,6 @@ from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_req
 from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.errors import SearchError
-from lmm_education.ingestion.outline import kind_of
 from lmm_education.material import Passage
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
@@ -267,15 +275,8 @@ class Answering:
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result.question, sources)
         elif entry:
-            whole = entry.text.strip()
-            end = " [1]" if kind_of(whole.rpartition("\n\n")[2]) == "prose" else "\n\n[1]"  # not in a table or code
-            first, *lines = f"{whole}{end}".splitlines()
-            heading, lines = (first.strip("# "), lines) if first.startswith("#") else (entry.heading, [first, *lines])
-            text = "\n".join(
-                [f"**{heading}**\n", *(f"> {line}".rstrip() for line in "\n".join(lines).strip().split("\n"))]
-            )
+            text, exercise = quote_whole(entry.heading, entry.text, 1), None
             sources.renumber([sources.offer(entry).number])
-            exercise = None
         else:
             text, quoted, held, exercise = await asyncio.to_thread(self._quotation, result, sources)
             unsure = (UNSURE,) * (held < _UNSURE and not (result.this or result.types))

@@ -248,8 +248,7 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
     blocks = list(slides_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
     if given.whole:
         shown = [block for block in blocks if not is_comment(block)]
-        end = "" if shown and kind_of(shown[-1]) == "prose" else "\n\n"  # no citation in the last line of a table
-        return [_Sentence(passage, 0, "\n\n".join(shown) + end)] if shown else []
+        return [_Sentence(passage, 0, "\n\n".join(shown) + _before_citation(shown[-1]))] if shown else []
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
@@ -476,6 +475,27 @@ def _shown(passages: Sequence[QuotedPassage], groups: Iterable[Sequence[_Sentenc
             yield f"**{heading}**"
         text = "\n\n".join(_paragraphs(sentences, f" [{number}]"))
         yield "\n".join(f"> {line}".rstrip() for line in text.splitlines())
+
+
+def _before_citation(block: str) -> str:
+    """Return what is between a quotation's last block and its citation, which is not in a table or code."""
+    return "" if kind_of(block) == "prose" else "\n\n"
+
+
+def quote_whole(heading: str, text: str, number: int) -> str:
+    """Return a text as a quotation under its heading, or the one that it begins with.
+
+    >>> print(quote_whole("Work", "# Exercise 1\\n\\nWhy?", 1))
+    **Exercise 1**
+    <BLANKLINE>
+    > Why? [1]
+    """
+    first, _, rest = text.strip().partition("\n")
+    if match := _HEADING.match(first):
+        heading, text = match[2], rest
+    text = text.strip()
+    gap = _before_citation(text.rpartition("\n\n")[2]) or " "
+    return f"**{heading}**\n\n" + "\n".join(f"> {line}".rstrip() for line in f"{text}{gap}[{number}]".split("\n"))
 
 
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
