@@ -27,8 +27,16 @@ VERBS = (
 @pytest.mark.skipif(not hasattr(os, "fork"), reason="each call runs in a process that is ended if it takes too long")
 def test_no_function_grows_faster_than_its_text(tmp_path: Path) -> None:
     """Eight times the text takes about eight times as long, whatever the text repeats."""
-    found = subprocess.run([sys.executable, growth.__file__], cwd=tmp_path, capture_output=True, text=True, check=True)
-    assert found.stdout == ""
+
+    def found() -> set[str]:
+        ran = subprocess.run(
+            [sys.executable, growth.__file__], cwd=tmp_path, capture_output=True, text=True, check=True
+        )
+        return set(ran.stdout.splitlines())
+
+    slow = found()
+    again = {line.partition("(")[0] for line in found()} if slow else set[str]()  # a busy machine slows others
+    assert [line for line in slow if line.partition("(")[0] in again] == []
 
 
 @pytest.mark.parametrize("unit", UNITS)
