@@ -8,6 +8,6 @@ from .course import (
     querydb as querydb,
 )
 from .exports import to_langchain_documents as to_langchain_documents, to_llama_index_nodes as to_llama_index_nodes
-from .ingestion.plan import IngestReport as IngestReport
+from .ingestion.reports import IngestReport as IngestReport
 from .options import AskOptions as AskOptions, IngestOptions as IngestOptions, SearchOptions as SearchOptions
 from .search.query import SearchResult as SearchResult

@@ -21,7 +21,7 @@ from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept
 from lmm_education.errors import SearchError, StoreError, StoreMissing
-from lmm_education.ingestion.plan import IngestReport, Listener, ignore
+from lmm_education.ingestion.reports import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
 from lmm_education.options import AskOptions, ExportOptions, IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts
@@ -134,7 +134,7 @@ class Course(CourseParts):
         `options` are those of `ingest`. `on_result` is called with each report, or with the error that ended a run;
         `on_poll` with the reason why files must be polled. All callbacks are called in another thread.
         """
-        from lmm_education.ingestion.ingest import watch_course
+        from lmm_education.ingestion.watch import watch_course
 
         watched, how = paths or [self.root], IngestOptions(**options)
         watch_course(
@@ -553,7 +553,7 @@ class Course(CourseParts):
         Raises:
             StoreError: no document has the name, or several have.
         """
-        from lmm_education.ingestion.apply import remove_documents
+        from lmm_education.ingestion.ingest import remove_documents
 
         return remove_documents(self.store, documents)
 

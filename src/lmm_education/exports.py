@@ -12,8 +12,7 @@ from typing import TYPE_CHECKING, Any, Literal
 from lmm.errors import ConfigError
 from lmm.extras import check_installed
 from lmm_education.encode.encoder import Encoder
-from lmm_education.ingestion.apply import batches
-from lmm_education.material import PreparedDocument, SparseVector
+from lmm_education.material import PreparedDocument, SparseVector, batches
 from lmm_education.payloads import STUDENTS, chunk_payload, section_payload
 from lmm_education.store.port import Vector
 
@@ -53,7 +52,7 @@ def points(
             for section in document.sections:
                 yield {"id": section.id, "vector": {}, "payload": section_payload(section, title=document.title)}
             continue
-        for chunks in batches(document.chunks):
+        for chunks in batches(document.chunks, 256):
             for chunk, vectors in zip(chunks, encoder.encode(chunks, language=document.language), strict=True):
                 vector = {name: _json_vector(value) for name, value in vectors.items()}
                 hash = encoder.hash_of(chunk, language=document.language)

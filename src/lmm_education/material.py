@@ -7,16 +7,17 @@ ones that are embedded and searched. Each chunk belongs to a section.
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import KW_ONLY, dataclass, field
 from itertools import zip_longest
 from pathlib import PurePosixPath
 from textwrap import indent, shorten
-from typing import Any, Literal, NamedTuple
+from typing import Any, Literal, NamedTuple, TypeVar
 
 Metadata = Mapping[str, Any]
 Audience = Literal["everyone", "teacher"]
 Dense = Sequence[float]
+T = TypeVar("T")
 
 
 class Lines(NamedTuple):
@@ -342,3 +343,24 @@ def as_json(passage: Passage, names: Sequence[str]) -> dict[str, Any]:
     }
     values |= {name: value for name, value in (("page", place.page), ("link", place.link)) if value}
     return {name: values[name] for name in names if name in values}
+
+
+def batches(
+    items: Iterable[T], count: int, size: float = float("inf"), size_of: Callable[[T], int] = lambda item: 0
+) -> Iterator[list[T]]:
+    """Cut into lists of at most `count` items and about `size`; an item that is larger stands alone.
+
+    >>> list(batches(["aa", "b", "cccc", "d"], 3, 4, len))
+    [['aa', 'b'], ['cccc'], ['d']]
+    """
+    batch: list[T] = []
+    total = 0
+    for item in items:
+        own = size_of(item)
+        if batch and (len(batch) >= count or total + own > size):
+            yield batch
+            batch, total = [], 0
+        batch.append(item)
+        total += own
+    if batch:
+        yield batch

@@ -140,7 +140,7 @@ def test_the_extra_chooses_for_new_courses_only(
         assert run_here(capsys, "ingest", *again, "leaves.md").code == 0
         assert "Builtin/wordllama" in run_here(capsys, "store", "status").out
     monkeypatch.chdir(tmp_path / "new")
-    monkeypatch.setattr("lmm_education.ingestion.apply.LARGE", 0)
+    monkeypatch.setattr("lmm_education.ingestion.ingest.LARGE", 0)
     made = run_here(capsys, "ingest", "leaves.md")
     assert 'Search uses Builtin/minilm. Another model: model = "Builtin/wordllama" under' in made.err
     assert "0.0 MB to embed with Builtin/minilm, which reads every sentence; in seconds, but finding less" in made.err

@@ -11,7 +11,7 @@ import lmm_education
 from lmm.models.port import Progress
 from lmm.testing import HashEmbedder
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.plan import IngestReport, Listener, ignore
+from lmm_education.ingestion.reports import IngestReport, Listener, ignore
 from lmm_education.options import IngestOptions
 from lmm_education.store.port import Store
 

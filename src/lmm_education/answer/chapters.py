@@ -10,7 +10,7 @@ from lmm.markdown.page_marks import Pages
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.encode.bm25 import word_ids
-from lmm_education.ingestion.named_headings import named_type
+from lmm_education.ingestion.near_types import named_type
 from lmm_education.material import Passage
 from lmm_education.search.instructions import asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult

@@ -21,7 +21,7 @@ from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
 from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.sentences import CLOSERS, WORD, sentences_of
-from lmm_education.ingestion.named_headings import named_type
+from lmm_education.ingestion.near_types import named_type
 from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
 from lmm_education.ingestion.steps import OWN_WORDS
 from lmm_education.search.ranking import Term, term_of

@@ -24,7 +24,7 @@ from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
-from lmm_education.ingestion.named_headings import named_type
+from lmm_education.ingestion.near_types import named_type
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.payloads import is_one_of

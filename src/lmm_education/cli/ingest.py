@@ -17,7 +17,7 @@ from lmm_education.options import IngestOptions
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.ingestion.plan import DocumentReport, Event, IngestReport
+    from lmm_education.ingestion.reports import DocumentReport, Event, IngestReport
 
 _SOON = 5.0  # seconds
 
@@ -119,7 +119,7 @@ class IngestPrinter:
     def __call__(self, event: Event) -> None:
         """Print an event."""
         from lmm.messages import Waiting
-        from lmm_education.ingestion.plan import Annotating, Begun, Embedding, Ended
+        from lmm_education.ingestion.reports import Annotating, Begun, Embedding, Ended
 
         match event:
             case Begun(documents):
@@ -177,7 +177,7 @@ def time_left(taken: float, worked: int, documents: int) -> str:
 def describe(document: DocumentReport, *, would: bool = False) -> str:
     """Return a line about what happened to a document; empty if it is unchanged.
 
-    >>> from lmm_education.ingestion.plan import DocumentReport
+    >>> from lmm_education.ingestion.reports import DocumentReport
     >>> describe(DocumentReport(Path("a.md"), "a.md", "a.md", "changed", chunks=40, embedded=2, removed=1))
     'a.md: 2 of 40 chunks embedded, 1 removed'
     """
@@ -204,7 +204,7 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
 def describe_withheld(document: DocumentReport) -> list[str]:
     """Return a line for each range of a document that is withheld from students.
 
-    >>> from lmm_education.ingestion.plan import DocumentReport
+    >>> from lmm_education.ingestion.reports import DocumentReport
     >>> from lmm_education.material import Lines, Withheld
     >>> describe_withheld(DocumentReport(Path("a.md"), "a.md", withheld=(Withheld(("solution",), Lines(5, 9)),)))
     ['a.md:5-9: kept from students (solution)']

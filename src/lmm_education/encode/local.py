@@ -22,7 +22,8 @@ from lmm.extras import check_installed, install_command
 from lmm.models.port import Side
 from lmm.models.tokens import tokenizer_in, wordllama_folder
 from lmm.providers import PROVIDERS, minilm_weights
-from lmm_education.encode.text_encoder import Prefixes, Took, Vector, batches, identity_of, shortened
+from lmm_education.encode.text_encoder import Prefixes, Took, Vector, identity_of, shortened
+from lmm_education.material import batches
 
 
 def check_library(module: str, model: str, where: str) -> None:
@@ -106,8 +107,7 @@ class LocalEncoder:
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         with self._lock:
             encode = self._encode = self._encode or self._loaded()
-            for part in batches([texts[i] for i in order], self._batch_size, _CHARACTERS):
-                places = [order[i] for i in part]
+            for places in batches(order, self._batch_size, _CHARACTERS, lambda i: len(texts[i])):
                 rows = encode([texts[i] for i in places], kind)
                 took(places, [shortened(row, self._dimensions) for row in rows])
 

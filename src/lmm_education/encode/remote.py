@@ -18,7 +18,8 @@ from lmm.config import EmbeddingSettings
 from lmm.models.chat import backoff
 from lmm.models.port import Side
 from lmm.models.server import ModelServer
-from lmm_education.encode.text_encoder import Prefixes, Took, Vector, batches, identity_of, to_vector
+from lmm_education.encode.text_encoder import Prefixes, Took, Vector, identity_of, to_vector
+from lmm_education.material import batches
 
 if TYPE_CHECKING:
     import httpx2
@@ -214,7 +215,7 @@ class RemoteEncoder:
         one_at_a_time = asyncio.Lock()
         prefix = self.prefixes.of(kind)
 
-        async def one(part: range, client: httpx2.AsyncClient) -> None:
+        async def one(part: Sequence[int], client: httpx2.AsyncClient) -> None:
             body = self._dialect.body(self._settings, [prefix + texts[i] for i in part], kind)
             async with self._limit:
                 vectors = await ask_server(self._server, client, body, self._dialect.vectors, "vectors")
@@ -224,13 +225,13 @@ class RemoteEncoder:
                 )
             await loop.to_its_end(hand_over(part, vectors))  # what arrived was paid for
 
-        async def hand_over(part: range, vectors: list[Vector]) -> None:
+        async def hand_over(part: Sequence[int], vectors: list[Vector]) -> None:
             async with one_at_a_time:
                 await asyncio.to_thread(took, part, vectors)  # it may wait for the disk
 
         try:
             async with self._server.client() as client, asyncio.TaskGroup() as tasks:
-                for part in batches(texts, most, self._dialect.characters):
+                for part in batches(range(len(texts)), most, self._dialect.characters, lambda i: len(texts[i])):
                     tasks.create_task(one(part, client))
         except ExceptionGroup as group:  # the first failure stops all others
             raise group.exceptions[0] from group.exceptions[0].__cause__

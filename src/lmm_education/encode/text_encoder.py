@@ -1,4 +1,4 @@
-"""Code shared by the adapters to embedding models: prefixes, batches, shorter vectors."""
+"""Code shared by the adapters to embedding models: prefixes, shorter vectors."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -97,22 +97,6 @@ def options_of(identity: str) -> dict[str, Any]:
     if named := re.search(r" document_prefix=(['\"].*)\Z", identity, re.DOTALL):
         found["document_prefix"] = ast.literal_eval(named[1])
     return found
-
-
-def batches(texts: Sequence[str], most: int, characters: int) -> Iterator[range]:
-    """Split texts into ranges of at most `most` texts and `characters` characters; a longer text goes alone.
-
-    >>> list(batches(["aa", "bb", "cccccc", "d"], most=2, characters=4))
-    [range(0, 2), range(2, 3), range(3, 4)]
-    """
-    start, size = 0, 0
-    for i, text in enumerate(texts):
-        if i > start and (i - start >= most or size + len(text) > characters):
-            yield range(start, i)
-            start, size = i, 0
-        size += len(text)
-    if start < len(texts):
-        yield range(start, len(texts))
 
 
 def to_vector(numbers: Iterable[float]) -> Vector:

@@ -35,8 +35,7 @@ from lmm_education.evaluation.results import (
     QuestionOutcome,
     Statistic,
 )
-from lmm_education.ingestion.apply import stored_documents
-from lmm_education.ingestion.ingest import ingest_into
+from lmm_education.ingestion.ingest import ingest_into, stored_documents
 from lmm_education.material import Passage
 from lmm_education.options import IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts

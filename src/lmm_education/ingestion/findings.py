@@ -14,7 +14,7 @@ from lmm_education.books.chapters import INCLUSION, BookChapter
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.ingestion.near_types import as_meant, without_effect
-from lmm_education.ingestion.plan import Read
+from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
 
 _PLACEHOLDER = re.compile(rf"\{{\{{[^{{}}\n]{{1,300}}\}}\}}|\{{%[^{{}}\n]{{1,300}}%\}}|{INCLUSION.pattern}")
@@ -23,18 +23,18 @@ _MDX = re.compile(r"^(?:import\b[^\n]*['\"]|export (?:const|let|default|function
 _MOST = 3  # placeholders in a note
 
 
-def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> Iterator[Finding]:
+def warnings(document: DocumentFile, prepared: PreparedDocument, types: Collection[str]) -> Iterator[Finding]:
     """Iterate over warnings about a document, given what is stored of it: metadata that are taken for something else or
     passed over, and placeholders that are not filled in."""
 
     def warning(line: int, message: str, hint: str) -> Finding:
         return Finding(line, 1, message, hint, "warning")
 
-    for line, what in as_meant(read.text, types)[1]:
+    for line, what in as_meant(document.text, types)[1]:
         yield warning(line, what, "correct it")
-    for line, what, hint in without_effect(read.text, types):
+    for line, what, hint in without_effect(document.text, types):
         yield warning(line, what, hint)
-    header = header_values(read.text)
+    header = header_values(document.text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):
         yield warning(1, "'docid' is not a text, and was passed over", "lmm scan writes one")
@@ -42,12 +42,12 @@ def warnings(read: Read, prepared: PreparedDocument, types: Collection[str]) -> 
         yield warning(1, f"'lang: {language}' is not a known language", "words are treated as they are written")
     if not_read := header.get(COUNT_KEY):
         yield warning(1, f"when it was imported, {not_read}", "compare it with its source")
-    values = set(_not_computed(read.text, read.chapter))
+    values = set(_not_computed(document.text, document.chapter))
     hint = "students see no more than that: write the text there"
     hint += "; values of R and Python come with keep_md: true" if values else ""
     files: dict[int, list[str]] = {}
     others: dict[int, list[str]] = {}
-    for line, written in sorted({*values, *_not_filled_in(prepared, _MDX.search(read.text))}):
+    for line, written in sorted({*values, *_not_filled_in(prepared, _MDX.search(document.text))}):
         file = INCLUSION.fullmatch(written)
         (files if file else others).setdefault(line, []).append(file["path"] or file["snippet"] if file else written)
     for what, found, advice in (

@@ -1,67 +1,128 @@
-"""Ingest documents: find the files, read them, plan what must change, apply it.
+"""Ingest documents: find the files, read them, plan what must change; prepare it in groups, encode and write each.
 
 A document that cannot be read, prepared or encoded is reported, and the others go on. A failure of the
 store ends the run; an embedded store then has the state that the run last published.
+
+The order of the calls matters on a server, which has no transactions: there, the record of a document is marked as
+unfinished first and completed last, so that a run that was cut off is done again; sections come before the
+chunks that name them, and what is out of date goes when what replaces it is there.
 """
 
 from __future__ import annotations
 
-import asyncio
 import contextlib
 import json
-import threading
+import os
 import time
-from collections.abc import AsyncGenerator, Callable, Collection, Iterable
-from contextlib import nullcontext
+from collections import deque
+from collections.abc import Collection, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from importlib.metadata import version
-from pathlib import Path, PurePosixPath
+from itertools import chain
+from pathlib import Path, PurePath, PurePosixPath
 
 import msgspec
 
-from lmm import loop
-from lmm.config import EmbeddingSettings
+from lmm.config import ANNOTATIONS, EmbeddingSettings
 from lmm.disk import files
-from lmm.disk.folder import SUFFIXES, check_named
-from lmm.disk.watching import Signature, WatchedPaths, changes, signature
+from lmm.disk.folder import SUFFIXES, Folder, check_named
 from lmm.document import Document
-from lmm.errors import LmmError
+from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
 from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
+from lmm.models.tokens import count_tokens
+from lmm.notebook.problems import unread
+from lmm.notebook.staleness import STALE
+from lmm_education.audience import EVERYONE, TEACHER
 from lmm_education.books.chapters import Books
-from lmm_education.encode.bm25 import WORDS_FORMAT
-from lmm_education.errors import IngestError, StoreDamaged, StoreError, StoreMissing, StoreOutdated
-from lmm_education.ingestion.apply import (
-    IngestRun,
-    add_notices,
-    apply,
-    is_made_otherwise,
-    prepare,
-    prepare_file,
-    report_written,
-    stored_documents,
+from lmm_education.encode.bm25 import WORDS_FORMAT, language_code
+from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
+from lmm_education.encodings import ENCODINGS, SPARSE
+from lmm_education.errors import (
+    IngestError,
+    StoreDamaged,
+    StoreError,
+    StoreMissing,
+    StoreOutdated,
+    UnreadableMetadata,
 )
+from lmm_education.frequencies import Frequencies
+from lmm_education.ingestion.findings import warnings
+from lmm_education.ingestion.near_types import parsed
 from lmm_education.ingestion.plan import (
-    Annotating,
-    Begun,
     DocumentFile,
-    Event,
-    IngestReport,
-    Listener,
+    IngestPlan,
     PlannedDocument,
-    Skipped,
+    changes,
     error_of,
+    errors_naming,
     held_by,
-    ignore,
     plan_ingest,
     read_file,
 )
-from lmm_education.ingestion.prepare import PREPARED_FORMAT
+from lmm_education.ingestion.prepare import PREPARED_FORMAT, Steps, prepare_steps
+from lmm_education.ingestion.prepared import prepared_text, sealed, step_files, write_step_files
+from lmm_education.ingestion.reports import (
+    Annotating,
+    Begun,
+    DocumentReport,
+    Embedding,
+    Ended,
+    IngestReport,
+    Listener,
+    Lost,
+    State,
+    ignore,
+)
 from lmm_education.ingestion.source_files import POOLED, SourceFile, SourceFiles, add_sources, find_sources, original
-from lmm_education.material import PreparedDocument
+from lmm_education.material import PreparedDocument, SparseVector, batches
 from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import StoredDocument, document_of
-from lmm_education.store.port import FORMAT
+from lmm_education.payloads import Payload, StoredDocument, document_of, document_payload, document_point_id
+from lmm_education.store.layout import COLLECTIONS, check_same
+from lmm_education.store.port import FORMAT, SECTIONS, Match, Point, Reader, Store, Writer
+
+BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
+LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more
+GROUP = 512  # chunks of the documents that are written together
+# A run publishes from time to time, so that little is lost if it is killed. Publishing costs the embedded store
+# a copy of what is not shared; it should stay below a tenth of the run.
+PUBLISH_EVERY, PUBLISH_SHARE = 5.0, 10.0  # seconds; times what publishing took
+
+
+@dataclass(slots=True)
+class IngestRun:
+    """The state shared by the steps of one ingestion.
+
+    `stamp` goes into documents' hashes; `stored` are those in the store; `unannotated` counts annotations that are
+    missing or stale; `languages` are those of the documents that were prepared; `model_error` is why the embedding
+    model is not called any more; `room` is how much text of documents may still be kept until they are prepared.
+    """
+
+    course: CourseParts
+    options: IngestOptions
+    listener: Listener = ignore
+    stamp: str = ""
+    stored: Collection[str] = ()
+    books: Books = field(default_factory=Books)
+    report: IngestReport = field(default_factory=IngestReport)
+    unannotated: int = 0
+    languages: set[str] = field(default_factory=set)
+    model_error: ModelError | None = None
+    room: int = 50_000_000  # characters
+
+    def end(self, document: DocumentReport) -> None:
+        """Report a document that is done."""
+        self.report.documents.append(document)
+        self.listener(Ended(document))
+
+    def fail(self, source: SourceFile, error: LmmError) -> None:
+        """Report a document that cannot be ingested."""
+        self.end(DocumentReport(source.path, source.file, state="failed", error=error))
+
+    def skip(self, source: SourceFile, reason: str) -> None:
+        """Report a file that is skipped."""
+        self.end(DocumentReport(source.path, source.file, state="skipped", reason=reason))
 
 
 def ingest_into(
@@ -77,7 +138,11 @@ def ingest_into(
         StoreError: the store cannot be read or written, or was made with other settings.
         LinkOutside: the folder for the files is a link that leads out of its parent folder.
     """
-    with course.store.reporting(lambda sentence: listener(Waiting(sentence))) if options.ingest else nullcontext():
+    with (
+        course.store.reporting(lambda sentence: listener(Waiting(sentence)))
+        if options.ingest
+        else contextlib.nullcontext()
+    ):
         if options.output is not None:
             check_named(options.output)
         return _ingest(IngestRun(course, options, listener), paths)
@@ -104,7 +169,12 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
             run.report.notices.append(
                 "it is not known which documents the damaged store had; those you gave are in it now"
             )
-        _check_inside(others, course.root)
+        for file in others:  # a store may come from a stranger
+            if not (course.root / file).resolve().is_relative_to(course.root.resolve()):
+                hint = "give it on the command line, with the folder of the others"
+                raise IngestError(
+                    "the store contains this document, which is outside of the course", where=file, hint=hint
+                )
         add_sources(sources, others, course.root)
     run.listener(Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := _read(run, source)) is not None]
@@ -116,7 +186,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     else:
         for planned in map(PlannedDocument, documents):
             if prepare_file(run, planned):
-                run.end(report_written(planned, "prepared"))
+                end_written(run, planned, "prepared")
     add_notices(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")
@@ -160,91 +230,9 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
         raise error
     books = Books()
     reads = [read_file(source, "", books) for source in sources.documents]
-    found = [read for read in reads if not isinstance(read, Skipped)]
-    replaced = {read.document.made_from for read in found}
-    return [prepare(read, course).document for read in found if read.document.file not in replaced]
-
-
-def watch_course(
-    course: CourseParts,
-    paths: Iterable[str | Path],
-    options: IngestOptions = IngestOptions(),
-    *,
-    quiet: float = 1.0,
-    stop: threading.Event | None = None,
-    listener: Listener = ignore,
-    on_result: Callable[[IngestReport | LmmError], None] = lambda result: None,
-    on_poll: Callable[[str], None] = lambda reason: None,
-) -> None:
-    """Ingest now, and after each save once nothing was saved for `quiet` seconds; until Ctrl-C or `stop`.
-
-    `on_result` receives each report, or the error that ended a run: the user may fix it before the next save. `on_poll`
-    receives the reason for polling the files, where the system gives no notifications.
-
-    Raises:
-        FileReadError: one of the paths does not exist.
-    """
-    paths = list(paths)
-    roots, stopped = WatchedPaths.at(paths), threading.Event()
-
-    def listening(event: Event) -> None:
-        if stopped.is_set():
-            raise KeyboardInterrupt
-        listener(event)
-
-    def work() -> None:
-        try:
-            on_result(ingest_into(course, paths, options, listener=listening))
-        except KeyboardInterrupt:
-            return
-        except LmmError as error:
-            on_result(error)
-
-    async def watch() -> None:
-        stopping = asyncio.create_task(loop.cancel_when(stop, asyncio.current_task())) if stop else None
-        try:
-            await _watch(roots, changes(roots, on_poll=on_poll), work, quiet, stopped)
-        finally:
-            if stopping:
-                stopping.cancel()
-
-    with contextlib.suppress(KeyboardInterrupt, asyncio.CancelledError):
-        loop.run(watch())
-
-
-async def _watch(
-    roots: WatchedPaths,
-    source: AsyncGenerator[Collection[Path]],
-    work: Callable[[], None],
-    quiet: float,
-    stopped: threading.Event,
-) -> None:
-    """Do the work now and after saves have ceased. To cancel, set `stopped` and wait for the end of the work."""
-    known: dict[Path, Signature | None] = {}  # how the documents are: not every notification is a change
-    pause: float | None = 0.0  # seconds until there is work
-
-    def is_changed(paths: Iterable[Path]) -> bool:
-        now = {path: signature(path) for path in roots.documents(paths)}
-        changed = now.items() - known.items()
-        known.update(now)
-        return bool(changed)
-
-    async with contextlib.aclosing(source):
-        is_changed(await anext(source, ()))  # what is there at first
-        coming, working = asyncio.ensure_future(anext(source)), asyncio.ensure_future(asyncio.sleep(0))
-        try:
-            while True:
-                if (await asyncio.wait({coming}, timeout=pause))[0]:
-                    pause = quiet if is_changed(coming.result()) else pause
-                    coming = asyncio.ensure_future(anext(source))
-                else:
-                    pause, working = None, asyncio.ensure_future(asyncio.to_thread(work))
-                    await asyncio.shield(working)
-        finally:
-            stopped.set()
-            coming.cancel()
-            await loop.ended(coming)
-            await loop.ended(working)
+    found = [read for read in reads if not isinstance(read, str)]
+    replaced = {document.made_from for document in found}
+    return [prepare(document, course).document for document in found if document.file not in replaced]
 
 
 def _stamp_of(course: CourseParts) -> str:
@@ -288,50 +276,481 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
     return [document_of(record) for record in course.store.records() or ()]
 
 
-def _check_inside(files: Iterable[str], root: Path) -> None:
-    """Raise if a store names a document outside of the course: the store may come from a stranger.
-
-    Raises:
-        IngestError: a file is not below the course's folder.
-    """
-    for file in files:
-        if not (root / file).resolve().is_relative_to(root.resolve()):
-            hint = "give it on the command line, with the folder of the others"
-            raise IngestError("the store contains this document, which is outside of the course", where=file, hint=hint)
-
-
 def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     """Read the document in a file, after annotating it if the options ask for that; None if there is none, or it
     cannot be read."""
     try:
         read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files, stored=run.stored)
-        if run.options.annotate and not run.options.dry_run and not isinstance(read, Skipped):
+        if run.options.annotate and not run.options.dry_run and not isinstance(read, str):
             run.listener(Annotating(source.path))
-            _annotate(source, run.course)
+            with (
+                errors_naming(source.file, source.path),
+                Document.open(source.path, config=run.course.config) as document,
+            ):
+                try:
+                    report = document.annotate()
+                finally:
+                    document.save()
+                for failure in report.failures:
+                    raise LmmError(f"{failure.what}: {failure.error}")
             read = read_file(source, run.stamp, run.books)
     except LmmError as error:
         run.fail(source, error)
         return None
-    if isinstance(read, Skipped):
-        run.skip(source, read.reason)
+    if isinstance(read, str):
+        run.skip(source, read)
         return None
-    run.keep(read)
-    return read.document
+    run.room -= len(read.text)
+    return read if run.room > 0 else replace(read, text="")
 
 
-def _annotate(source: SourceFile, course: CourseParts) -> None:
-    """Generate missing and stale annotations, and write them into the file.
+def apply(run: IngestRun, plan: IngestPlan) -> None:
+    """Carry out the plan, and report; with `dry_run`, only report what would be done.
 
     Raises:
-        LmmError: one could not be made.
+        StoreError: the store cannot be written; an embedded one then has the state that the run last published.
+        IngestError: a store cannot be rebuilt, because some of its documents are gone.
     """
+    options = run.options
+    for document, error in plan.failed:
+        run.fail(document.source, error)
+    for document, prepared in plan.replaced:
+        run.skip(document.source, f"{prepared.file}, made from it, is ingested in its place")
+        if document.text_hash != prepared.made_of:
+            run.report.notices.append(
+                f"{document.file} has changed since {prepared.file} was made, which is ingested in its place: make it "
+                f"again (lmm ingest --save-files --no-ingest {document.source.path}), or remove it"
+            )
+    for planned in plan.unchanged:
+        _leave(run, planned)
+    run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
+    if run.report.rebuilt and plan.gone and not options.prune:
+        raise IngestError(
+            f"the store cannot be rebuilt: of its documents, {len(plan.gone)} cannot be found",
+            where=plan.gone[0].file,
+            hint="--prune continues without them",
+        )
+    pruned = [gone.id for gone in plan.gone] if options.prune else []
+    if not options.dry_run and not run.report.rebuilt:
+        withhold(run)
+    if options.dry_run:
+        if not run.report.rebuilt:
+            check_same(run.course.manifest, run.course.store.manifest(), run.course.store.location)
+        waiting = deque(plan.changed)
+        while waiting:
+            for item in _next_group(run, run.course.store, waiting):
+                end_written(run, item)
+    elif plan.changed or pruned:
+        size = sum(planned.document.source.path.stat().st_size for planned in plan.changed) / 1e6
+        if size > LARGE and (faster := run.course.faster_note):  # told before it begins, with the line that spares it
+            run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
+        _write(run, plan.changed, pruned)
+
+
+def _leave(run: IngestRun, planned: PlannedDocument) -> None:
+    """Report a document that is unchanged in the store, and write its prepared files if they are wanted."""
+    document, stored = planned.document, planned.stored
     try:
-        with Document.open(source.path, config=course.config) as document:
-            try:
-                report = document.annotate()
-            finally:
-                document.save()
-        for failure in report.failures:
-            raise LmmError(f"{failure.what}: {failure.error}")
+        read = read_file(document.source, run.stamp, run.books) if run.options.save_files else ""
+        saved = () if isinstance(read, str) else save_steps(run, read, prepare(read, run.course))
     except LmmError as error:
-        raise error_of(error, source.file, source.path) from error
+        run.fail(document.source, error)
+        return
+    chunks, sections = (stored.chunks, stored.sections) if stored else (0, 0)
+    done = DocumentReport(
+        document.source.path, document.file, document.id, chunks=chunks, sections=sections, saved=saved
+    )
+    run.end(done)
+
+
+# -- preparing -------------------------------------------------------------------------------------
+
+
+def end_written(run: IngestRun, planned: PlannedDocument, state: State | None = None) -> None:
+    """Report a document that was prepared, and perhaps written."""
+    document, prepared = planned.document, planned.prepared
+    run.end(
+        DocumentReport(
+            document.source.path,
+            document.file,
+            document.id,
+            state or ("changed" if planned.stored or planned.replaces else "new"),
+            chunks=len(prepared.chunks),
+            sections=len(prepared.sections),
+            embedded=planned.embedded,
+            reused=planned.reused,
+            updated=len(planned.changes.updated),
+            removed=len(planned.changes.removed),
+            moved_from=planned.moved_from,
+            saved=planned.saved,
+            withheld=prepared.withheld,
+        )
+    )
+
+
+def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
+    """Prepare a document, whose file is read again if its text was not kept, and write its prepared files; return False
+    if that failed."""
+    document, read = planned.document, planned.document
+    try:
+        if not document.text:
+            again = read_file(document.source, run.stamp, run.books)
+            if isinstance(again, str) or again.id != document.id:
+                hint = "run it again"
+                raise IngestError("this file became another document during the run", where=document.file, hint=hint)
+            read = again
+        steps, failures = prepare(read, run.course), list[Failure]()
+        planned.document, planned.prepared = replace(read, text=""), steps.document
+        _take_note(run, read, planned.prepared)
+        planned.saved = save_steps(run, read, steps, failures)
+        for failure in failures:
+            raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
+    except LmmError as error:
+        run.fail(document.source, error)
+        return False
+    return True
+
+
+def prepare(document: DocumentFile, course: CourseParts) -> Steps:
+    """Run the three steps on a document.
+
+    Raises:
+        LmmError: its header asks for something unknown, or its text cannot be cut.
+    """
+    with errors_naming(document.file):
+        return prepare_steps(
+            document.text,
+            docid=document.id,
+            file=document.file,
+            settings=course.settings.preparation,
+            count=count_tokens,
+            withholding=course.settings.withholding,
+            chapter=document.chapter,
+            original=document.original,
+        )
+
+
+def save_steps(
+    run: IngestRun, document: DocumentFile, steps: Steps, failures: list[Failure] | None = None
+) -> tuple[Path, ...]:
+    """Write the prepared files of a document, if the options ask for them, and return their paths.
+
+    For a review, missing annotations are made in the prepared document; `failures` gets those that cannot be made.
+    """
+    path = document.source.path
+    if not run.options.save_files or run.options.dry_run or document.made_from:
+        return ()
+    folder = path.parent
+    if run.options.output is not None:  # documents of one name in several folders keep apart
+        inside = PurePath(document.file.replace("../", "")).parent
+        Folder(run.options.output).path(inside)  # or LinkOutside
+        folder = run.options.output / inside
+    source = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
+    pooled = prepared_text(steps, document.text, source)
+    if failures is not None and run.options.is_review and _missing_annotations(document.text, run.course):
+        run.listener(Annotating(path))
+        pooled = _annotated(run, Document.from_text(pooled, path=path, config=run.course.config), failures)
+        lists = prepare(replace(document, text=pooled), run.course)
+    else:
+        lists = steps
+    written, notices = write_step_files(step_files(lists, pooled), folder, docid=document.id, source=source)
+    run.report.notices += notices
+    return written
+
+
+def _annotated(run: IngestRun, document: Document, failures: list[Failure]) -> str:
+    """Return the text of a prepared document with the missing annotations; collect those that could not be made."""
+    try:
+        report = document.annotate()
+    except ConfigError as error:
+        notice = f"only titles were made: {error.message}; set model under [minor] in config.toml"
+        run.report.notices += [] if notice in run.report.notices else [notice]
+        report = document.annotate(flags=dict.fromkeys(set(ANNOTATIONS) - {"titles"}, False))
+    failures += report.failures
+    return sealed(document.text)
+
+
+# -- writing ---------------------------------------------------------------------------------------
+
+
+class _NothingToWrite(Exception):
+    """Raised if every document failed, or one that a rebuilt store needs."""
+
+
+def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[str]) -> None:
+    """Write what changed, and publish it from time to time; a rebuilt store is published once."""
+    course, anew = run.course, run.report.rebuilt
+    waiting, least = deque(changed), PUBLISH_EVERY
+    while True:
+        begun = ended = time.monotonic()
+        with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
+            opened, written = time.monotonic() - begun, 0
+            if not anew:
+                waiting = _not_stored(run, waiting)
+            while waiting:
+                written += _write_group(run, writer, _next_group(run, writer, waiting))
+                if not anew and time.monotonic() - begun > least:
+                    break
+            if anew and run.report.failed:
+                run.report.notices.append("the store is unchanged, because some of its documents could not be ingested")
+                raise _NothingToWrite
+            if not waiting and not anew:
+                remove(writer, pruned)
+            ended = time.monotonic()
+            if not written and (waiting or not pruned):
+                raise _NothingToWrite  # an embedded store stays the generation that it is
+        least = max(PUBLISH_EVERY, PUBLISH_SHARE * (opened + time.monotonic() - ended))
+        if not waiting:
+            return
+
+
+def _not_stored(run: IngestRun, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
+    """Return the documents still to be written, now that the lock is held: another run may have stored some since the
+    plan was made."""
+    stored = {each.id: each for each in stored_documents(run.course.store)}
+    missing = deque[PlannedDocument]()
+    for planned in waiting:
+        replaces = tuple(id for id in planned.replaces if id in stored)
+        planned = replace(planned, stored=stored.get(planned.document.id), replaces=replaces)
+        if planned.is_stored and not run.options.again:
+            _leave(run, planned)
+        else:
+            missing.append(planned)
+    return missing
+
+
+def _next_group(run: IngestRun, reader: Reader, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:
+    """Prepare the next documents, as many as are together worth a call of the embedding model, and compare them with
+    what is stored of them."""
+    group, chunks = list[PlannedDocument](), 0
+    while waiting and chunks < GROUP and len(group) < BATCH:
+        planned = replace(waiting.popleft())  # for the whole run, the plan keeps nothing of what is prepared
+        if prepare_file(run, planned):
+            group.append(planned)
+            chunks += len(planned.prepared.chunks)
+    # New documents are not looked up in the store.
+    known = [item.document.id for item in group if item.stored is not None and not run.report.rebuilt]
+    stored: dict[str, dict[str, Payload]] = {docid: {} for docid in known}
+    for some in batches(known, BATCH):
+        own = Match("document", tuple(some))
+        for point in chain(reader.scroll("chunks", where=[own]), reader.scroll("documents", where=[own, SECTIONS])):
+            stored[point.payload["document"]][point.id] = point.payload
+    encoder, seen = run.course.encoder, set[str]()
+    for item in group:
+        prepared = item.prepared
+        hashes = {chunk.id: encoder.hash_of(chunk, language=prepared.language) for chunk in prepared.chunks}
+        item.changes = changes(prepared, stored.get(prepared.id, {}), hashes, again=run.options.again)
+        first = {item.hash_of(chunk) for chunk in item.changes.encode if encoder.vectors} - seen
+        seen |= first
+        item.embedded, item.reused = len(first), len(item.changes.encode) - len(first) if encoder.vectors else 0
+    return group
+
+
+def _write_group(run: IngestRun, writer: Writer, group: Sequence[PlannedDocument]) -> int:
+    """Write a group of documents, and return how many were written. If the model refuses some, the others go on."""
+    failed = run.model_error
+    if failed is None:
+        try:
+            _encode_and_write(run, writer, group)
+        except ModelError as error:
+            if len(group) > 1 and isinstance(error, ModelRejected):
+                return sum(_write_group(run, writer, [item]) for item in group)
+            run.model_error, failed = None if isinstance(error, ModelRejected) else error, error
+    for item in group:
+        if failed is None:
+            end_written(run, item)
+        else:
+            run.fail(item.document.source, failed)
+    return 0 if failed else len(group)
+
+
+def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDocument]) -> None:
+    """Encode and write documents, those of one group together; equal chunks are encoded once.
+
+    Raises:
+        ModelError: the embedding model failed; nothing of the group was written that replaces what was there.
+    """
+    path = group[0].document.source.path if group else Path()
+    wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
+    vectors = dict[str, Vectors]()  # by the hash of what is embedded
+    for part in batches(wanted.items(), BATCH):
+        before = len(vectors)
+
+        def report_progress(done: int, texts: int, before: int = before, chunks: int = len(part)) -> None:
+            run.listener(Embedding(path, before + chunks * done // texts, len(wanted)))
+
+        chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
+        made = run.course.encoder.encode(chunks, language=languages, on_progress=report_progress)
+        vectors.update(zip((hash for hash, _ in part), made, strict=True))
+        run.listener(Embedding(path, len(vectors), len(wanted)))
+    if not writer.is_atomic:
+        _mark(writer, group)
+    writer.upsert("documents", [Point(id, p) for item in group for id, p in item.changes.sections.items()])
+    encoded = {chunk.id: vectors[item.hash_of(chunk)] for item in group for chunk in item.changes.encode}
+    payloads = {id: payload for item in group for id, payload in item.changes.payloads.items()}
+    writer.upsert("chunks", (Point(id, payloads[id], made) for id, made in encoded.items()))
+    writer.set_payload("chunks", {id: payload for id, payload in payloads.items() if id not in encoded})
+    writer.delete("chunks", [id for item in group for id in item.changes.removed])
+    writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
+    remove(writer, [id for item in group for id in item.replaces])
+    kept = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
+    known = encoded | {point.id: point.vectors for point in writer.get("chunks", kept, fields=False, vectors=True)}
+    words = dict[str, Frequencies]()
+    for item in group:
+        sparse = (known.get(chunk.id, {}).get(SPARSE) for chunk in item.prepared.chunks)
+        words[item.prepared.id] = Frequencies.of(each for each in sparse if isinstance(each, SparseVector))
+    _mark(writer, group, words)
+
+
+def _mark(writer: Writer, group: Sequence[PlannedDocument], finished: Mapping[str, Frequencies] | None = None) -> None:
+    """Write the documents' records: as unfinished, or, with the document frequencies of each, as finished."""
+    records = []
+    for item in group:
+        prepared, text_hash = item.prepared, item.document.text_hash
+        if finished is not None:
+            hash, words = item.document.hash, finished[prepared.id]
+        else:
+            hash, words = "", Frequencies()
+            if item.stored is not None:  # what is there was written for other readers
+                prepared = replace(prepared, withhold=item.stored.withhold)
+        payload = document_payload(prepared, hash=hash, text_hash=text_hash, words=words)
+        records.append(Point(document_point_id(prepared.id), payload))
+    writer.upsert("documents", records)
+
+
+# -- what is stored --------------------------------------------------------------------------------
+
+
+def stored_documents(store: Store) -> list[StoredDocument]:
+    """Return the records of all documents in a store, sorted by file; their metadata may be left out."""
+    records = store.records() if store.manifest() else None  # which raises if the store cannot be read
+    return sorted(map(document_of, records or ()), key=lambda document: document.file)
+
+
+def withhold(run: IngestRun) -> None:
+    """Withhold from students what is stored of documents whose metadata cannot be read, until they are ingested again.
+
+    Raises:
+        StoreError: the store cannot be written.
+    """
+    unreadable = [each.file for each in run.report.documents if isinstance(each.error, UnreadableMetadata)]
+    store, manifest = run.course.store, run.course.store.manifest() if unreadable else None
+    if manifest is None:
+        return
+    files = {each.id: each.file for each in stored_documents(store) if each.file in unreadable}
+    shown = [Match("document", tuple(files)), Match("audience", (EVERYONE,))]
+    if not files or not any(store.count(collection, where=shown) for collection in COLLECTIONS):
+        return
+    with store.writing(manifest) as writer:
+        for collection in COLLECTIONS:
+            hidden = dict[str, Payload]()
+            for point in writer.scroll(collection, where=shown):
+                outdated = {"hash": ""} if point.payload.get("what") == "document" else {}  # to be ingested again
+                hidden[point.id] = {**point.payload, "audience": TEACHER, **outdated}
+            writer.set_payload(collection, hidden)
+    run.report.notices += [
+        f"{file}: what is stored of it is withheld from students until it can be read" for file in files.values()
+    ]
+
+
+def remove(writer: Writer, docids: Sequence[str]) -> None:
+    """Remove all points of some documents, their records last."""
+    for some in batches(docids, BATCH):
+        own = [Match("document", tuple(some))]
+        records = [document_point_id(docid) for docid in some]
+        sections = (point.id for point in writer.scroll("documents", where=own, fields=False))
+        writer.delete("chunks", [point.id for point in writer.scroll("chunks", where=own, fields=False)])
+        writer.delete("documents", [id for id in sections if id not in records])
+        writer.delete("documents", records)
+
+
+def find_stored(name: str, known: Sequence[StoredDocument], location: str) -> list[StoredDocument]:
+    """Find the documents with this id or file, or in this folder; else the one whose file has this name.
+
+    Raises:
+        StoreError: there is none, or there are several of that file name.
+    """
+    if exact := [each for each in known if name in (each.id, each.file)]:
+        return exact
+    if inside := [each for each in known if PurePosixPath(each.file).is_relative_to(name)]:
+        return inside
+    alike = [each for each in known if PurePosixPath(each.file).name == name]
+    if len(alike) == 1:
+        return alike
+    message = f"several documents are named '{name}'" if alike else f"there is no document '{name}'"
+    names = ", ".join(each.file for each in (alike or known)[:5]) or "none"
+    more = ", …" if len(alike or known) > 5 else ""
+    raise StoreError(message, where=location, hint=f"there are: {names}{more}; lmm store status lists them")
+
+
+def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]:
+    """Remove documents from a store, by docid, file, folder or file name, and return them.
+
+    Raises:
+        StoreMissing: nothing was ingested.
+        StoreError: there is no document of a name, or there are several.
+    """
+    manifest = store.manifest()
+    if manifest is None:
+        raise StoreMissing(store.location)
+    known = stored_documents(store)
+    chosen = list({each.id: each for name in names for each in find_stored(name, known, store.location)}.values())
+    with store.writing(manifest) as writer:
+        remove(writer, [each.id for each in chosen])
+    return chosen
+
+
+def is_made_otherwise(course: CourseParts) -> bool:
+    """Return whether a store exists that was made with other settings than the current ones."""
+    stored = course.store.manifest()
+    return stored is not None and bool(stored.differences(course.manifest))
+
+
+# -- notices for the author ------------------------------------------------------------------------
+
+
+def _take_note(run: IngestRun, document: DocumentFile, prepared: PreparedDocument) -> None:
+    """Collect the notices about a document that was prepared."""
+    text, path = document.text, document.source.path
+    run.languages.add(language_code(prepared.language))
+    if run.options.ingest and (other := run.course.other_embedding(header_values(text), path)):
+        run.report.notices.append(f"{path}: {other}")
+    found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
+    found += warnings(document, prepared, run.course.settings.withholding.lasting)
+    run.report.notices += [f"{path}:{one.line}: {one.message} ({one.hint})" for one in found]
+    if not run.options.is_review:
+        run.unannotated += _missing_annotations(text, run.course)
+
+
+def _missing_annotations(text: str, course: CourseParts) -> int:
+    """Count the enabled annotations that are missing or stale in a document; no model is called.
+
+    Titles, made by code from the headings, count only where they add anything: not where headings are embedded anyway,
+    or only the content is.
+    """
+    encoding = ENCODINGS[course.settings.encoding]
+    titles = not {"merged", "annotations"}.isdisjoint({encoding.dense, encoding.sparse, *encoding.multi})
+    on = {name for name in ANNOTATIONS if getattr(course.models.annotations, name)}
+    if not ("RAG" in text or on - {"titles"} or (titles and on)):
+        return 0
+    visited = Document.from_text(text, config=course.config).annotate(estimate=True).results
+    return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)
+
+
+def add_notices(run: IngestRun) -> None:
+    """Add the notices about all documents: missing annotations, languages that the embedding model does not know
+    (for the course's own, the encoder has a notice)."""
+    if run.unannotated:
+        run.report.notices.append(
+            f"{run.unannotated} annotations are missing or out of date: make them with "
+            "lmm annotate FILE, or ingest with --annotate"
+        )
+    course = language_code(run.course.settings.preparation.language)
+    if not run.options.ingest or course != "en":
+        return
+    foreign = sorted(run.languages - {"en"})
+    if foreign and run.course.encoder.space.startswith(ENGLISH_ONLY):
+        run.report.notices.append(
+            f"{run.course.encoder.space} supports English only, and there are documents in {', '.join(foreign)}; set a "
+            f'multilingual model such as "{MULTILINGUAL}" under [embedding] in config.toml'
+        )

@@ -1,4 +1,5 @@
-"""Metadata that say who may read a text: near misses are taken for what was meant, and what cannot be read is refused.
+"""Metadata that say who may read a text: near misses are taken for what was meant, and what cannot be read is refused;
+and headings that are named after a type of text: Exercises, Solution, Lösungen.
 
 ``Type: solution``, ``type:solution`` and ``type: solutions`` are meant as ``type: solution``: students must not see
 what is below them.
@@ -8,7 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Collection, Iterable, Iterator
 
 from lmm.markdown import metadata, spans
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock
@@ -18,7 +19,6 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.generated_fields import is_on
 from lmm.notebook.problems import CONTROLS
 from lmm_education.errors import UnreadableMetadata
-from lmm_education.ingestion.named_headings import named_type
 from lmm_education.payloads import is_one_of, texts_of
 
 _CONTROLS = tuple(CONTROLS)
@@ -34,6 +34,43 @@ _LIKE_TYPE = ("kind", "category", "categories", "class", "role", "tag", "tags")
 _HIDES = ("hidden", "hide", "private", "exclude", "ignore", "draft", "unlisted", "skipped")
 _SHOWS = ("public", "published", "visible", "students")
 _ALONE = re.compile(r"^[^\w\n`]*(type|kind|skip)\b[^\w\n]{0,4}([^\W\d][\w ]*?)?[^\w\n]*$", re.MULTILINE | re.IGNORECASE)
+
+# -- headings named after a type -------------------------------------------------------------------
+
+# Names of headings, besides the name of a type and its plural: over one, and over several.
+_CALLED = {
+    "exercise": (
+        "übung aufgabe exercice ejercicio esercizio exercício oefening",
+        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen",
+    ),
+    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
+    "solution": (
+        "lösung musterlösung corrigé solución soluzione solução oplossing",
+        "lösungen musterlösungen corrigés soluciones soluzioni soluções oplossingen",
+    ),
+}
+_DIGITS = "0123456789. \t\xa0\u202f"
+
+
+def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str:
+    """Return the type that a heading is named after, empty if there is none; with `plural`, only names over several.
+
+    >>> named_type("3.2 Solutions:", ["exercise", "solution"]), named_type("Solutions of salt", ["solution"])
+    ('solution', '')
+    """
+    bare = title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
+    return next((kind for kind in types if bare in _names(kind.strip().casefold(), plural=plural)), "")
+
+
+@functools.lru_cache(maxsize=64)
+def _names(type: str, *, plural: bool) -> set[str]:
+    """Return the names of headings over texts of a type; with `plural`, only those over several."""
+    one, several = _CALLED.get(type, ("", ""))
+    plurals = {*(type + ending for ending in ("s", "es", "n", "en")), *several.split()}
+    return plurals if plural else {type, *one.split(), *plurals}
+
+
+# -- metadata --------------------------------------------------------------------------------------
 
 Note = tuple[int, str]
 """A line, and what is taken for what on it."""

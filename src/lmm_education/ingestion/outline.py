@@ -24,8 +24,7 @@ from lmm.notebook.generated_fields import is_on
 from lmm.notebook.outputs import environments
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.dialects import as_shown
-from lmm_education.ingestion.named_headings import named_type
-from lmm_education.ingestion.near_types import as_meant, parsed
+from lmm_education.ingestion.near_types import as_meant, named_type, parsed
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in

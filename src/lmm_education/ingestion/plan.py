@@ -6,180 +6,30 @@ file is moved. `plan_ingest` and `changes` are pure: they look at what was read,
 
 from __future__ import annotations
 
+import contextlib
 import hashlib
 import json
 import posixpath
 import re
 import stat
-from collections.abc import Callable, Collection, Iterable, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any, Literal, NamedTuple
-
-import msgspec
+from typing import Any
 
 from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import first_block, header_values
-from lmm.messages import Waiting
-from lmm.terminal import count
-from lmm_education.books.chapters import BookChapter, Books
+from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.prepared import ORIGINAL, read_mark
-from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, is_own_output, step_of
-from lmm_education.material import Chunk, PreparedDocument, Withheld
+from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, step_of
+from lmm_education.material import Chunk, PreparedDocument
 from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
-
-# -- reports and events of an ingestion ------------------------------------------------------------
-
-
-State = Literal["new", "changed", "unchanged", "failed", "skipped", "prepared"]
-_STATES: tuple[State, ...] = ("new", "changed", "unchanged", "prepared", "failed")  # those that are counted
-
-
-@dataclass(frozen=True, slots=True)
-class DocumentReport:
-    """The result for one document.
-
-    Numbers of chunks: `chunks` in total, `embedded`, `reused` (with the vectors of an equal text), `updated` (only the
-    payload changed) and `removed`. `moved_from` is its former file, `saved` the files that show what was prepared. The
-    state ``prepared`` is that of a document that was not to be stored. `withheld` is what students do not get of a
-    prepared one.
-    """
-
-    path: Path
-    file: str
-    id: str = ""
-    state: State = "unchanged"
-    chunks: int = 0
-    sections: int = 0
-    embedded: int = 0
-    reused: int = 0
-    updated: int = 0
-    removed: int = 0
-    moved_from: str = ""
-    saved: tuple[Path, ...] = ()
-    withheld: tuple[Withheld, ...] = ()
-    error: LmmError | None = None
-    reason: str = ""
-
-
-@dataclass(frozen=True, slots=True)
-class Lost:
-    """A stored document whose file is gone, or holds another document; `pruned` if its points went too."""
-
-    id: str
-    file: str
-    pruned: bool = False
-
-
-@dataclass(slots=True)
-class IngestReport:
-    """The result of an ingestion, or with `dry_run` what it would be. `seconds` is its duration.
-
-    `errors` are those of paths that are no document; those of documents are in `documents`. `notices` are
-    for the author.
-    """
-
-    documents: list[DocumentReport] = field(default_factory=list)
-    lost: list[Lost] = field(default_factory=list)
-    errors: list[LmmError] = field(default_factory=list)
-    notices: list[str] = field(default_factory=list)
-    location: str = ""
-    dry_run: bool = False
-    rebuilt: bool = False
-    seconds: float = 0.0
-
-    @property
-    def failed(self) -> list[LmmError]:
-        """All errors, of paths and of documents."""
-        return [*self.errors, *(d.error for d in self.documents if d.error is not None)]
-
-    def count(self, state: State) -> int:
-        """Return how many documents are in a state."""
-        return sum(document.state == state for document in self.documents)
-
-    @property
-    def embedded(self) -> int:
-        """The number of chunks that were embedded."""
-        return sum(document.embedded for document in self.documents)
-
-    @property
-    def saved(self) -> list[Path]:
-        """The files that show what was prepared."""
-        return [path for document in self.documents for path in document.saved]
-
-    def counts(self) -> list[str]:
-        """Return how many documents are new, changed and so on, and how many chunks were embedded, in words."""
-        shown = [d for d in self.documents if d.state != "skipped"]
-        states = [f"{n} {state}" for state in _STATES if (n := self.count(state))]
-        parts = [f"{count(len(shown), 'document')}" + (f": {', '.join(states)}" if states else "")]
-        if any(d.state in ("new", "changed") for d in shown):
-            verb = "would be embedded" if self.dry_run else "embedded"
-            parts.append(f"{self.embedded} of {count(sum(d.chunks for d in shown), 'chunk')} {verb}")
-        if ours := sum(d.reason == OUR_OWN for d in self.documents):
-            parts.append(f"skipped {count(ours, 'prepared file')}")
-        return parts
-
-    def __repr__(self) -> str:
-        failed = [f"{len(self.errors)} not read"] if self.errors else []
-        return f"IngestReport({'; '.join(self.counts() + failed)})"
-
-    def _repr_markdown_(self) -> str:
-        """Return the counts and the errors, as a notebook shows them."""
-        return "\n".join(("; ".join(self.counts()), *(f"- {error}" for error in self.failed)))
-
-    def as_json(self) -> dict[str, Any]:
-        """Return plain values, for ``--json``."""
-        values: dict[str, Any] = msgspec.to_builtins(self, enc_hook=str)
-        return values | {"embedded": self.embedded, "seconds": round(self.seconds, 3)}
-
-
-# -- events ----------------------------------------------------------------------------------------
-
-
-@dataclass(frozen=True, slots=True)
-class Begun:
-    """The run begins, with this number of documents."""
-
-    documents: int
-
-
-@dataclass(frozen=True, slots=True)
-class Annotating:
-    """A document gets its annotations before it is read; the language model may be asked."""
-
-    path: Path
-
-
-@dataclass(frozen=True, slots=True)
-class Embedding:
-    """The number of a document's chunks that are embedded so far."""
-
-    path: Path
-    done: int
-    total: int
-
-
-@dataclass(frozen=True, slots=True)
-class Ended:
-    """A document is done, with its report."""
-
-    document: DocumentReport
-
-
-Event = Begun | Annotating | Embedding | Waiting | Ended
-"""An event; a wait is for a server that does not answer, for another run, or because there is much to do."""
-Listener = Callable[[Event], None]
-
-
-def ignore(event: Event) -> None:
-    """Do nothing with an event: the default listener."""
-
 
 # A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
 _CHATMD = re.compile(
@@ -194,14 +44,18 @@ _CHATMD = re.compile(
 class DocumentFile:
     """A document in a file. `hash` covers its text and everything else that decides what is stored of it.
 
-    `text_hash` covers the text alone. For a prepared document, `made_from` is the path of the one that it replaces, and
-    `made_of` the hash of the text that this had.
+    `text` is empty where there was no room to keep it; `text_hash` covers it alone. `chapter` is that in its book,
+    `original` the file that it was imported from, as in `Location`. For a prepared document, `made_from` is the path of
+    the one that it replaces, and `made_of` the hash of the text that this had.
     """
 
     source: SourceFile
     id: str
     hash: str
+    text: str = ""
     text_hash: str = ""
+    chapter: BookChapter = NO_BOOK
+    original: str = ""
     made_from: str = ""
     made_of: str = ""
 
@@ -211,29 +65,12 @@ class DocumentFile:
         return self.source.file
 
 
-@dataclass(frozen=True, slots=True)
-class Skipped:
-    """A file that is not ingested, and why."""
-
-    source: SourceFile
-    reason: str
-
-
-class Read(NamedTuple):
-    """A document, its text, its chapter in a book, and the file it was imported from, as in `Location`."""
-
-    document: DocumentFile
-    text: str
-    chapter: BookChapter
-    original: str = ""
-
-
 def read_file(
     source: SourceFile, stamp: str, books: Books, *, prepared: bool = True, stored: Collection[str] = ()
-) -> Read | Skipped:
-    """Read the document in a file, which may be a chapter of one of `books`.
+) -> DocumentFile | str:
+    """Read the document in a file, which may be a chapter of one of `books`; or return why there is none in it.
 
-    Agents' files and lists of the steps are skipped, unless they were named; without `prepared`, so are prepared
+    Agents' files and lists of the steps are none, unless they were named; without `prepared`, nor are prepared
     documents.
 
     `stamp` goes into the document's hash: everything else that decides what is stored of it. The metadata of documents
@@ -242,62 +79,51 @@ def read_file(
     Raises:
         LmmError: it cannot be read; the error says where and why.
     """
-    try:
-        return _read(source, stamp, books, prepared, stored)
-    except LmmError as error:
-        raise error_of(error, source.file, source.path) from error
-
-
-def _read(source: SourceFile, stamp: str, books: Books, prepared: bool, stored: Collection[str]) -> Read | Skipped:
-    try:
-        source.file.encode("utf-8")
-    except UnicodeEncodeError as error:
-        raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
-    text = books.read(source.path)
-    if "\0" in text:
-        raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
-    if reason := passed_over(source, text, prepared=prepared):
-        return Skipped(source, reason)
-    made_from = made_of = ""
-    if is_own_output(text):
-        name, made_of = read_mark(text)
-        made_from = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), name))
-        chapter = books.chapter_of_prepared(source.path.parent / name, text)
-    else:
-        chapter = books.chapter(source.path, text)
-    original = _original(source, text)
-    if (hash := _hash(text, stamp + original, chapter)) not in stored:
-        check_metadata(text)
-    docid = docid_of(text) or source.file
-    return Read(DocumentFile(source, docid, hash, hash_of_text(text), made_from, made_of), text, chapter, original)
-
-
-def _original(source: SourceFile, text: str) -> str:
-    """Return the file from which a document was imported, as its header names it: a URL, or a path relative to the
-    course's folder; empty if it is not in there."""
-    values = header_values(text) if "<!--" in text else {}
-    name = str(values.get(ORIGINAL) or values.get("source") or "")
-    if name.startswith(("https://", "http://")):
-        return name
-    file = posixpath.normpath(posixpath.join(posixpath.dirname(source.file), name))
-    is_there = suffix_of(name) in FORMATS and not file.startswith(("/", "..")) and (source.path.parent / name).is_file()
-    return file if is_there else ""
+    with errors_naming(source.file, source.path):
+        try:
+            source.file.encode("utf-8")
+        except UnicodeEncodeError as error:
+            raise IngestError("the name of this file is not UTF-8", hint="rename it") from error
+        text, folder = books.read(source.path), posixpath.dirname(source.file)
+        if "\0" in text:
+            raise IngestError("this is not text: it has NUL characters", hint="leave it out, or convert it")
+        if reason := passed_over(source, text, prepared=prepared):
+            return reason
+        made_from = made_of = original = ""
+        if step_of(text) is not None:
+            name, made_of = read_mark(text)
+            made_from = posixpath.normpath(posixpath.join(folder, name))
+            chapter = books.chapter_of_prepared(source.path.parent / name, text)
+        else:
+            chapter = books.chapter(source.path, text)
+        if "<!--" in text:  # with marks of pages, it may be imported
+            values = header_values(text)
+            original = str(values.get(ORIGINAL) or values.get("source") or "")
+            if not original.startswith(("https://", "http://")):
+                path, is_known = source.path.parent / original, suffix_of(original) in FORMATS
+                original = posixpath.normpath(posixpath.join(folder, original))
+                original = original if is_known and not original.startswith(("/", "..")) and path.is_file() else ""
+        shown = rendered_text(text, chapter) if chapter.refers else text  # references change where the text does not
+        digest = hashlib.sha256((stamp + original + chapter.stamp).encode())
+        digest.update((text if shown == text else f"{text}\0{shown}").encode("utf-8", "surrogatepass"))
+        if (hash := digest.hexdigest()[:32]) not in stored:
+            check_metadata(text)
+        docid = docid_of(text) or source.file
+        return DocumentFile(source, docid, hash, text, hash_of_text(text), chapter, original, made_from, made_of)
 
 
 def passed_over(source: SourceFile, text: str, *, prepared: bool = False) -> str:
     """Return why a file in a folder is no document of the course; empty if it is one, or was named itself. A prepared
-    document is one only with `prepared`."""
+    document is one only with `prepared`.
+
+    >>> passed_over(SourceFile(Path("a.md"), "a.md", named=False), '<config model="x"/>\\n<user>Hello</user>')
+    'a prompt or transcript of an agent'
+    """
     if source.named:
         return ""
     if (step := step_of(text)) is not None:
         return "" if prepared and step == "pooled" else OUR_OWN
-    return "a prompt or transcript of an agent" if is_chatmd(text) else ""
-
-
-def _hash(text: str, stamp: str, chapter: BookChapter) -> str:
-    """Return the hash of a document and its references, which may change where its text does not."""
-    shown = rendered_text(text, chapter) if chapter.refers else text
-    return fingerprint(text if shown == text else f"{text}\0{shown}", stamp + chapter.stamp)
+    return "a prompt or transcript of an agent" if _CHATMD.match(text) else ""
 
 
 def docid_of(text: str) -> str:
@@ -314,22 +140,6 @@ def docid_of(text: str) -> str:
     return str(value).strip() if isinstance(value, str | int | float) else ""
 
 
-def is_chatmd(text: str) -> bool:
-    """Return whether a text is a prompt or a transcript of an agent, not a document.
-
-    >>> is_chatmd('<config model="x"/>\\n<user>Hello</user>'), is_chatmd("# Cells\\n\\n<user>"), is_chatmd("<userland>")
-    (True, False, False)
-    """
-    return _CHATMD.match(text) is not None
-
-
-def fingerprint(text: str, stamp: str) -> str:
-    """Return a hash of a document's text and of `stamp`, which covers every setting that decides what is stored."""
-    digest = hashlib.sha256(stamp.encode())
-    digest.update(text.encode("utf-8", "surrogatepass"))
-    return digest.hexdigest()[:32]
-
-
 def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
     """Convert an error about a document to one that names the document instead of the `path` where it was read."""
     if not isinstance(error, LmmError):
@@ -341,35 +151,36 @@ def error_of(error: Exception, file: str, path: Path | None = None) -> LmmError:
     return error
 
 
+@contextlib.contextmanager
+def errors_naming(file: str, path: Path | None = None) -> Iterator[None]:
+    """Let the errors of the block name a document; see `error_of`."""
+    try:
+        yield
+    except LmmError as error:
+        raise error_of(error, file, path) from error
+
+
 def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path) -> dict[str, str | None]:
     """Return the id of the document that each stored file outside of `documents` now contains, None where it is gone.
 
     Only files whose documents are elsewhere now are opened; for the others, the store is trusted.
     """
-    here, ids = {document.file for document in documents}, {document.id for document in documents}
-    return {each.file: _held(each, root, look=each.id in ids) for each in stored if each.file not in here}
-
-
-def _held(stored: StoredDocument, root: Path, *, look: bool) -> str | None:
-    path = root / stored.file
-    if not _may_exist(path):
-        return None
-    if not look:
-        return stored.id
-    try:
-        return docid_of(files.read_document(path)) or file_name(path, root)
-    except LmmError:
-        return stored.id
-
-
-def _may_exist(path: Path) -> bool:
-    """Return whether there is a file, or may be one, in a folder that cannot be read."""
-    try:
-        return stat.S_ISREG(path.stat().st_mode)
-    except PermissionError:
-        return True
-    except (OSError, ValueError):
-        return False
+    here, ids, held = {each.file for each in documents}, {each.id for each in documents}, dict[str, str | None]()
+    for each in stored:
+        path = root / each.file
+        if each.file in here:
+            continue
+        try:
+            is_there = stat.S_ISREG(path.stat().st_mode)
+        except PermissionError:  # there may be one in a folder that cannot be read
+            is_there = True
+        except (OSError, ValueError):
+            is_there = False
+        held[each.file] = each.id if is_there else None
+        if is_there and each.id in ids:
+            with contextlib.suppress(LmmError):
+                held[each.file] = docid_of(files.read_document(path)) or file_name(path, root)
+    return held
 
 
 # -- what must change ------------------------------------------------------------------------------

@@ -14,10 +14,11 @@ from lmm.errors import ConfigError
 from lmm.hosts import check_server, is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreMissing
+from lmm_education.material import batches
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.layout import COLLECTIONS
 from lmm_education.store.port import Store
-from lmm_education.store.server import batches, open_server
+from lmm_education.store.server import open_server
 
 PAGE = 1000  # points copied at a time
 _COURSE = re.compile(r"\w[\w.-]{0,199}")
@@ -83,7 +84,7 @@ def copy_store(source: Store, target: Store, *, on_points: Callable[[int], None]
     with target.writing(manifest) as writer:
         for collection in reversed(COLLECTIONS):  # sections before the chunks that name them
             seen: set[str] = set()
-            for page in batches(source.scroll(collection, vectors=True), PAGE, PAGE, lambda point: 1):
+            for page in batches(source.scroll(collection, vectors=True), PAGE):
                 seen.update(point.id for point in page)
                 known = {point.id: point.payload for point in writer.get(collection, [point.id for point in page])}
                 # The vectors follow from the payload: its ``hash`` is that of the embedded text.

@@ -21,6 +21,7 @@ from lmm.hosts import is_loopback_url
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreMissing, StoreUnavailable
 from lmm_education.frequencies import Frequencies
+from lmm_education.material import batches
 from lmm_education.payloads import RECORD, WORDS, words_of
 from lmm_education.store.layout import (
     COLLECTIONS,
@@ -183,25 +184,6 @@ def _query_of(leg: Leg, condition: models.Filter | None) -> dict[str, Any]:
     }
 
 
-def batches(items: Iterable[T], count: int, size: int, size_of: Callable[[T], int]) -> Iterator[list[T]]:
-    """Cut into lists of at most `count` items and about `size` bytes; an item that is larger stands alone.
-
-    >>> list(batches(["aa", "b", "cccc", "d"], 3, 4, len))
-    [['aa', 'b'], ['cccc'], ['d']]
-    """
-    batch: list[T] = []
-    total = 0
-    for item in items:
-        own = size_of(item)
-        if batch and (len(batch) >= count or total + own > size):
-            yield batch
-            batch, total = [], 0
-        batch.append(item)
-        total += own
-    if batch:
-        yield batch
-
-
 def point_size(point: Point) -> int:
     """Estimate how many bytes a point takes in a request."""
     return payload_size(point.payload) + 20 * numbers_in(point)
@@ -312,7 +294,7 @@ class ServerStore:
         """See `port.Reader.get`."""
         wanted = known_ids(ids)
         options: dict[str, Any] = {"with_payload": to_selector(fields), "with_vectors": vectors}
-        pages_of_ids = batches(dict.fromkeys(wanted), PAGE, PAGE, lambda _: 1)
+        pages_of_ids = batches(dict.fromkeys(wanted), PAGE)
         pages = (self._call("retrieve", collection, ids=batch, **options) for batch in pages_of_ids)
         found = {str(record.id): to_stored(record) for page in pages for record in page or []}
         return [found[each] for each in wanted if each in found]
@@ -387,7 +369,7 @@ class ServerStore:
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
         with ThreadPoolExecutor(self._requests.at_once) as pool:
-            for some in batches(self._batches(collection, points), self._requests.at_once, BYTES, lambda _: 0):
+            for some in batches(self._batches(collection, points), self._requests.at_once):
                 for _ in pool.map(lambda batch: self._call("upsert", collection, points=batch, wait=True), some):
                     pass
 
@@ -420,7 +402,7 @@ class ServerStore:
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
         known = known_ids(ids)
-        for batch in batches(known, 4 * POINTS, 4 * POINTS, lambda _: 1):
+        for batch in batches(known, 4 * POINTS):
             self._call("delete", collection, points_selector=batch, wait=True)
         if known and collection == "documents":
             self._call("upsert", "documents", points=[to_point(_stamp())], wait=True)

@@ -19,7 +19,7 @@ import msgspec
 from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
 from lmm.terminal import clipped
-from lmm_education.ingestion.named_headings import named_type
+from lmm_education.ingestion.near_types import named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.payloads import is_one_of
 from lmm_education.study.cards import card_id

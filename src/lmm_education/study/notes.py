@@ -42,8 +42,7 @@ from lmm.notebook.outputs import read_cell
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError, UnreadableMetadata
-from lmm_education.ingestion.named_headings import named_type
-from lmm_education.ingestion.near_types import as_meant, check_metadata
+from lmm_education.ingestion.near_types import as_meant, check_metadata, named_type
 from lmm_education.ingestion.outline import Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import SourceFile, find_sources

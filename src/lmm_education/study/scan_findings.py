@@ -13,9 +13,9 @@ from lmm.errors import Finding, LmmError
 from lmm.markdown import metadata
 from lmm.markdown.blocks import HeaderBlock
 from lmm_education.books.chapters import Books
-from lmm_education.ingestion.apply import prepare
 from lmm_education.ingestion.findings import warnings
-from lmm_education.ingestion.plan import Skipped, read_file
+from lmm_education.ingestion.ingest import prepare
+from lmm_education.ingestion.plan import read_file
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.options import ExportOptions
 from lmm_education.parts import CourseParts
@@ -48,7 +48,7 @@ def _of_ingestion(path: Path) -> Iterator[Finding]:
     try:
         with CourseParts.open(beside=[path]) as course:
             read = read_file(SourceFile(path, str(path), named=False), "", Books())
-            if not isinstance(read, Skipped):
+            if not isinstance(read, str):
                 yield from warnings(read, prepare(read, course).document, course.settings.withholding.lasting)
     except LmmError as error:
         place = re.match(r":(\d+)(?::(\d+))?\Z", error.where.removeprefix(str(path)))

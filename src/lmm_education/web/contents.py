@@ -11,7 +11,7 @@ from types import MappingProxyType
 from typing import Any
 
 from lmm_education.catalogue import Entry
-from lmm_education.ingestion.named_headings import named_type
+from lmm_education.ingestion.near_types import named_type
 from lmm_education.payloads import StoredDocument
 
 _BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")

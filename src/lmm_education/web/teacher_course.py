@@ -19,7 +19,7 @@ from lmm.importing import import_file
 from lmm.importing.formats import FORMATS, suffix_of
 from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.ingestion.ingest import ingest_into
-from lmm_education.ingestion.plan import IngestReport
+from lmm_education.ingestion.reports import IngestReport
 from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
 from lmm_education.web.http import NO_STORE, read_body, read_json, render

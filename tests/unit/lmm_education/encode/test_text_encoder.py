@@ -7,7 +7,8 @@ import math
 import pytest
 from hypothesis import given, strategies as st
 
-from lmm_education.encode.text_encoder import batches, is_usable, shortened, to_vector
+from lmm_education.encode.text_encoder import is_usable, shortened, to_vector
+from lmm_education.material import batches
 
 FLOATS = st.floats(-1e3, 1e3, width=32)
 
@@ -15,14 +16,14 @@ FLOATS = st.floats(-1e3, 1e3, width=32)
 @given(st.lists(st.text(max_size=9), max_size=30), st.integers(1, 8), st.integers(1, 30))
 def test_batches_cover_all_texts_in_order(texts: list[str], most: int, characters: int) -> None:
     """Each text once; no batch has too many, or is too long if it has more than one; none could take the next."""
-    found = list(batches(texts, most, characters))
+    found = list(batches(range(len(texts)), most, characters, lambda i: len(texts[i])))
     assert [i for part in found for i in part] == list(range(len(texts)))
     for part in found:
         size = sum(len(texts[i]) for i in part)
         assert 0 < len(part) <= most
         assert len(part) == 1 or size <= characters
-        if part.stop < len(texts):
-            assert len(part) == most or size + len(texts[part.stop]) > characters
+        if part[-1] + 1 < len(texts):
+            assert len(part) == most or size + len(texts[part[-1] + 1]) > characters
 
 
 @given(st.lists(FLOATS, min_size=1, max_size=20), st.integers(1, 25))

@@ -9,7 +9,7 @@ import pytest
 
 from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.plan import DocumentFile, Read, docid_of, held_by, is_chatmd, plan_ingest, read_file
+from lmm_education.ingestion.plan import DocumentFile, docid_of, held_by, passed_over, plan_ingest, read_file
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.payloads import StoredDocument
 
@@ -74,7 +74,7 @@ def test_a_docid_that_cannot_be_read_is_an_error() -> None:
 )
 def test_files_of_agents_are_no_documents(text: str, expected: bool) -> None:
     """A prompt or transcript begins with one of its tags."""
-    assert is_chatmd(text) is expected
+    assert bool(passed_over(SourceFile(Path("a.md"), "a.md", named=False), text)) is expected
 
 
 def test_a_document_that_is_new_or_as_before() -> None:
@@ -154,8 +154,8 @@ def test_what_a_document_shows_is_part_of_its_hash(tmp_path: Path) -> None:
 
 def _hash_in(folder: Path) -> str:
     read = read_file(SourceFile(folder / "b.qmd", "b.qmd"), "", Books())
-    assert isinstance(read, Read)
-    return read.document.hash
+    assert isinstance(read, DocumentFile)
+    return read.hash
 
 
 def test_a_chapter_that_changes_during_a_run_has_its_own_numbers(tmp_path: Path) -> None:
