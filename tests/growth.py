@@ -34,7 +34,7 @@ PACKAGES = ("lmm", "lmm_education", "chatmd")
 EXCEPT = {
     "lmm.models.builtin._overlap": "the product of 500 and 2,000 characters, a tenth of a second at most",
     "lmm_education.course.query": "opens the course of the current folder: `ask` and `search` are what grows",
-    "lmm_education.web.accounts": "a hash of a password takes its time on purpose",
+    "lmm_education.web.login": "a hash of a password takes its time on purpose",
     "lmm.terminal.word_diff": "a text of few words is compared in quadratic time, half a second at most",
     "lmm.permissions._is_outside": "from 3.12 on, Python follows a path part by part, each from the root",
     "lmm_education.agent_tools.course_folder": "the same",

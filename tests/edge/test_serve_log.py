@@ -29,7 +29,7 @@ from prometheus_client.parser import text_string_to_metric_families
 from lmm_education.course import Course
 from lmm_education.exchange_log.exchanges import LoggedExchange
 from lmm_education.exchange_log.log_file import read_log
-from lmm_education.web.accounts import Accounts
+from lmm_education.web.login import Accounts
 from lmm_education.web.service import state_of
 
 QUESTION = {"question": "Why is a leaf green?"}

@@ -13,7 +13,7 @@ from fakes.chromium import PROGRAM, Browser
 from fakes.openai_server import ScriptedServer
 
 import lmm_education
-from lmm_education.web.accounts import Accounts
+from lmm_education.web.login import Accounts
 from lmm_education.web.state import open_state
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]

@@ -23,8 +23,8 @@ from lmm_education.config import ServeSettings
 from lmm_education.database import TABLES, Database
 from lmm_education.exchange_log.exchanges import LOG_TABLES, LogFilter, LoggedExchange
 from lmm_education.exchange_log.log_file import LogFile, read_log
-from lmm_education.web.accounts import Accounts, Sessions, Signer, matches
 from lmm_education.web.gate import CourseGate
+from lmm_education.web.login import Accounts, Sessions, Signer, matches
 from lmm_education.web.state import Budget, Spent, open_limiter, open_state, secret_key
 
 

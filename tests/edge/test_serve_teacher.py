@@ -11,8 +11,8 @@ from edge.serving import serving
 from edge.test_serve_log import Visitor
 from fakes.chromium import PROGRAM, Browser
 
-from lmm_education.web import teacher_course
-from lmm_education.web.accounts import Accounts
+from lmm_education.web import teacher as teacher_page
+from lmm_education.web.login import Accounts
 from lmm_education.web.state import open_state
 
 PASSWORD = "chalk and talk"
@@ -101,10 +101,10 @@ def test_only_documents_below_the_folder(
     for name in NAMES:
         assert teacher.upload(name, "x", replace=True)[0] in (400, 409), name
     assert teacher.upload("x.md", b"M\xfc")[0] == 400
-    monkeypatch.setattr(teacher_course, "_LARGEST", 1000)
+    monkeypatch.setattr(teacher_page, "_LARGEST", 1000)
     assert teacher.upload("x.md", "x" * 2000)[0] == 413
     assert teacher.send("/teacher/ingest", {"files": ["../x.md"]})[0] == 400
-    with teacher_course._running:
+    with teacher_page._running:
         assert teacher.send("/teacher/ingest", {})[0] == 409
     student = Visitor(address, opens=False)
     assert student.upload("x.md", "x")[0] == 401

@@ -9,7 +9,7 @@ from hypothesis import example, given, strategies as st
 
 from lmm.messages import TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent
-from lmm_education.answer.answering import verified
+from lmm_education.answer.blocks import verified
 from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
 

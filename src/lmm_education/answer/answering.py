@@ -10,7 +10,6 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-from lmm.errors import LmmError
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
@@ -32,7 +31,7 @@ from lmm_education.answer.answer import (
     feedback_request,
     system_text,
 )
-from lmm_education.answer.blocks import BlockStream
+from lmm_education.answer.blocks import verified
 from lmm_education.answer.chapters import by_number, chapter_sources
 from lmm_education.answer.citations import cited_numbers
 from lmm_education.answer.extractive import (
@@ -42,15 +41,15 @@ from lmm_education.answer.extractive import (
     NOTICE,
     QuotedPassage,
     items_below,
+    narrowed,
     quote,
     quote_whole,
 )
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
-from lmm_education.answer.support import narrowed
 from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_request, hints_text, tutoring_for
-from lmm_education.answer.verification import Claim, Verification, checked_quotations, verify, without_quotations
+from lmm_education.answer.verification import Claim, Verification, without_quotations
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
@@ -427,37 +426,6 @@ class _Turn:
         """The reply; available when the stream has ended without an error."""
         assert self.reply is not None
         return self.reply
-
-
-async def verified(
-    events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
-) -> AsyncGenerator[AnswerEvent]:
-    """Iterate over the same events and the blocks of the text, with the quotations that are neither in the sources nor
-    in what was `said` before, and add the verification to the answer."""
-
-    def checked(text: str) -> AnswerBlock:
-        failures = (each for each in checked_quotations(text, sources, said) if each.found != "exact")
-        return AnswerBlock(text, tuple(failures))
-
-    blocks = BlockStream()
-    try:
-        async with aclosing(events):
-            async for event in events:
-                if isinstance(event, Retrying | Called):
-                    blocks = BlockStream()
-                elif isinstance(event, Answer):
-                    if blocks.rest:
-                        yield checked(blocks.rest)
-                    # In a thread, so that the words of other answers go on meanwhile.
-                    found = await asyncio.to_thread(verify, event.text, event.offered, said)
-                    event = dataclasses.replace(event, verification=found)
-                yield event
-                if isinstance(event, TextDelta) and (ended := blocks.feed(event.text)):
-                    yield checked(ended)
-    except LmmError:
-        if blocks.rest:
-            yield checked(blocks.rest)
-        raise
 
 
 def beginnings(sources: Sources) -> tuple[SearchNotice, ...]:

@@ -1,50 +1,72 @@
-"""Split an answer that arrives in pieces into finished blocks, which are verified, rendered and sent once."""
+"""An answer that arrives in pieces, split into finished blocks, which are verified, rendered and sent once."""
 
 from __future__ import annotations
 
+import asyncio
 import re
+from collections.abc import AsyncGenerator, Iterable
+from contextlib import aclosing
+from dataclasses import replace
 
+from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.messages import Retrying, TextDelta
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
+from lmm_education.answer.verification import checked_quotations, verify
+from lmm_education.material import Passage
 
-_FENCE, _ITEM = re.compile(r" {0,3}(?:```|~~~)"), re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]", re.MULTILINE)
+_FENCE = re.compile(r"\n* {0,3}(?P<marks>`{3,}|~{3,})(?:(?<=~)[^\n]*|[^`\n]*)\n")
+_ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]", re.MULTILINE)
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
+_BEGINNING = 12  # characters of a line in which a new item of a list begins
 
 
 class BlockStream:
-    """Splits a text that arrives in pieces wherever a block has certainly ended.
+    """Splits a text that arrives in pieces wherever a block, a line of code or an item of a list has certainly ended.
 
     >>> stream = BlockStream()
-    >>> stream.feed("One.\\n\\nTw"), stream.feed("o."), stream.rest
-    ('One.\\n\\n', '', 'Two.')
+    >>> pieces = "One.\\n\\n- Tw", "o\\n- Three\\n- Fo", "ur\\n\\n```r\\nx\\n", "y\\n```\\n\\nEnd"
+    >>> [(block.text, block.ends) for piece in pieces if (block := stream.feed(piece))]
+    ... # doctest: +NORMALIZE_WHITESPACE
+    [('One.\\n\\n', True), ('- Two\\n- Three\\n', False), ('- Four\\n\\n', True), ('```r\\nx\\ny\\n```\\n', True)]
+    >>> stream.rest().text
+    '\\nEnd'
     """
 
     def __init__(self) -> None:
-        self.rest = ""
-        self._read = 0  # up to here, `rest` was searched for the end of a block
+        self._tail, self._given, self._read = "", 0, 0  # of the tail, how much was returned, and searched for an end
 
-    def feed(self, piece: str) -> str:
-        """Add a piece; return the blocks that it completes, or nothing."""
-        self.rest += piece
-        end = self.rest.rfind("\n\n", self._read) + 2
-        if end < 2:
-            return ""
-        if not _is_whole(self.rest[:end]):
+    def feed(self, piece: str) -> AnswerBlock | None:
+        """Add a piece; return what it completes, if anything."""
+        self._tail += piece
+        if fence := _FENCE.match(self._tail):
+            closing = re.compile(rf"\n {{0,3}}{fence['marks']}{fence['marks'][0]}*[ \t]*\n")
+            if closed := closing.search(self._tail, max(fence.end(), self._given) - 1):
+                return self._until(closed.end(), is_code=True)
+            return self._part(self._tail.rfind("\n") + 1, is_code=True)
+        end = self._tail.rfind("\n\n", self._read) + 2
+        if end >= 2 and _is_whole(self._tail[:end]):
+            return self._until(end)
+        if end >= 2:
             self._read = end + end // 16  # a long block is not checked again after every line
-            return ""
-        ended, self.rest, self._read = self.rest[:end], self.rest[end:], 0
-        return ended
+        if len(self._tail) - self._tail.rfind("\n") < _BEGINNING and _ITEM.match(self._tail):
+            *_, item = (match.start() for match in _ITEM.finditer(self._tail))
+            return self._part(0 if unclosed_construct(self._tail[:item]) else item)
+        return None
 
+    def rest(self) -> AnswerBlock | None:
+        """Return what is left at the end, if anything."""
+        is_code = _FENCE.match(self._tail) is not None
+        return self._until(len(self._tail), is_code=is_code) if self._tail else None
 
-def finished_part(text: str) -> str:
-    """Return what is finished of a block that is not: whole lines of code, whole items of a list.
+    def _part(self, end: int, *, is_code: bool = False) -> AnswerBlock | None:
+        part, self._given = self._tail[self._given : end], max(self._given, end)
+        return AnswerBlock(part, ends=False, is_code=is_code) if part else None
 
-    >>> finished_part("```r\\nx <- 1\\ny <-"), finished_part("- One\\n- Two\\n- Th"), finished_part("Two\\nlines")
-    ('```r\\nx <- 1\\n', '- One\\n- Two\\n', '')
-    """
-    if _FENCE.match(text):
-        return text[: text.rfind("\n") + 1] if unclosed_construct(text) else ""
-    *_, last = [match.start() for match in _ITEM.finditer(text)] if _ITEM.match(text) else [0]
-    return text[:last] if last and not unclosed_construct(text[:last]) else ""
+    def _until(self, end: int, *, is_code: bool = False) -> AnswerBlock:
+        block = AnswerBlock(self._tail[self._given : end], is_code=is_code)
+        self._tail, self._given, self._read = self._tail[end:], 0, 0
+        return block
 
 
 def _is_whole(text: str) -> bool:
@@ -52,3 +74,34 @@ def _is_whole(text: str) -> bool:
     lines = f"\n{text}"
     closed = (lines.count(f"\n{mark}") <= text.count(closer) for mark, closer in _CLOSERS.items())
     return unclosed_construct(text) is None and all(closed)
+
+
+async def verified(
+    events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
+) -> AsyncGenerator[AnswerEvent]:
+    """Iterate over the same events and the blocks of the text, with the quotations that are neither in the sources nor
+    in what was `said` before, and add the verification to the answer."""
+
+    def checked(block: AnswerBlock) -> AnswerBlock:
+        found = [] if block.is_code else checked_quotations(block.text, sources, said)
+        return replace(block, failures=tuple(each for each in found if each.found != "exact"))
+
+    blocks = BlockStream()
+    try:
+        async with aclosing(events):
+            async for event in events:
+                if isinstance(event, Retrying | Called):
+                    blocks = BlockStream()
+                elif isinstance(event, Answer):
+                    if rest := blocks.rest():
+                        yield checked(rest)
+                    # In a thread, so that the words of other answers go on meanwhile.
+                    found = await asyncio.to_thread(verify, event.text, event.offered, said)
+                    event = replace(event, verification=found)
+                yield event
+                if isinstance(event, TextDelta) and (block := blocks.feed(event.text)):
+                    yield checked(block)
+    except LmmError:
+        if rest := blocks.rest():
+            yield checked(rest)
+        raise

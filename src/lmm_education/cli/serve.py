@@ -31,7 +31,7 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.web.accounts import Accounts, Logins
+    from lmm_education.web.login import Accounts, Logins
 
 _NEEDED = (
     *("starlette", "uvicorn", "markdown_it", "latex2mathml", "pygments", "jinja2", "limits", "prometheus_client"),
@@ -272,7 +272,7 @@ def _end_with(parent: Any, server: Any) -> None:
 
 
 def _accounts(course: Course, who: Literal["students", "teacher"] = "students") -> Accounts:
-    from lmm_education.web.accounts import Accounts
+    from lmm_education.web.login import Accounts
     from lmm_education.web.service import state_of
 
     return Accounts(state_of(course), who)
@@ -317,7 +317,7 @@ def users() -> None:
 @course_options.opened
 def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
     """Add users, or change their passwords. NAME may be @FILE, a file with a name on each line."""
-    from lmm_education.web.accounts import checked_name, new_password
+    from lmm_education.web.login import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
     accounts = _accounts(course)
@@ -345,7 +345,7 @@ def keys() -> None:
 @course_options.opened
 def add_key(course: Course, *, name: str, questions_per_minute: int | None) -> int:
     """Make a key and print it once; it replaces a key of the same name."""
-    from lmm_education.web.accounts import new_key
+    from lmm_education.web.login import new_key
 
     key = new_key()
     _accounts(course).change(lambda logins: logins.with_key(name, key, questions_per_minute))

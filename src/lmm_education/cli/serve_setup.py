@@ -25,7 +25,7 @@ if TYPE_CHECKING:
     from lmm.models.port import ChatModel
     from lmm_education.config import ServeSettings
     from lmm_education.course import Course
-    from lmm_education.web.accounts import Accounts
+    from lmm_education.web.login import Accounts
 
 T = TypeVar("T")
 Values = dict[str, Any]
@@ -218,7 +218,7 @@ def _number(question: str, default: T, kind: Callable[[str], T]) -> T:
 def _finish(file: Path, exports: list[str]) -> int:
     """Set passwords, and say what to do next."""
     from lmm_education.course import Course
-    from lmm_education.web.accounts import Accounts
+    from lmm_education.web.login import Accounts
     from lmm_education.web.service import name_of, state_of
 
     next_steps = [f"export {name}=…" for name in exports]

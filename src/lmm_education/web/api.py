@@ -15,9 +15,9 @@ from lmm.errors import nearest
 from lmm_education.errors import RequestError
 from lmm_education.material import Passage
 from lmm_education.options import SearchOptions
+from lmm_education.web.contents import without_solution
 from lmm_education.web.gate import GatedSearch
 from lmm_education.web.http import read_json, required, short_text
-from lmm_education.web.panels import without_solution
 from lmm_education.web.service import Service, service_of
 
 MOST_MESSAGES = 1000

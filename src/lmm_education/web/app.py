@@ -24,7 +24,7 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmm.errors import LmmError
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher, teacher_course
+from lmm_education.web import api, openai_api, page, teacher
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import (
     HttpFailure,
@@ -67,8 +67,8 @@ ROUTES = (  # matched in this order
     ("GET", "/teacher/exchanges/{id}", teacher.exchange),
     ("POST", "/teacher/wrong", teacher.mark_wrong),
     ("GET", "/teacher/export/{kind}", teacher.export),
-    ("POST", "/teacher/documents", teacher_course.take_document),
-    ("POST", "/teacher/ingest", teacher_course.ingest),
+    ("POST", "/teacher/documents", teacher.take_document),
+    ("POST", "/teacher/ingest", teacher.ingest),
     ("POST", "/teacher/login", teacher.log_in),
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),

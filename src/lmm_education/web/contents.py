@@ -3,16 +3,29 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+import threading
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from itertools import cycle, groupby
 from pathlib import PurePosixPath
 from types import MappingProxyType
-from typing import Any
+from typing import Any, TypeVar
 
-from lmm_education.catalogue import Entry
+from markupsafe import Markup
+
+from lmm_education.catalogue import Catalogue, Entry
+from lmm_education.config import StudySettings
+from lmm_education.errors import RequestError, StoreMissing
 from lmm_education.ingestion.near_types import named_type
-from lmm_education.payloads import StoredDocument
+from lmm_education.material import Lines, Passage, Section
+from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
+from lmm_education.search.search import CourseSearch, SearchView
+from lmm_education.store.port import Match
+from lmm_education.study.cards import card_as_values, card_id, study_cards
+from lmm_education.study.exercises import exercises_as_values, find_exercises, with_choices
+from lmm_education.study.plans import by_document, plan_as_values, study_plan, time_text
+from lmm_education.study.study_documents import documents_in, section_at
+from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
 
 _BOOK = ("summary", "index", "_index", "titlepage", "title-page", "readme")
 _GENERIC = (
@@ -146,3 +159,228 @@ def _spread(texts: Sequence[str], count: int) -> list[str]:
     texts = list(dict.fromkeys(texts))
     count = min(count, len(texts))
     return [texts[(2 * i + 1) * len(texts) // (2 * count)] for i in range(count)]
+
+
+# -- what the page shows of the store ----------------------------------------------------------------
+
+T = TypeVar("T")
+_HEADING, _HERE = Markup("<h3>{}</h3>\n"), Markup('<h3 class="here">{}</h3>\n')
+_ORDINARY = "text"  # the type that exists without markup
+
+
+@dataclass(frozen=True, slots=True)
+class Contents:
+    """The table of contents, the types of material except solutions, and study material. Thread-safe. `pictures` makes
+    addresses for the pictures of a file."""
+
+    searcher: CourseSearch
+    settings: StudySettings
+    pictures: Callable[[str], Picture]
+    _lock: threading.Lock = field(default_factory=threading.Lock)
+
+    def once(self, name: str, make: Callable[[Catalogue], T]) -> T | None:
+        """Return what `make` returns, computed once for each state of the store; None if there is no store yet.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        try:
+            with self._lock, self.searcher.course.view() as catalogue:
+                return catalogue.once(name, lambda: make(catalogue))
+        except StoreMissing:
+            return None
+
+    def chapters(self) -> tuple[Chapter, ...]:
+        """Return the documents in reading order."""
+        return self.once("chapters", _chapters) or ()
+
+    def title(self) -> str:
+        """Return the title of the course."""
+        return self.once("course title", lambda catalogue: course_title(catalogue.documents)) or ""
+
+    def section_at(self, address: str) -> Passage | None:
+        """Return the section that a page of the course's published book shows; None if it is not part of the course."""
+        try:
+            with self.searcher.course.view() as catalogue:
+                return section_at(catalogue, address)
+        except StoreMissing:
+            return None
+
+    def as_json(self) -> dict[str, Any]:
+        """Return the table of contents for the page; titles are HTML."""
+        return self.once("contents for the page", self._values) or {"types": [], "documents": []}
+
+    def _values(self, catalogue: Catalogue) -> dict[str, Any]:
+        types = sorted(name for name in catalogue.types if not is_one_of(name, (_ORDINARY, *self.settings.solutions)))
+        return {"types": types, "documents": [_values(chapter) for chapter in _chapters(catalogue)]}
+
+    def study_material(self) -> dict[str, Any]:
+        """Return ``plan``, ``cards`` and ``exercises``, each as its command prints it, and also with HTML.
+
+        Raises:
+            StoreError: the store cannot be read.
+        """
+        return self.once("study material", self._made) or self._made()
+
+    def exercise(self, id: str) -> Mapping[str, Any]:
+        """Return an exercise, or a card, with ``question`` and, if there is one, ``solution``.
+
+        Raises:
+            RequestError: the store no longer contains it.
+            StoreError: the store cannot be read.
+        """
+        made = self.study_material()
+        cards = ({"id": each["id"], "question": each["question"], "solution": each["answer"]} for each in made["cards"])
+        texts = (with_choices(each["text"], each["choices"]) for each in made["exercises"])
+        exercises = (each | {"question": text} for each, text in zip(made["exercises"], texts, strict=True))
+        found: Mapping[str, Any] | None = next((each for each in (*exercises, *cards) if each["id"] == id), None)
+        if found is None:
+            raise RequestError("there is no such exercise", status=404, param="exercise")
+        return found
+
+    def _made(self, catalogue: Catalogue | None = None) -> dict[str, Any]:
+        sections = catalogue.sections if catalogue else ()
+        documents = documents_in(catalogue) if catalogue and sections else []
+        study = self.settings
+        pace, kinds, solutions = study.words_per_minute, study.exercises, study.solutions
+        plan = study_plan(documents, words_per_minute=pace, keep=study.keep, exercises=kinds, solutions=solutions)
+        cards = study_cards(documents, without=(*study.exercises, *study.solutions, "topic"))
+        exercises = find_exercises(documents, kinds=kinds, solutions=solutions)
+        ids = {(section.place.file, section.place.headings): section.id for section, _ in sections}
+        times = [time_text(minutes) for _, minutes in by_document(plan)]
+        values = plan_as_values(plan) | {"time": time_text(plan.minutes), "times": times}
+        return {
+            "plan": values | {"steps": [with_html(step, ids, self.pictures) for step in values["steps"]]},
+            "cards": [with_html(card_as_values(card), ids, self.pictures) for card in cards],
+            "exercises": [
+                with_html({"id": card_id(each["file"], each["text"])} | each, ids, self.pictures)
+                for each in exercises_as_values(exercises, solutions=True)
+            ],
+        }
+
+
+def _chapters(catalogue: Catalogue) -> tuple[Chapter, ...]:
+    return chapters_of(catalogue.contents, {document.file: document for document in catalogue.documents})
+
+
+def _values(chapter: Chapter) -> dict[str, Any]:
+    """Return a chapter for the page; titles are HTML."""
+    entries = [
+        {"number": each.number, "title": title_html(each.title), "depth": each.level - 1, "section": each.section}
+        for each in chapter.below
+    ]
+    title = title_html(chapter.title)
+    return {"part": chapter.part, "number": chapter.number, "title": title, "depth": chapter.depth,
+            "section": chapter.section, "sections": entries}  # fmt: skip
+
+
+def section_values(
+    searcher: CourseSearch,
+    id: str,
+    *,
+    passage: str = "",
+    quoted: str = "",
+    whole: bool = False,
+    hidden: Sequence[str] = (),
+    label: str = "",
+    pictures: Callable[[str], Picture] | None = None,
+) -> dict[str, Any]:
+    """Return a section as HTML, or its `whole` document, and the sections before and after it. The passage marked in it
+    is the one that contains the quoted words as they are, else the one with that id; nothing is compared here. Types
+    that are `hidden` are shown on request, under the heading `label`.
+
+    Raises:
+        RequestError: the store no longer contains the section.
+        StoreError: the store cannot be read.
+    """
+    with searcher.view() as view:
+        catalogue, hit = view.catalogue, _passage(view, passage)
+        stored = catalogue.reader.get("documents", [id])
+        asked: Section | Passage | None = section_of(id, stored[0].payload) if stored else hit
+        if asked is None:
+            raise RequestError("there is no such section", status=404, param="section")
+        title = (stored[0].payload.get("title", "") if stored else "") or (hit.title if hit else "")
+        shown = catalogue.sections_of(asked.place.file) if whole and stored else [asked]
+        ids = tuple({id: None, **{each.id: None for each in shown}})
+        chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("type", "text"))
+        secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
+        beside = _beside(catalogue, ids)
+    texts = [each.text for each in secret if is_one_of(each.type, hidden)]
+    picture = pictures(asked.place.file) if pictures else None
+    html = Markup()
+    for each in shown:
+        here = each.id == asked.id
+        lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
+        text = marked_html(each.text, lines, _lines_of_all(texts, each.text), label, picture=picture)
+        heading = _HERE if here else _HEADING
+        html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
+    path = asked.place.path(title)
+    return {
+        "title": title_html(path[0] if whole and path else " › ".join(path)),
+        "page": "" if whole else asked.place.page,
+        "place": str(asked.place),
+        "html": html,
+        **beside,
+    }
+
+
+def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+    """Return the sections before and after some others in reading order, if any: their id, and their name as HTML."""
+    ordered = [(each.id, name_of(each, title)) for each, title in catalogue.sections]
+    at = [i for i, (id, _) in enumerate(ordered) if id in ids]
+    around = {"before": at[0] - 1, "after": at[-1] + 1} if at else {}
+    there = {side: ordered[i] for side, i in around.items() if 0 <= i < len(ordered)}
+    return {side: {"section": id, "title": title_html(name)} for side, (id, name) in there.items()}
+
+
+def name_of(section: Section | Passage, title: str) -> str:
+    """Return the heading of a section with its number."""
+    return ("", *section.place.path(title))[-1]
+
+
+def _lines_of_all(passages: Sequence[str], text: str) -> list[Lines]:
+    """Return the lines of passages in a text; for a passage that is not found whole, those of its paragraphs."""
+    found: list[Lines] = []
+    for passage in dict.fromkeys(passages):
+        whole = lines_of(passage, text)
+        parts = [whole] if whole else [lines_of(part, text) for part in passage.split("\n\n")]
+        found += [lines for lines in parts if lines]
+    return sorted(set(found))
+
+
+def _passage(view: SearchView, passage: str) -> Passage | None:
+    found = view.catalogue.reader.get("chunks", [passage]) if passage else []
+    return hit_of(passage, found[0].payload) if found else None
+
+
+# -- study material ----------------------------------------------------------------------------------
+
+
+_INLINE, _BLOCKS = ("title",), ("summary", "question", "answer", "text", "solution")
+Ids = dict[tuple[str, tuple[str, ...]], str]
+
+
+def with_html(values: dict[str, Any], ids: Ids, pictures: Callable[[str], Picture] | None = None) -> dict[str, Any]:
+    """Add to some values what the page shows: their texts as HTML, and the id of the section.
+
+    >>> with_html({"question": "*Why?*", "file": "a.md", "headings": ["A"]}, {("a.md", ("A",)): "1"})["html"]
+    {'question': '<p><em>Why?</em></p>\\n'}
+    >>> with_html({"text": "Which?", "choices": ["a"], "file": "a.md", "headings": []}, {})["html"]["text"]
+    '<p>Which?</p>\\n<ul>\\n<li>a</li>\\n</ul>\\n'
+    """
+    picture = pictures(values["file"]) if pictures else None
+    html = {name: title_html(values[name]) for name in _INLINE if values.get(name)}
+    shown = values | ({"text": with_choices(values["text"], values["choices"])} if values.get("choices") else {})
+    html |= {name: str(to_html(shown[name], picture=picture)) for name in _BLOCKS if values.get(name)}
+    section = ids.get((values["file"], tuple(values["headings"])), "")
+    return values | {"section": section, "html": html}
+
+
+def without_solution(values: dict[str, Any]) -> dict[str, Any]:
+    """Return an exercise without its solution.
+
+    >>> without_solution({"text": "Why?", "solution": "So.", "html": {"solution": "<p>So.</p>"}})
+    {'text': 'Why?', 'html': {}}
+    """
+    html = {name: text for name, text in values["html"].items() if name != "solution"}
+    return {name: value for name, value in values.items() if name != "solution"} | {"html": html}

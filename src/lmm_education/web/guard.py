@@ -29,9 +29,8 @@ from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
 from lmm_education.config import ServeSettings
 from lmm_education.errors import Denied
-from lmm_education.web.accounts import Signer
 from lmm_education.web.gate import CourseGate
-from lmm_education.web.login import Caller, caller_of, cookie_name, route_of
+from lmm_education.web.login import Caller, Signer, caller_of, cookie_name, route_of
 from lmm_education.web.words import texts_of
 
 OPEN = ("/login", "/login/back", "/lti/login", "/lti/launch", "/healthz", "/metrics", "/teacher")

@@ -18,11 +18,9 @@ from typing import Any
 from starlette.requests import Request
 from starlette.responses import JSONResponse, Response
 
-from lmm.markdown.parse_markdown import unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.messages import Retrying, TextDelta, Usage
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
-from lmm_education.answer.blocks import finished_part
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import Exchange
 from lmm_education.answer.verification import mark_of
@@ -67,7 +65,6 @@ _PARTS = ("text", "input_text", "output_text")
 _LONGEST_RESULT = 2000  # characters
 _LEFT = 499  # the client has disconnected
 _OWNER = "lmm"
-_BEGINNING = 12  # characters of a line in which a new item of a list begins
 _SHOWN = tuple(name for name in SOURCE if name != "document")
 
 
@@ -230,9 +227,8 @@ class CompletionAnswer:
     """An answer for a client in the Chat Completions protocol.
 
     `texts` are the course's words, `address` is its page's, `exchange` the answer's id in the log, if one is kept.
-    Nothing sent can be taken back, so only complete blocks are sent, code by lines and lists by items. When the model
-    starts again, what repeats the text of its `attempt` is skipped, up to `repeated`; where it differs, a notice says
-    so. `tail` is the text that no block contains yet, `shown` what was sent of it.
+    Nothing sent can be taken back, so only complete blocks are sent. When the model starts again, the `text` that
+    repeats what was `sent` is skipped; where it differs, a notice says so. `said` is all that the client got.
     """
 
     model: str
@@ -243,55 +239,33 @@ class CompletionAnswer:
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
     said: list[str] = field(default_factory=list)
-    attempt: str = ""
-    repeated: int = 0
-    tail: str = ""
-    shown: str = ""
+    sent: str = ""
+    text: str = ""
 
     def pieces(self, event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
         """Iterate over the pieces to send for an event."""
-        if isinstance(event, TextDelta):
-            self.tail += event.text
-            if len(self.tail) - self.tail.rfind("\n") < _BEGINNING:
-                yield from self._shown(finished_part(self.tail))
-        elif isinstance(event, AnswerBlock):
-            yield from self._shown(event.text)
-            self.tail, self.shown = self.tail[len(event.text) :], ""
+        if isinstance(event, AnswerBlock):
+            self.text += event.text if event.is_code else without_remote_pictures(event.text)
+            if not self.sent.startswith(self.text):
+                goes_on = self.text.startswith(self.sent)
+                yield self._piece(self.text[len(self.sent) :] if goes_on else self._void + self.text)
+                self.sent = self.text
         elif isinstance(event, Retrying | Called):
-            self.tail, self.shown, self.repeated = "", "", 0
+            self.text = ""
             if isinstance(event, Called) and self.said:
-                self.attempt = ""
-                yield from self._piece(self._void)
+                self.sent = ""
+                yield self._piece(self._void)
         elif isinstance(event, Answer):
             text = self._below(event) if self.said else without_remote_pictures(event.text) + self._below(event)
-            if self.repeated < len(self.attempt):
-                text = self._void + self.attempt[: self.repeated] + text
+            if self.said and self.sent != self.text:
+                text = self._void + self.text + text
             if text:
-                yield from self._piece(text)
+                yield self._piece(text)
             yield from self._end(event)
-
-    def _shown(self, block: str) -> Iterator[str]:
-        """Iterate over the pieces to send for a block, or the beginning of it: what the client does not have yet of it,
-        or has from an earlier attempt."""
-        is_code = (opened := unclosed_construct(block)) is not None and opened[1][0] in "`~"
-        shown = block if is_code else without_remote_pictures(block)
-        text, self.shown = shown[len(self.shown) :], max(shown, self.shown, key=len)
-        ahead = self.attempt[self.repeated :]
-        if ahead.startswith(text):
-            self.repeated += len(text)
-            return
-        new = text[len(ahead) :] if text.startswith(ahead) else f"{self._void}{self.attempt[: self.repeated]}{text}"
-        self.attempt = self.attempt[: self.repeated] + text
-        self.repeated = len(self.attempt)
-        yield from self._piece(new)
 
     @property
     def _void(self) -> str:
         return f"\n\n*{self.texts['again']}*\n\n"
-
-    def text(self, answer: Answer) -> str:
-        """Return the whole text: the answer and its sources."""
-        return "".join(self.said) or without_remote_pictures(answer.text) + self._below(answer)
 
     def annotations(self, answer: Answer) -> list[dict[str, Any]]:
         """Return the citations in the text, each with a link that opens its source on the course's page, and quotations
@@ -349,15 +323,16 @@ class CompletionAnswer:
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the complete response, if no stream was requested."""
-        message = {"role": "assistant", "content": self.text(answer), "annotations": self._cited(answer)}
+        said = without_remote_pictures(answer.text) + self._below(answer)
+        message = {"role": "assistant", "content": said, "annotations": self._cited(answer)}
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         usage = {"usage": usage_values(answer.usage)}
         return self._head("chat.completion") | {"choices": [choice]} | usage | self.beyond(answer)
 
-    def _piece(self, text: str) -> Iterator[str]:
+    def _piece(self, text: str) -> str:
         role = {} if self.said else {"role": "assistant"}
         self.said.append(text)
-        yield self._chunk({**role, "content": text}, None)
+        return self._chunk({**role, "content": text}, None)
 
     def _end(self, answer: Answer) -> Iterator[str]:
         cited = self._cited(answer)
@@ -365,10 +340,6 @@ class CompletionAnswer:
         if self.include_usage:
             yield server_sent(self._head() | {"choices": [], "usage": usage_values(answer.usage)})
         yield server_sent("[DONE]")
-
-    def failed(self, error: Mapping[str, Any]) -> str:
-        """Return the event for a stream that fails; `error` is in OpenAI's format."""
-        return server_sent(error)
 
     def _cited(self, answer: Answer) -> list[dict[str, Any]]:
         return [{"type": (kind := each.pop("type")), kind: each} for each in self.annotations(answer)]
@@ -463,4 +434,4 @@ async def _streamed(
                 if sent := "".join(reply.pieces(event)):
                     yield sent
     except Exception as error:  # the response has begun: it can only be reported inside of it
-        yield reply.failed(service.failed(error).as_json())
+        yield server_sent(service.failed(error).as_json())

@@ -28,9 +28,8 @@ from lmm.hosts import is_loopback_url
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import Denied, RequestError
-from lmm_education.web.accounts import Signer, use_once
 from lmm_education.web.http import NO_STORE, address_of, read_body
-from lmm_education.web.login import cookie_name, set_cookie
+from lmm_education.web.login import Signer, cookie_name, set_cookie, use_once
 
 if TYPE_CHECKING:
     from joserfc.jwk import KeySet

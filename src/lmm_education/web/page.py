@@ -17,22 +17,21 @@ from starlette.responses import FileResponse, JSONResponse, PlainTextResponse, R
 
 from lmm import loop
 from lmm.markdown import prose_of
+from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.answering import NOTHING_FOUND
-from lmm_education.answer.extractive import NOTICE
+from lmm_education.answer.extractive import NOTICE, sentences_in, shown_sentence, supporting_sentence
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.support import sentences_in, shown_sentence, supporting_sentence
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Location, Passage
 from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
-from lmm_education.web.contents import Chapter, follow_ups, starters
+from lmm_education.web.contents import Chapter, follow_ups, name_of, section_values, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
 from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
-from lmm_education.web.panels import name_of, section_values
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.questions import ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import Picture, title_html, to_html
@@ -66,7 +65,9 @@ class PageAnswer:
     here: str = ""
     found: Found | None = None
     shown: dict[str, dict[str, Any]] = field(default_factory=dict)
-    tail: str = ""  # the text that no block contains yet
+    tail: str = ""  # the text that is not rendered yet
+    block: str = ""  # the finished items of a list, or lines of code, at its beginning
+    failures: list[Quotation] = field(default_factory=list)
 
     def events(self, event: AnswerEvent | WaitingAnswer) -> Iterator[PageEvent]:
         """Iterate over the page's events for an event of the answer."""
@@ -84,10 +85,15 @@ class PageAnswer:
             self.tail += event.text
             yield "text", {"text": event.text}
         elif isinstance(event, AnswerBlock):
-            self.tail = self.tail[len(event.text) :]
-            yield "block", {"html": self._html(event.text, event.failures, self.numbers), "rest": self.tail}
+            at = len(self.block)
+            self.failures += [each._replace(start=each.start + at, end=each.end + at) for each in event.failures]
+            self.block += event.text
+            if event.ends:
+                self.tail = self.tail[len(self.block) :]
+                yield "block", {"html": self._html(self.block, self.failures, self.numbers), "rest": self.tail}
+                self.block, self.failures = "", []
         elif isinstance(event, Retrying | Called):
-            self.tail = ""
+            self.tail, self.block, self.failures = "", "", []
             yield "restart", {"message": self.texts["again"] if isinstance(event, Retrying) else self.texts["thinking"]}
         elif isinstance(event, Answer):
             yield "answer", self._answer(event)

@@ -23,7 +23,7 @@ from lmm_education.ingestion.source_files import original
 from lmm_education.material import Location, Passage
 from lmm_education.parts import CourseParts
 from lmm_education.store.port import Match
-from lmm_education.web.accounts import Signer
+from lmm_education.web.login import Signer
 from lmm_education.web.rendering import Picture
 
 _BROWSERS = frozenset({"image/png", "image/jpeg", "image/gif", "image/webp", "image/avif", "image/svg+xml"})

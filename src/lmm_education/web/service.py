@@ -36,15 +36,13 @@ from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.expand import can_write
 from lmm_education.search.search import CourseSearch
-from lmm_education.web.accounts import Accounts, Signer
-from lmm_education.web.contents import FOLLOW_UPS
+from lmm_education.web.contents import FOLLOW_UPS, Contents
 from lmm_education.web.gate import CourseGate, Spending
 from lmm_education.web.guard import Guard, ModerationStream, TopicCheck
 from lmm_education.web.http import HttpFailure, failure_of
-from lmm_education.web.login import OF_ONE, Attempts, Identity, Login
+from lmm_education.web.login import OF_ONE, Accounts, Attempts, Identity, Login, Signer
 from lmm_education.web.metrics import Metrics, ModelHealth
 from lmm_education.web.openid import open_provider
-from lmm_education.web.panels import Contents
 from lmm_education.web.pictures import Originals, Pictures
 from lmm_education.web.questions import AnswerCache, Queue, ServedQuestion, WaitingAnswer
 from lmm_education.web.rendering import to_html

@@ -6,8 +6,7 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmm_education.answer.extractive import QuotedPassage, quote
-from lmm_education.answer.support import sentences_in
+from lmm_education.answer.extractive import QuotedPassage, quote, sentences_in
 
 
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:

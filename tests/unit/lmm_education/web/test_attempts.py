@@ -7,8 +7,7 @@ import time
 import pytest
 
 from lmm_education.config import ServeSettings
-from lmm_education.web.accounts import Signer
-from lmm_education.web.login import Attempts
+from lmm_education.web.login import Attempts, Signer
 from lmm_education.web.state import open_limiter
 
 NOW = 1_795_000_000.0

@@ -8,7 +8,7 @@ import pytest
 
 from lmm.errors import ConfigError
 from lmm_education.database import Database
-from lmm_education.web.accounts import Accounts, Logins, matches, new_key, new_password
+from lmm_education.web.login import Accounts, Logins, matches, new_key, new_password
 
 
 def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:

@@ -11,7 +11,7 @@ from hypothesis import given, strategies as st
 
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Location, Passage
-from lmm_education.web.accounts import Signer
+from lmm_education.web.login import Signer
 from lmm_education.web.pictures import LARGEST, Pictures, file_of, media_type, references
 from lmm_education.web.rendering import to_html
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 
 from lmm_education.database import Database
-from lmm_education.web.accounts import Logins, Sessions, Signer
+from lmm_education.web.login import Logins, Sessions, Signer
 
 LOGINS = Logins(password="kept", users={"Jürgen; a,b": "hash"})
 

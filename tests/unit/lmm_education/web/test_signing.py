@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from hypothesis import given, strategies as st
 
-from lmm_education.web.accounts import Signer
+from lmm_education.web.login import Signer
 
 texts = st.text(st.characters(min_codepoint=33, max_codepoint=126), max_size=40)
 
