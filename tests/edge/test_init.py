@@ -39,18 +39,20 @@ def test_a_model_that_answers(
     assert [request.body["max_tokens"] for request in server.requests] == [1]
 
 
-@pytest.mark.parametrize("said", ["no", "", "yes"])
-def test_a_model_that_does_not_answer_is_written_all_the_same(
-    said: str, folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
+def test_a_model_that_does_not_answer(
+    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
-    """Its server may be started later; without a yes it is not asked."""
+    """Another can be named; an empty line keeps it: its server may be started later."""
     (folder / "config.toml").unlink()
+    server.pages["/v1/models"] = {"data": [{"id": "tiny"}]}
     server.queue(fail(401))
-    answer(monkeypatch, "OpenAICompatible/test", server.url, said)
+    answer(monkeypatch, server.url, "", "yes", "", "")
     ran = run_here(capsys, "init")
-    assert (ran.code, len(server.requests)) == (0, 1 if said == "yes" else 0)
-    assert "answers" not in ran.err.replace("Which model answers", "")
-    assert (folder / "config.toml").read_text().startswith(HEAD)
+    assert (ran.code, len(server.requests)) == (0, 1)
+    assert "HTTP 401" in ran.err
+    assert "tiny answers" not in ran.err
+    written = f'{HEAD}model = "OpenAICompatible/tiny"\nbase_url = "{server.url}"\n'
+    assert (folder / "config.toml").read_text() == written
 
 
 def test_a_key_that_is_missing(

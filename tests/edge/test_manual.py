@@ -24,6 +24,8 @@ def cache(tmp_path_factory: pytest.TempPathFactory) -> object:
 def test_questions_of_newcomers_find_their_page() -> None:
     """Among the first three passages is one of a page that answers, for at least 36 of 40 questions."""
     pytest.importorskip("wordllama")
+    for question, section in QUESTIONS["first"].items():
+        assert search_manual(question).hits[0].place.headings[-1] == section
     missed = []
     for question, pages in QUESTIONS["questions"].items():
         assert all((manual_folder() / page).is_file() for page in pages), question

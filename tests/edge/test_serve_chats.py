@@ -24,7 +24,8 @@ from lmm_education import Course
 
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
 AXE = importlib.util.find_spec("axe_playwright_python")  # installed without Playwright, for its copy of axe-core
-QUESTIONS = "---\ntitle: More\n---\n# Stems\n\n---\nquestions: [What does a stem carry?]\n---\nA stem carries water.\n"
+QUESTIONS = "---\ntitle: More\n---\n# Stems\n\n---\nquestions: [What does a *stem* carry?]\n---\n"
+QUESTIONS += "> A stem carries\n> water.\n"
 QUESTIONS += "\n---\ntype: exercise\nsolution: Through xylem.\n---\nHow does water *rise*?\n"
 HOSTILE = "<img src=x onerror=\"document.title='pwned'\"> ![p](http://outside.invalid/p.png) <script>1</script>"
 CODE = "Because of chlorophyll [1].\n\n```r\nx <- a <b> c\n```\n"
@@ -478,14 +479,14 @@ def test_chats_are_renamed_and_found(page: Browser, model: ScriptedServer) -> No
 # -- quiz ------------------------------------------------------------------------------------------
 
 
-def open_quiz(page: Browser) -> None:
-    """The exercise on stems, which a card follows."""
+def open_quiz(page: Browser, section: str = "More › Stems") -> None:
+    """The exercises of a section; on stems, a card follows."""
     page.run("document.querySelector('#open-study').click()")
     page.wait_for("document.querySelector('#study').open")
     page.click("#study [data-kind=quiz]")
     page.wait_for("document.querySelector('.quiz .card-text')")
     page.run(
-        "(choice => { choice.value = 'More › Stems'; choice.dispatchEvent(new Event('change')); })"
+        f"(choice => {{ choice.value = {section!r}; choice.dispatchEvent(new Event('change')); }})"
         "(document.querySelector('#quiz-section'))"
     )
 
@@ -543,6 +544,29 @@ def test_without_a_model_a_quiz_shows_the_solution(course: Path) -> None:
             assert "Stems" in [each["name"].split(" › ")[-1] for each in events["read"]]
             with pytest.raises(urllib.error.HTTPError, match="404"):
                 _json(f"{address}/feedback", {"exercise": "x", "answer": "y"})
+
+
+def test_choices_are_clicked(browser: Browser, course: Path) -> None:
+    """Where the solution is known, no model is asked whether the right ones are."""
+    (course / "open.toml").write_text("[serve]\nwithhold = []\n")
+    choices = "type: exercise\nchoices: ['*Sugar*', Water]\nsolution: Water"
+    (course / "notes/choices.md").write_text(f"# Vessels\n\n---\n{choices}\n---\nWhat do vessels carry?\n")
+    with Course.open(config=course / "open.toml") as opened:
+        opened.ingest()
+    with serving(course / "open.toml") as address:
+        browser.screen(390, 800)
+        browser.open(f"{address}/")
+        open_quiz(browser, "Vessels")
+        assert browser.text(".quiz fieldset") == "Your answer\nSugar\nWater"
+        browser.click(".quiz-answer .main")
+        assert browser.text(".quiz .note") == "Please answer first."
+        for number, told in enumerate(("That is not right.", "That is right."), 1):
+            browser.click(f".quiz label:nth-of-type({number}) input")
+            browser.click(".quiz-answer .main")
+            browser.wait_for(f"document.querySelector('.quiz article').innerText.includes({told!r})")
+            assert browser.text(".quiz .answer") == "Water"
+        browser.keep("choices")
+        browser.run("localStorage.clear(); sessionStorage.clear()")
 
 
 def _json(address: str, body: object = None) -> Any:

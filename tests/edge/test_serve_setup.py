@@ -3,11 +3,13 @@
 from __future__ import annotations
 
 import io
+from functools import partial
 from pathlib import Path
 
 import pytest
 from edge.support import run_here
 from fakes.openai_server import ScriptedServer, fail
+from fakes.terminal import Terminal
 
 from lmm import terminal
 from lmm_education.course import Course
@@ -25,17 +27,17 @@ def test_a_course_is_set_up(
     folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
 ) -> None:
     """A model that does not answer is told of and asked for again; passwords are where passwords are."""
-    server.queue(fail(401), "Good morning, class.")
+    server.queue(fail(401), "Good")
     (folder / "config.toml").write_text(OWN)
     answer(
         monkeypatch,
-        *(server.url, "bad", server.url, "test"),
+        *(server.url, "bad", "yes", server.url, "test", "yes"),
         *("Plants", "", "xx", "de", "password", "-5", "1000", "yes", ""),
         *("short", "leaves and roots", "chalk and talk"),
     )
     ran = run_here(capsys, "serve", "--setup")
     assert ran.code == 0, ran.err
-    assert "it answers: Good morning" in ran.err
+    assert "OpenAICompatible/test answers" in ran.err
     text = (folder / "config.toml").read_text()
     for line in ("# Ours\n[major]  # the model\n", 'title = "Plants"  # as in the catalogue\n', 'language = "de"\n'):
         assert line in text
@@ -45,26 +47,29 @@ def test_a_course_is_set_up(
     assert ran.out.endswith("next: lmm ingest PATH; lmm serve\n")
     with Course.open() as course:
         assert course.settings.serve.daily_tokens == 1000
-    answer(monkeypatch, *[""] * 12)
+    answer(monkeypatch, *[""] * 12)  # with the model's test
     again = run_here(capsys, "serve", "--setup")
     assert (again.code, (folder / "config.toml").read_text()) == (0, text)
     assert "is unchanged" in again.out
 
 
-def test_a_key_is_asked_for_and_written_nowhere(
-    folder: Path, server: ScriptedServer, monkeypatch: pytest.MonkeyPatch, capsys: pytest.CaptureFixture[str]
-) -> None:
-    """It has to be exported, which is said."""
-    monkeypatch.delenv("OPENAI_API_KEY", raising=False)
-    monkeypatch.setenv("OPENAI_BASE_URL", server.url)
-    answer(monkeypatch, "OpenAI/gpt-4.1-mini", "sk-secret", *[""] * 9)
-    ran = run_here(capsys, "serve", "--setup")
-    monkeypatch.delenv("OPENAI_API_KEY")
-    assert ran.code == 0, ran.err
-    assert "next: export OPENAI_API_KEY=…" in ran.out
-    written = (folder / "config.toml").read_text()
-    assert "gpt-4.1-mini" in written
-    assert "sk-secret" not in written + ran.out + ran.err
+def _asked(prompt: str, times: int, seen: str) -> bool:
+    return seen.count(prompt) == times
+
+
+def test_a_missing_key_and_a_mistyped_password(folder: Path) -> None:
+    """On a terminal: the key has to be exported, and a password that was typed differently is asked for again."""
+    secrets = "leaves and roots", "leaves and rots", "leaves and roots", "leaves and roots"
+    with Terminal("serve", "--setup") as terminal:
+        for line in ("OpenAI/gpt-4.1-mini", "Plants", "", "", "password", "", "", "", ""):
+            terminal.type(f"{line}\r")
+        for number, typed in enumerate(secrets):
+            terminal.wait_until(partial(_asked, "Again:" if number % 2 else "Students' password", number // 2 + 1))
+            terminal.type(f"{typed}\r")
+        assert terminal.wait_for_end() == 0
+        assert "\n  the two differ\n" in terminal.text
+        assert terminal.text.endswith("next: export OPENAI_API_KEY=…; lmm ingest PATH; lmm serve")
+        assert "leaves" not in terminal.text + (folder / "config.toml").read_text()
 
 
 def test_a_course_that_is_as_by_default(

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import json
 import os
+import urllib.request
 from collections.abc import Iterator, Mapping, Sequence
-from contextlib import aclosing
+from contextlib import aclosing, suppress
+from dataclasses import replace
 from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
@@ -13,7 +16,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, EmptyReply, LmmError
+from lmm.errors import ConfigError, EmptyReply, LmmError, ModelError
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
@@ -21,6 +24,10 @@ if TYPE_CHECKING:
     from lmm.config_tables import Config
     from lmm.models.tokens import ContextWindow
     from lmm.permissions import Permission
+
+_EXAMPLES = ("OpenAI/gpt-4.1-mini", "Ollama/llama3.2")
+_BEGINNING = "# lmm init --all writes every setting, explained.\n[major]\n"
+_LOOK = 5  # seconds to wait for a server's list of models
 
 
 @options.command()
@@ -34,6 +41,8 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
     Without a terminal, nothing is asked, and every setting is written, explained and commented out.
     """
     from lmm import config_files
+    from lmm.config import load_settings
+    from lmm.config_tables import Config
     from lmm.disk import files, trust as trust_store
 
     target = folder / config_files.CONFIG
@@ -47,7 +56,9 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
         terminal.say(f"wrote {target}; lmm status shows what it does")
         return DONE
     else:
-        text, before = _choose_model()
+        values, before = choose_model(Config(target))
+        model = str(load_settings(env=os.environ).major.model)
+        text = config_files.with_values(_BEGINNING, {"major": {"model": model, **values}})
         next_steps = [*before, "lmm messages notes.md"]
     files.replace(target, text)
     if source is None:  # the user has just said all of it
@@ -56,36 +67,61 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
     return DONE
 
 
-def _choose_model() -> tuple[str, list[str]]:
-    """Ask for a model until one can be used; return the configuration that names it, and what to do before using it."""
+def choose_model(found: Config) -> tuple[dict[str, str], list[str]]:
+    """Ask for a model until one can be used; return what changes under [major], and what to do before using it."""
     from lmm.config import load_settings
+    from lmm.config_files import with_values
     from lmm.models.agent_programs import AGENT_PROGRAMS, find_agent
-    from lmm.providers import PROVIDERS, parse_name
 
-    default = str(load_settings(env=os.environ).major.model)
-    found = "".join(f", ACP/{agent}" for agent in AGENT_PROGRAMS if find_agent(agent)[1])
+    model, values = load_settings(found, os.environ).major, dict[str, str]()
+    agents = (f"ACP/{agent}" for agent in AGENT_PROGRAMS if find_agent(agent)[1])
+    terminal.say("Which model answers? A name, or the address of a server. For example:", err=True)
+    terminal.say("".join(f"  {name}\n" for name in (*_EXAMPLES, *agents)), err=True, end="")
     while True:
         try:
-            question = f"Which model answers, as Provider/name (OpenAI/gpt-4.1-mini, Ollama/llama3.2{found})"
-            name = parse_name(terminal.ask(question, default))
-            lines = ["# lmm init --all writes every setting, explained.", "[major]", f'model = "{name}"']
-            if PROVIDERS[name.provider.lower()].needs_base_url:
-                lines.append(f'base_url = "{terminal.ask("The address of its server", "http://127.0.0.1:8080/v1")}"')
-            text = "\n".join(lines) + "\n"
-            model = load_settings(text, os.environ).major
+            said = terminal.ask("Model", str(model.model))
+            values = values if said == str(model.model) else _values(said, found)
+            known = replace(found, text=with_values(found.text, {"major": values}, found.name))
+            model = load_settings(known, os.environ).major
             if model.missing_key:
                 terminal.say(f"  its key is missing: {model.missing_key} is not set", err=True)
-                return text, [f"export {model.missing_key}=…"]
-            asks = name.provider not in ("Builtin", "Recorded")
-            if asks and terminal.ask("Ask it for one token, as a test? (yes, no)", "no").startswith("y"):
+                return values, [f"export {model.missing_key}=…"]
+            if model.model.provider == "Builtin":
+                terminal.note("without a model, answers are quotations")
+            elif terminal.ask("Ask it for one token, as a test? (yes, no)", "no").startswith("y"):
                 _check_answer(model)
-            return text, []
-        except ConfigError as error:
+            return values, []
+        except (ConfigError, ModelError) as error:
             terminal.tell_error(error)
 
 
+def _values(said: str, found: Config) -> dict[str, str]:
+    """Return the settings of a model that was named, or of the server at an address."""
+    from lmm.providers import PROVIDERS, parse_name
+
+    if said.startswith(("http://", "https://")):
+        return {"model": f"OpenAICompatible/{terminal.ask('Its model', _first_model(said))}", "base_url": said}
+    name = parse_name(said)
+    if PROVIDERS[name.provider.lower()].needs_base_url:
+        return {"model": str(name), "base_url": terminal.ask("The address of its server", "http://127.0.0.1:8080/v1")}
+    return {"model": str(name)} | ({"base_url": ""} if "base_url" in found.tables.get("major", {}) else {})
+
+
+def _first_model(address: str) -> str:
+    """Return the first model that a server lists; empty if it lists none."""
+    try:
+        with urllib.request.urlopen(f"{address.rstrip('/')}/models", timeout=_LOOK) as answer:
+            return str(json.load(answer)["data"][0]["id"])
+    except (OSError, ValueError, LookupError, TypeError):
+        return ""
+
+
 def _check_answer(settings: ModelSettings) -> None:
-    """Ask a model for one token, and say whether it answers, or why it does not."""
+    """Ask a model for one token, and say that it answers.
+
+    Raises:
+        ModelError: it does not.
+    """
     from lmm import loop
     from lmm.models.chat import open_chat
     from lmm.models.port import Ask
@@ -96,13 +132,9 @@ def _check_answer(settings: ModelSettings) -> None:
             async for _ in events:
                 return
 
-    try:
+    terminal.say(f"  asking {settings.model}, up to {settings.timeout:g} seconds …", err=True)
+    with suppress(EmptyReply):  # of a model that reasons first
         loop.run(ask())
-    except EmptyReply:  # a model that reasons first
-        pass
-    except LmmError as error:
-        terminal.tell_error(error)
-        return
     terminal.say(f"  {settings.model} answers", err=True)
 
 

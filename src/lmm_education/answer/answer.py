@@ -34,11 +34,15 @@ _SHOWN = 90  # characters of an answer
 
 @dataclass(frozen=True, slots=True)
 class Attempted:
-    """A student's attempt at an exercise; `solution` is empty if he may not see it, or there is none."""
+    """A student's attempt at an exercise; `solution` is empty if he may not see it, or there is none.
+
+    `is_right` is None where a model has to judge.
+    """
 
     exercise: str
     answer: str
     solution: str = ""
+    is_right: bool | None = None
 
 
 @dataclass(frozen=True, slots=True, repr=False)

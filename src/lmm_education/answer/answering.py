@@ -62,7 +62,11 @@ from lmm_education.search.query import SearchNotice, SearchResult
 from lmm_education.search.search import MEANING, NO_WORD, CourseSearch, SearchView
 
 NOTHING_FOUND = "Nothing in the course answers this."
-NOT_JUDGED = SearchNotice("not_judged", "no language model is set to judge this; compare it with the course")
+_JUDGED = {
+    None: SearchNotice("not_judged", "no language model is set to judge this; compare it with the course"),
+    True: SearchNotice("quiz_right", "that is right"),
+    False: SearchNotice("quiz_wrong", "that is not right"),
+}
 UNSURE = SearchNotice("unsure", "these sentences have few of the question's words, and may not answer it")
 _SHARE = 0.6  # of the model's context window, for material; the rest is for instructions, conversation and reply
 _NO_MARKS = str.maketrans("*@", "  ")  # an exercise's own marks do not ask for material
@@ -157,16 +161,16 @@ class Answering:
 
     async def feedback(self, attempted: Attempted) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of feedback on a student's attempt at an exercise: what is right and what is missing.
-        The built-in model cannot judge; it shows the solution, if there is one.
+        Where no model has to judge, or none can, the solution is shown, if there is one.
 
         Raises:
             LmmError: the store cannot be searched, or the model does not answer.
         """
         wanted = attempted.exercise.translate(_NO_MARKS)
         result, sources = await self._look_up(wanted)
-        if not self.can_write:
-            offered = tuple(sources)
-            yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=(NOT_JUDGED,))
+        if attempted.is_right is not None or not self.can_write:
+            offered, notices = tuple(sources), (_JUDGED[attempted.is_right],)
+            yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=notices)
             return
         language = "the language of the student's answer"
         system = system_text(self.course.settings.answer.system, self._prompts, "feedback", language=language)

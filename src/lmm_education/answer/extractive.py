@@ -59,7 +59,8 @@ Fits = Callable[[Sequence[str]], Sequence[float]]
 
 # Sentences that only make sense after the previous one.
 _NEEDS_BEFORE = re.compile(
-    r"[\W_]*(?:(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|But|And|So|Or|Thus|Therefore|Then"
+    r"(?:[^\w`]|_)*"  # a name in code may be in lower case
+    r"(?:(?:This|That|These|Those|It|Its|They|Their|He|She|His|Her|Such|However|But|And|So|Or|Thus|Therefore|Then"
     r"|Hence|Also|Instead|Otherwise|For example|For instance|In (?:this|that|these|those|other words|contrast|addition)"
     r"|(?:While|If|When|Although|Because|Since|With|After|For|From|To|At|On|Using|By|(?:One|Each|All|Some|Most) of) "
     r"(?:this|that|these|those|it|they|them)|[^.,]{1,50}, (?:so |and )?(?:this|that) (?:is|was|works|means)"
@@ -552,12 +553,12 @@ def sentences_in(markdown: str) -> Iterator[str]:
 
 
 def shown_sentence(sentence: str) -> str:
-    """Return a sentence without its notes and line breaks, as markdown of one line.
+    """Return a sentence without its notes, quote marks and line breaks, as markdown of one line.
 
-    >>> shown_sentence("It is *green*^[see https://example.org]\\nin summer.")
+    >>> shown_sentence("> It is *green*^[see https://example.org]\\n> in summer.")
     'It is *green* in summer.'
     """
-    return " ".join(_NOTE.sub("", sentence).split())
+    return " ".join(_NOTE.sub("", unquoted(f"\n{sentence}")).split())
 
 
 # -- output ----------------------------------------------------------------------------------------

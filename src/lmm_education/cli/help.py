@@ -19,7 +19,7 @@ if TYPE_CHECKING:
     from lmm_education.material import Passage
     from lmm_education.search.query import SearchResult
 
-_FOR_DEVELOPERS = ("architecture.md", "decisions.md", "style.md")
+_FOR_DEVELOPERS = ("api.md", "architecture.md", "decisions.md", "style.md")
 _LEAST = 0.25  # score of a page; the best page has 0.36 and more for questions that the manual answers, else often less
 
 

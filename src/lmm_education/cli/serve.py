@@ -9,7 +9,6 @@ import multiprocessing
 import os
 import signal
 import socket
-import sys
 import threading
 from collections.abc import Sequence
 from contextlib import ExitStack
@@ -23,7 +22,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, LmmError
+from lmm.errors import ConfigError
 from lmm.extras import check_installed
 from lmm.messages import Usage
 from lmm.terminal import DONE
@@ -296,10 +295,11 @@ def teacher(course: Course) -> int:
 
 
 def _set_password(course: Course, who: Literal["students", "teacher"], what: str, following: str) -> int:
+    from lmm_education.cli.serve_setup import new_secret
     from lmm_education.web.service import name_of
 
     accounts = _accounts(course, who)
-    accounts.set_password(_asked(f"{what.capitalize()} for '{name_of(course)}': "))
+    accounts.set_password(new_secret(f"{what.capitalize()} for '{name_of(course)}': "))
     terminal.say(f"{accounts.database.where}: the {what} for '{name_of(course)}' is set; next: {following}")
     if who == "students":
         _remind(course, "password")
@@ -317,11 +317,12 @@ def users() -> None:
 @course_options.opened
 def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
     """Add users, or change their passwords. NAME may be @FILE, a file with a name on each line."""
+    from lmm_education.cli.serve_setup import new_secret
     from lmm_education.web.login import checked_name, new_password
 
     checked = [checked_name(name) for name in _all_names(names)]
     accounts = _accounts(course)
-    passwords = {name: new_password() if generate else _asked(f"Password for {name}: ") for name in checked}
+    passwords = {name: new_password() if generate else new_secret(f"Password for {name}: ") for name in checked}
     accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
     shown = (f"{name}\t{made}\n" if generate else f"{name} may log in\n" for name, made in passwords.items())
     terminal.say("".join(shown), end="")
@@ -395,16 +396,6 @@ def _all_names(names: Sequence[str]) -> list[str]:
         lines = read_document(Path(name[1:])).splitlines() if name.startswith("@") else [name]
         found += [line.strip() for line in lines if line.strip()]
     return found
-
-
-def _asked(prompt: str) -> str:
-    """Read a password typed twice, or one line from a pipe."""
-    from lmm_education.cli.serve_setup import secret
-
-    given = secret(prompt)
-    if sys.stdin.isatty() and secret("Again: ") != given:
-        raise LmmError("the two passwords differ")
-    return given
 
 
 def _remind(course: Course, login: str) -> None:

@@ -568,6 +568,12 @@ def to_html(markdown: str, *, picture: Callable[[str], str] = lambda path: path)
     return _IMAGE.sub(lambda match: match[1] + html.escape(picture(html.unescape(match[2]))) + match[3], rendered)
 
 
+def inline(rendered: str) -> str:
+    """Return HTML without its paragraph, if it is a single one."""
+    one = re.fullmatch(r"<p>((?:(?!</p>).)*)</p>\n?", rendered, re.DOTALL)
+    return one[1] if one else rendered
+
+
 @cache
 def _parser() -> MarkdownIt:
     from markdown_it import MarkdownIt

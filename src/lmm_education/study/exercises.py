@@ -228,6 +228,21 @@ def with_choices(text: str, choices: Sequence[str]) -> str:
     return "\n\n".join(filter(None, (text, "\n".join(f"- {choice}" for choice in choices))))
 
 
+def right_choices(choices: Sequence[str], answer: str) -> list[str]:
+    """Return the paragraphs of a solution, or of an answer, that are choices.
+
+    >>> right_choices(["Red", "Green"], "green\\n\\nChlorophyll does it.")
+    ['green']
+    """
+    known = set(map(folded, choices))
+    return [part for part in answer.split("\n\n") if folded(part) in known]
+
+
+def folded(text: str) -> str:
+    """Return a choice as it is compared."""
+    return " ".join(text.split()).casefold()
+
+
 def exercises_as_values(exercises: Iterable[Exercise], *, solutions: bool = False) -> list[dict[str, Any]]:
     """Return the exercises as plain values."""
     return [_values(exercise, solutions) for exercise in exercises]

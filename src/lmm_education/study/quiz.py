@@ -23,8 +23,8 @@ from lmm.disk import files
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import clipped
 from lmm_education.material import distinct_titles
-from lmm_education.study.cards import PictureFiles, to_html
-from lmm_education.study.exercises import Exercise
+from lmm_education.study.cards import PictureFiles, inline, to_html
+from lmm_education.study.exercises import Exercise, folded, right_choices
 
 _NUMBER = re.compile(r"[-−+]?\d+(?:\.\d+)?(?:[eE][-+]?\d+)?")
 _ESCAPED = re.compile(r"[\\~=#{}:]")
@@ -64,7 +64,7 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
         return to_html(markdown, picture=pictures.beside(exercise.file))
 
     parts = exercise.solution.split("\n\n") if solutions and exercise.solution else []
-    keys = [part for part in parts if _folded(part) in map(_folded, exercise.choices)]
+    keys = right_choices(exercise.choices, exercise.solution) if solutions else []
     number = None if exercise.choices else _NUMBER.fullmatch(parts[0].strip()) if parts else None
     keys += parts[:1] if number else []
     where = f"{exercise.file}:{exercise.line}"
@@ -75,16 +75,16 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
     if exercise.tolerance and parts and not number:
         hint = "such as 3.93, without a unit; say what else you have to say in a paragraph of its own"
         raise LmmError(f"tolerance: the solution '{clipped(parts[0], 40)}' is not a number", where=where, hint=hint)
-    text, shown = show(exercise.text), [_inline(show(choice)) for choice in exercise.choices]
+    text, shown = show(exercise.text), [inline(show(choice)) for choice in exercise.choices]
     if not keys:
         text += "".join(["\n<ul>", *(f"\n<li>{choice}</li>" for choice in shown), "\n</ul>"] if shown else [])
-    right = set(map(_folded, keys))
+    right = set(map(folded, keys))
     return QuizQuestion(
         id=exercise.id,
         name=" › ".join([*distinct_titles(filter(None, (exercise.document, *exercise.headings[-1:]))), exercise.name]),
         kind="number" if number else "choice" if keys else "text",
         text=text,
-        choices=tuple((choice, _folded(c) in right) for choice, c in zip(shown, exercise.choices, strict=True))
+        choices=tuple((choice, folded(c) in right) for choice, c in zip(shown, exercise.choices, strict=True))
         if keys
         else (),
         value=number[0].replace("−", "-") if number else "",
@@ -92,15 +92,6 @@ def question_of(exercise: Exercise, *, solutions: bool) -> QuizQuestion:
         feedback=show("\n\n".join(part for part in parts if part not in keys)),
         pictures=pictures.kept,
     )
-
-
-def _folded(text: str) -> str:
-    return " ".join(text.split()).casefold()
-
-
-def _inline(rendered: str) -> str:
-    one = re.fullmatch(r"<p>((?:(?!</p>).)*)</p>", rendered, re.DOTALL)
-    return one[1] if one else rendered
 
 
 def save_quiz(path: Path, exercises: Sequence[Exercise], *, solutions: bool) -> int:

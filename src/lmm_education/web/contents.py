@@ -21,8 +21,8 @@ from lmm_education.material import Lines, Passage, Section
 from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
-from lmm_education.study.cards import card_as_values, card_id, study_cards
-from lmm_education.study.exercises import exercises_as_values, find_exercises, with_choices
+from lmm_education.study.cards import card_as_values, card_id, inline, study_cards
+from lmm_education.study.exercises import exercises_as_values, find_exercises, right_choices, with_choices
 from lmm_education.study.plans import by_document, plan_as_values, study_plan, time_text
 from lmm_education.study.study_documents import documents_in, section_at
 from lmm_education.web.rendering import Picture, lines_of, marked_html, title_html, to_html
@@ -365,15 +365,19 @@ def with_html(values: dict[str, Any], ids: Ids, pictures: Callable[[str], Pictur
 
     >>> with_html({"question": "*Why?*", "file": "a.md", "headings": ["A"]}, {("a.md", ("A",)): "1"})["html"]
     {'question': '<p><em>Why?</em></p>\\n'}
-    >>> with_html({"text": "Which?", "choices": ["a"], "file": "a.md", "headings": []}, {})["html"]["text"]
-    '<p>Which?</p>\\n<ul>\\n<li>a</li>\\n</ul>\\n'
+    >>> exercise = {"text": "Which?", "choices": ["*a*", "b"], "solution": "b", "file": "a.md", "headings": []}
+    >>> shown = with_html(exercise, {})
+    >>> shown["html"]["choices"], shown["single"]
+    (['<em>a</em>', 'b'], True)
     """
     picture = pictures(values["file"]) if pictures else None
-    html = {name: title_html(values[name]) for name in _INLINE if values.get(name)}
-    shown = values | ({"text": with_choices(values["text"], values["choices"])} if values.get("choices") else {})
-    html |= {name: str(to_html(shown[name], picture=picture)) for name in _BLOCKS if values.get(name)}
-    section = ids.get((values["file"], tuple(values["headings"])), "")
-    return values | {"section": section, "html": html}
+    html: dict[str, Any] = {name: title_html(values[name]) for name in _INLINE if values.get(name)}
+    html |= {name: str(to_html(values[name], picture=picture)) for name in _BLOCKS if values.get(name)}
+    about: dict[str, Any] = {"section": ids.get((values["file"], tuple(values["headings"])), "")}
+    if choices := values.get("choices"):
+        about["single"] = len(right_choices(choices, values["solution"])) == 1
+        html["choices"] = [inline(str(to_html(choice, picture=picture))) for choice in choices]
+    return values | about | {"html": html}
 
 
 def without_solution(values: dict[str, Any]) -> dict[str, Any]:

@@ -27,6 +27,7 @@ from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Location, Passage
+from lmm_education.study.exercises import folded, right_choices
 from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, name_of, section_values, starters
 from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
@@ -34,7 +35,7 @@ from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.pictures import POLICY
 from lmm_education.web.questions import ServedQuestion, WaitingAnswer
-from lmm_education.web.rendering import Picture, title_html, to_html
+from lmm_education.web.rendering import Picture, title_html, title_text, to_html
 from lmm_education.web.service import Service, service_of
 from lmm_education.web.words import LANGUAGES, language_of, notice_for, texts_of, theme_of
 
@@ -131,7 +132,7 @@ class PageAnswer:
             ],
             "read": self._sources(read),
             "suggests": self.known is not None and answer.answers,
-            "next": follow_ups(answer.question, used, self.cards, self.chapters),
+            "next": [*map(title_text, follow_ups(answer.question, used, self.cards, self.chapters))],
             "notices": [
                 *(notice_for(notice, self.texts) for notice in answer.notices),
                 *([self.texts["cut"]] if answer.cut else []),
@@ -223,14 +224,15 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     numbered = any(chapter.number for chapter in chapters)
     whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
     about = texts["about"].replace("{n}", str(sum(1 + len(chapter.below) for chapter in chapters)))
+    asked = starters(
+        [card["question"] for card in cards],
+        chapters,
+        texts if service.answering.can_write else {"ask_about": texts["ask_text"]},
+    )
     return {
         "title": service.title,
         "description": service.description or (about if chapters else ""),
-        "starters": starters(
-            [card["question"] for card in cards],
-            chapters,
-            texts if service.answering.can_write else {"ask_about": texts["ask_text"]},
-        ),
+        "starters": [*map(title_text, asked)],
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }
 
@@ -313,13 +315,15 @@ async def chat(request: Request) -> Response:
 
 async def feedback(request: Request) -> Response:
     """``POST /feedback``: say what is right and what is missing in ``answer`` to the exercise or card with the id
-    ``exercise``, as the same events; without a language model, show its solution."""
+    ``exercise``, as the same events; show its solution where choices can be compared with it, and without a model."""
     service, body = service_of(request), await read_json(request)
     answer = checked_question(body.get("answer"), service.settings.longest_question)
     exercise = await asyncio.to_thread(service.contents.exercise, short_text(body, "exercise"))
     await service.guard.admit(request)
     asked = service.asked(f"{exercise['question']}\n\n{answer}", request, "page")
-    asked.attempted = Attempted(exercise["question"], answer, exercise["solution"])
+    solution, choices = exercise["solution"], exercise.get("choices", ())
+    right, chosen = ({*map(folded, right_choices(choices, text))} for text in (solution, answer))
+    asked.attempted = Attempted(exercise["question"], answer, solution, chosen == right if right else None)
     page = PageAnswer(texts_of(request, service.settings), pictures=service.pictures.of_sources)
     return EventsResponse(_stream(service, asked, [], page))
 

@@ -74,6 +74,16 @@ def title_html(markdown: str) -> str:
     return re.sub(r"</?a\b[^>]*>", "", str(_parser().renderInline(markdown, {})))
 
 
+def title_text(markdown: str) -> str:
+    """Return a heading, or a question, as text; formulas stay as they are written.
+
+    >>> title_text("What is *the* `mean()` of $x$?")
+    'What is the mean() of $x$?'
+    """
+    (line,) = _parser().parseInline(markdown, {})
+    return "".join(f"${each.content}$" if "formula" in each.type else each.content for each in line.children or ())
+
+
 def marked_html(
     markdown: str,
     lines: Lines | None,

@@ -14,7 +14,9 @@ async function readItems() {
   const [exercises, cards] = await Promise.all([fetchJson("material/exercises"), fetchJson("material/cards")]);
   if (exercises.message ?? cards.message) return { message: exercises.message ?? cards.message };
   return { items: [
-    ...exercises.map(({ id, document: first, headings, html }) => ({ id, path: pathOf(first, headings), html: html.text })),
+    ...exercises.map(({ id, document: first, headings, html, choices, single }) => ({
+      id, path: pathOf(first, headings), html: html.text, choices, single, shown: html.choices ?? [],
+    })),
     ...cards.map(({ id, title, headings, html }) => ({ id, path: pathOf(title, headings), html: html.question })),
   ] };
 }
@@ -36,18 +38,23 @@ export async function showQuiz(panel) {
 
 function showItem(item, items, at) {
   stopping.abort();
-  const { id, path, html } = items[at];
+  const { id, path, html, choices, shown = [], single } = items[at];
   const question = make("div", { class: "card-text", html });
-  const field = make("textarea", { id: "quiz-answer", rows: "4", maxlength: $("#question").maxLength });
+  const boxes = shown.map((_, i) => make("input", { type: single ? "radio" : "checkbox", name: "choice", ...(i ? {} : { id: "quiz-answer" }) }));
+  const field = boxes[0] ?? make("textarea", { id: "quiz-answer", rows: "4", maxlength: $("#question").maxLength });
+  const written = () => shown.length ? choices.filter((_, i) => boxes[i].checked).join("\n\n") : field.value.trim();
+  const asked = shown.length
+    ? [make("fieldset", {}, make("legend", {}, texts.your_answer), ...shown.map((text, i) => make("label", {}, boxes[i], make("span", { html: text }))))]
+    : [make("label", { for: "quiz-answer" }, texts.your_answer), field];
   const check = make("button", { type: "submit", class: "main" }, texts.check);
   const next = button(texts.next_question, () => { showItem(item, items, (at + 1) % items.length); $("#quiz-answer").focus(); });
   const view = answerView();
   view.article = make("article", {}, view.note, view.body, view.aside);
-  const form = make("form", { class: "quiz-answer" }, make("label", { for: "quiz-answer" }, texts.your_answer), field,
+  const form = make("form", { class: "quiz-answer" }, ...asked,
     make("p", { class: "choices" }, check, ...(items.length > 1 ? [next] : [])));
   form.addEventListener("submit", async (event) => {
     event.preventDefault();
-    const answer = field.value.trim();
+    const answer = written();
     if (!answer) { tell(view, texts.no_answer); field.focus(); return; }
     if (!await mayAsk()) return;
     check.disabled = true;

@@ -164,7 +164,7 @@ function showExercises(exercises) {
     const { title = "", text } = exercise.html;
     const numbered = /^\s*(<ol|<p>\s*(<(strong|em)>)?(\p{L}+\s)?\d+(\.\d+)*\s*[.):])/u.test(text) || /\d/.test(title);  // by the author
     const item = make("section", { class: "exercise" }, ...(title || !numbered ? [make("h4", { html: `${numbered ? "" : exercise.number} ${title}` })] : []),
-      make("div", { html: text }));
+      make("div", { html: text }), ...(exercise.html.choices ? [make("ul", {}, ...exercise.html.choices.map((html) => make("li", { html })))] : []));
     if (exercise.has_solution) {
       const shown = make("div");
       const solution = make("details", { class: "hidden" }, make("summary", {}, texts.solution), shown);

@@ -167,6 +167,11 @@ def test_a_sentence_without_its_value_is_not_quoted(value: str) -> None:
     assert quoted(text, "leaf") == "**Leaves**\n\n> A leaf of 1, 2, … cells is green. [1]"
 
 
+def test_a_sentence_may_begin_with_a_name_in_code() -> None:
+    """Which is in lower case, as what depends on the sentence before is."""
+    assert quoted("`leaf()` counts cells.\n\nSnow is white.", "cells") == "**Leaves**\n\n> `leaf()` counts cells. [1]"
+
+
 TABLE = "| Week | Room |\n|------|------|\n| 1 | A12 |\n| 2 | B7 |"
 
 
