@@ -40,7 +40,7 @@ from lmm.disk.files import document_lock, read_document
 from lmm.errors import IN_PYTHON, DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event, ignore
-from lmm.models.given import ModelLike
+from lmm.models.port import ModelLike
 from lmm.models.structured import make_schema
 from lmm.terminal import count
 

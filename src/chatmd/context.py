@@ -22,8 +22,7 @@ from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, Notice, ToolCall
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
-from lmm.models.given import ModelLike
-from lmm.models.port import ChatModel, RunnableTool
+from lmm.models.port import ChatModel, ModelLike, RunnableTool
 
 if TYPE_CHECKING:
     from lmm.fetch import FetchRules

@@ -80,8 +80,7 @@ class ServerSettings(Table, frozen=True):
     ] = ""
     api_key: Secret | None = None
     api_key_env: Annotated[
-        str,
-        Key("the variable with its key, if not the provider's own", "MY_KEY", asks="always", belongs_to="provider"),
+        str, Key("the variable with its key, if not the provider's own", "MY_KEY", asks="always", belongs_to="provider")
     ] = ""
     timeout: Annotated[Positive, Key("seconds without a sign of the server")] = 120.0
     max_retries: Annotated[CountOrZero, Key("after 429, 5xx, a broken connection, silence")] = 3

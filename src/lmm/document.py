@@ -32,8 +32,7 @@ from lmm.markdown.tree import HeaderNode, tree_to_blocks, without_metadata
 from lmm.messages import Failed, Listener, Notice, Waiting, ignore
 from lmm.models.budget import SharedBudget
 from lmm.models.client import Client
-from lmm.models.given import ModelLike, given_model
-from lmm.models.port import Ask
+from lmm.models.port import Ask, ModelLike, given_model
 from lmm.models.structured import load_schema, make_schema
 from lmm.models.tokens import known_window
 from lmm.notebook import authorship, edits as pending_edits

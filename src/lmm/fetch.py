@@ -101,24 +101,15 @@ def same_host(url: str) -> str:
                 raise ValueError("the name of a network interface is specific to this machine")
             host = f"[{address}]"
         elif host.isascii():
-            host = _named(host)
+            if not host or not _NAME.issuperset(host):
+                raise ValueError(host)
+            if _NUMBER.search(host):  # then it must be an IPv4 address, as in the URL standard
+                host = str(IPv4Address(socket.inet_aton(host.removesuffix("."))))
         same = urlunsplit(parts._replace(netloc=host if port is None else f"{host}:{port}"))
         httpx2.URL(same)  # it checks names in other scripts
-    except (httpx2.InvalidURL, ValueError):
+    except (httpx2.InvalidURL, OSError, ValueError):
         raise ValueError("this cannot be the name of a host") from None
     return same
-
-
-def _named(host: str) -> str:
-    """Check a host in ASCII; if its last part is a number, it must be an IPv4 address (as in the URL standard)."""
-    if not host or not _NAME.issuperset(host):
-        raise ValueError(host)
-    if not _NUMBER.search(host):
-        return host
-    try:
-        return str(IPv4Address(socket.inet_aton(host.removesuffix("."))))
-    except OSError:
-        raise ValueError(host) from None
 
 
 def redirected(url: str, location: str) -> str:
@@ -301,34 +292,28 @@ async def _one(url: str, rules: FetchRules, transport: CheckedTransport) -> Fetc
     agent = f"lmmarkdown/{version('lmmarkdown')}"
     headers = {"User-Agent": agent, "Accept": _ACCEPT, "Accept-Encoding": ", ".join(_CODINGS)}
     response = await transport.handle_async_request(httpx2.Request("GET", url, headers=headers))
+    sent, data = response.headers, bytearray()
     try:
-        if response.status_code in _REDIRECTS and "location" in response.headers:
-            return response.headers["location"]
+        if response.status_code in _REDIRECTS and "location" in sent:
+            return sent["location"]
         if response.status_code != 200:
             status = response.status_code
             raise FetchFailed(_STATUS.get(status, f"the server answered with status {status}"), status=status)
-        data = await _body(response, rules)
-    finally:
-        await response.aclose()
-    media_type = response.headers.get("content-type", "").partition(";")[0].strip().lower()
-    return Fetched(data, media_type, response.charset_encoding or "", url)
-
-
-async def _body(response: httpx2.Response, rules: FetchRules) -> bytes:
-    length, coding = response.headers.get("content-length", ""), response.headers.get("content-encoding", "identity")
-    if length.isdecimal() and (len(length) > 18 or int(length) > rules.limit):
-        raise rules.too_large
-    if coding.lower() not in (*_CODINGS, "identity"):
-        raise FetchFailed(f"it is compressed with '{coding[:40]}', which was not requested")
-    data = bytearray()
-    try:
+        length, coding = sent.get("content-length", ""), sent.get("content-encoding", "identity")
+        if length.isdecimal() and (len(length) > 18 or int(length) > rules.limit):
+            raise rules.too_large
+        if coding.lower() not in (*_CODINGS, "identity"):
+            raise FetchFailed(f"it is compressed with '{coding[:40]}', which was not requested")
         async for piece in response.aiter_bytes():
             data += piece
             if len(data) > rules.limit:
                 raise rules.too_large
     except httpx2.DecodingError:
         raise FetchFailed("the response is damaged: it cannot be unpacked") from None
-    return bytes(data)
+    finally:
+        await response.aclose()
+    media_type = sent.get("content-type", "").partition(";")[0].strip().lower()
+    return Fetched(bytes(data), media_type, response.charset_encoding or "", url)
 
 
 class CheckedTransport(httpx2.AsyncHTTPTransport):

@@ -33,9 +33,9 @@ class Provider:
     embedder: str = ""
 
 
-# The table of providers. A provider with the Chat Completions protocol needs only a row here, no code; the others have
-# a row in `OPENERS` of `lmm.models.pydantic_ai_adapter`, and in `ADAPTERS` of `lmm_education.encode.encoder` if they
-# have embedding models. Agents' programs are rows of `AGENT_PROGRAMS` in `lmm.models.agent_programs`.
+# The table of providers. A provider with the Chat Completions protocol, or with classes of its name in pydantic-ai,
+# needs only a row here, no code; one with embedding models also a row in `ADAPTERS` of `lmm_education.encode.encoder`.
+# Agents' programs are rows of `AGENT_PROGRAMS` in `lmm.models.agent_programs`.
 PROVIDERS: dict[str, Provider] = {
     provider.name.lower(): provider
     for provider in (

@@ -16,8 +16,7 @@ from lmm.errors import Finding as Finding, LmmError, ModelRejected
 from lmm.loop import background, blocking
 from lmm.messages import ChatRequest, Listener, Reply, ignore
 from lmm.models.client import Client
-from lmm.models.given import ModelLike, given_model
-from lmm.models.port import Ask
+from lmm.models.port import Ask, ModelLike, given_model
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.edit_reply import read_edit_reply

@@ -87,24 +87,22 @@ def allowed_files() -> int:
 def bounded(patience: float = PATIENCE) -> dict[str, Any]:
     """Return options of uvicorn that limit connections to the available files, and close those whose request does not
     arrive within `patience` seconds."""
+    from uvicorn.protocols.http.auto import AutoHTTPProtocol
+
     limits = ConnectionLimits.of(allowed_files())
-    return {"http": patient_protocol(patience, limits), "backlog": limits.accepted}
+    protocol = type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": SlowConnections(patience, limits)})
+    return {"http": protocol, "backlog": limits.accepted}
 
 
-class RareWarning:
-    """A warning that is logged at most once a minute."""
-
-    def __init__(self) -> None:
-        self._logged = -60.0
-
-    def __call__(self, message: str, *values: object) -> None:
-        """Log the warning, unless one was logged within the last minute."""
-        if time.monotonic() >= self._logged + 60:
-            self._logged = time.monotonic()
-            logger.warning(message, *values)
+_warned = -60.0
 
 
-_too_many = RareWarning()
+def _too_many(message: str, *values: object) -> None:
+    """Log a warning, unless one was logged within the last minute."""
+    global _warned
+    if time.monotonic() >= _warned + 60:
+        _warned = time.monotonic()
+        logger.warning(message, *values)
 
 
 def handle_loop_error(loop: asyncio.AbstractEventLoop, context: dict[str, Any]) -> None:
@@ -180,10 +178,3 @@ class Patient(asyncio.Protocol):
         """Stop waiting for a request."""
         self.waiting.end(self.transport)
         super().connection_lost(exc)
-
-
-def patient_protocol(patience: float, limits: ConnectionLimits) -> type[asyncio.Protocol]:
-    """Return the protocol class of uvicorn for one server, extended by limits on incomplete requests."""
-    from uvicorn.protocols.http.auto import AutoHTTPProtocol
-
-    return type("PatientProtocol", (Patient, AutoHTTPProtocol), {"waiting": SlowConnections(patience, limits)})

@@ -8,7 +8,7 @@ import inspect
 import sys
 import threading
 import traceback
-from collections.abc import Callable, Sequence
+from collections.abc import Callable
 from concurrent.futures import Future
 from pathlib import Path
 from types import ModuleType
@@ -49,19 +49,12 @@ def importable_from(folder: Path) -> None:
 
 
 async def call(function: Callable[..., Any], *arguments: Any) -> Any:
-    """Call a function and return its result: an async one is awaited, a sync one runs in a thread, so it may block."""
-    try:
-        if inspect.iscoroutinefunction(function):
-            return await function(*arguments)
-        result = await asyncio.wrap_future(_in_thread(function, arguments))
-        return await result if inspect.isawaitable(result) else result
-    except (KeyboardInterrupt, SystemExit) as error:
-        raise _not_an_exception(error) from error
+    """Call a function and return its result: an async one is awaited, a sync one runs in a thread, so it may block.
 
-
-def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future[Any]:
-    """Run a function in a daemon thread. Each call has its own thread, because calls may wait for one another."""
+    Each call has a daemon thread of its own, because calls may wait for one another.
+    """
     done = Future[Any]()
+    done.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
 
     def work() -> None:
         try:
@@ -72,9 +65,14 @@ def _in_thread(function: Callable[..., Any], arguments: Sequence[Any]) -> Future
         else:
             done.set_result(result)
 
-    done.set_running_or_notify_cancel()  # a caller that stops waiting does not stop it
-    threading.Thread(target=work, name="lmm-user", daemon=True).start()
-    return done
+    try:
+        if inspect.iscoroutinefunction(function):
+            return await function(*arguments)
+        threading.Thread(target=work, name="lmm-user", daemon=True).start()
+        result = await asyncio.wrap_future(done)
+        return await result if inspect.isawaitable(result) else result
+    except (KeyboardInterrupt, SystemExit) as error:
+        raise _not_an_exception(error) from error
 
 
 def _not_an_exception(error: BaseException) -> Exception:

@@ -17,7 +17,7 @@ from lmm.errors import LmmError, Place
 from lmm.loop import background, blocking, cancel_when
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.messages import Event, Failed, Listener, Notice, Reply, Usage, ignore
-from lmm.models.given import ModelLike
+from lmm.models.port import ModelLike
 from lmm.notebook.answers import AnsweredPrompt
 from lmm.notebook.chat_log import waiting_texts
 from lmm.notebook.problems import unasked_prompts

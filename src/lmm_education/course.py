@@ -15,8 +15,7 @@ from typing import TYPE_CHECKING, Annotated, Any, Literal, TypeVar
 from lmm import loop
 from lmm.arguments import check_arguments, check_call
 from lmm.errors import IN_PYTHON, LmmError
-from lmm.models.given import ModelLike, given_model
-from lmm.models.port import ChatModel, Embedder, RunnableTool
+from lmm.models.port import ChatModel, Embedder, ModelLike, RunnableTool, given_model
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener
 from lmm_education.answer.history import Exchange
 from lmm_education.catalogue import Kept

@@ -18,8 +18,7 @@ from lmm.config import MINILM, WORDLLAMA, EmbeddingSettings, Settings, embedding
 from lmm.config_tables import Config
 from lmm.errors import FileReadError, LmmError
 from lmm.extras import install_command
-from lmm.models.given import ModelLike, given_model
-from lmm.models.port import ChatModel, Embedder
+from lmm.models.port import ChatModel, Embedder, ModelLike, given_model
 from lmm.permissions import is_local_model, require_trust
 from lmm.providers import is_static, minilm_weights
 from lmm_education.catalogue import Catalogue, Kept

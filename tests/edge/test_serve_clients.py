@@ -72,9 +72,11 @@ def test_what_is_ignored_is_named(client: openai.OpenAI, server: ScriptedServer,
     """In a header, for what clients and their users set without thinking of a course."""
     server.queue("Because of chlorophyll [1].")
     create: Any = client.chat.completions.with_raw_response.create
-    said = [{"role": "user", "content": WHY}]
-    done = create(model="course", messages=said, stream=stream, top_p=0.5, extra_body={"top_k": 3, "num_ctx": 4096})
-    assert sorted(done.headers["x-ignored-parameters"].split(", ")) == ["num_ctx", "top_k", "top_p"]
+    said = [{"role": "user", "content": None}, {"role": "user", "content": WHY}]
+    more = {"num_ctx": 4096, "thinking": {"type": "disabled"}, "features": {"web_search": False}, "suffix": ""}
+    done = create(model="course", messages=said, stream=stream, top_p=0.5, stop=["\n"], extra_body=more)
+    named = ["features", "num_ctx", "stop", "thinking", "top_p"]
+    assert sorted(done.headers["x-ignored-parameters"].split(", ")) == named
 
 
 def test_an_answer_that_breaks_off(client: openai.OpenAI, server: ScriptedServer) -> None:
@@ -101,6 +103,8 @@ def test_what_a_course_does_not_do(client: openai.OpenAI, more: dict[str, Any], 
     with pytest.raises(openai.APIStatusError) as refused:
         ask(client, **more)
     assert refused.value.param == param
+    with pytest.raises(openai.NotFoundError, match="ends in /v1"):
+        ask(client.with_options(base_url=str(client.base_url).removesuffix("v1/")))
 
 
 # -- other sites -----------------------------------------------------------------------------------

@@ -446,6 +446,11 @@ def test_answers_of_what_stands_before_the_server(server: ScriptedServer) -> Non
     server.queue(Action(status=307, body="", headers={"Location": "https://models.example/v1/chat/completions?x=1"}))
     with pytest.raises(errors.ModelRejected, match=r"redirects to https://models\.example/v1/chat.* .set base_url"):
         loop.run(ask(model_at(server.url), QUESTION))
-    server.queue(Action(body="<html>Sign in</html>"))
-    with pytest.raises(errors.ModelRejected, match="sent a web page"):
-        loop.run(ask(model_at(server.url), QUESTION))
+    server.queue(Action(status=307, body="", headers={"Location": "/v2"}))
+    with pytest.raises(errors.ModelRejected, match="redirects to /v2"):
+        loop.run(ask(model_at(server.url, api="responses"), QUESTION))
+    page = "<!DOCTYPE html>\n<html>Sign in</html>"
+    for sent in (Action(body=page), Action(raw=(page,))):
+        server.queue(sent)
+        with pytest.raises(errors.NoValidReply, match="sent a web page"):
+            loop.run(ask(model_at(server.url), QUESTION))

@@ -41,8 +41,7 @@ from lmm.markdown import spans
 from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render
 from lmm.models.budget import BudgetedModel
 from lmm.models.client import ask_once
-from lmm.models.given import ModelLike, given_model
-from lmm.models.port import ChatModel
+from lmm.models.port import ChatModel, ModelLike, given_model
 from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
 from lmm.prompts.templates import Prompts
 

@@ -23,7 +23,7 @@ from chatmd.language.transcript import USER_TURN, gap, storable
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import PICTURES, ExpansionRecord, free_name, keep
 from lmm.errors import DocumentBusy
-from lmm.models.given import ModelLike
+from lmm.models.port import ModelLike
 
 _PUNCTUATION = ".,;:!?)]}'\""
 _MENTION = re.compile(r'(?<!\S)@(?:"([^"\n]+)"|([^\s"]\S*))')

@@ -38,7 +38,7 @@ from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
 from lmm.messages import Event, Failed
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
-from lmm.models.given import given_model
+from lmm.models.port import given_model
 
 # -- Another agent that is asked ---------------------------------------------------------------------------------
 

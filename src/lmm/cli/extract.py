@@ -24,11 +24,7 @@ if TYPE_CHECKING:
     "schema", "SCHEMA", "module:Model, file.py:Model, or a JSON schema file; file.py:list[Model] for several a section."
 )
 @options.files
-@click.option(
-    "--select",
-    metavar="EXPR",
-    help="Sections with this in their title, or with this key=value in metadata.",
-)
+@click.option("--select", metavar="EXPR", help="Sections with this in their title, or with this key=value in metadata.")
 @click.option(
     "-o",
     "--output",

@@ -30,11 +30,7 @@ _MARKDOWN = (".md", ".markdown")
 )
 @options.flag("--force", help="Replace existing files.")
 @click.option(
-    "--timeout",
-    metavar="SECONDS",
-    type=click.FloatRange(min=1),
-    default=300,
-    help="The longest time to read one file.",
+    "--timeout", metavar="SECONDS", type=click.FloatRange(min=1), default=300, help="The longest time to read one file."
 )
 @click.option(
     "--style",

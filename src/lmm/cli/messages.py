@@ -40,14 +40,7 @@ STDIN = Path("-")
 @options.flag("--diff", help="Show the changes of pending edits, word by word; several with their numbers, for --hunk.")
 @options.json_lines
 def messages(
-    *,
-    files: tuple[Path, ...],
-    config: Path | None,
-    budget: str,
-    dry_run: bool,
-    diff: bool,
-    as_json: bool,
-    **how: Any,
+    *, files: tuple[Path, ...], config: Path | None, budget: str, dry_run: bool, diff: bool, as_json: bool, **how: Any
 ) -> int:
     """Answer every pending ?:, +: and =: (query:, message:, edit:) of the files, inside the files.
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import json
 import os
 import urllib.request
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from contextlib import aclosing, suppress
 from dataclasses import replace
 from importlib import import_module
@@ -20,9 +20,8 @@ from lmm.errors import ConfigError, EmptyReply, LmmError, ModelError
 from lmm.terminal import DONE, USAGE
 
 if TYPE_CHECKING:
-    from lmm.config import ModelSettings, ServerSettings, Settings
+    from lmm.config import ModelSettings, ServerSettings
     from lmm.config_tables import Config
-    from lmm.models.tokens import ContextWindow
     from lmm.permissions import Permission
 
 _EXAMPLES = ("OpenAI/gpt-4.1-mini", "Ollama/llama3.2")
@@ -164,8 +163,6 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     in_effect = Config() if waiting else found
     settings = load_settings(in_effect, os.environ, top.values() if top else None, document=str(file or ""))
     tiers = {name: _describe(name, getattr(settings, name)) for name in TIERS}
-    for name, window in _windows(settings).items():
-        tiers[name]["window"] = {"tokens": window.tokens, "origin": window.origin}
     if top is not None and "model" in top.values() and not waiting:
         course = import_module("lmm_education.study.scan_findings")
         other = course.other_embedding(file, top, None if config is None else found)
@@ -205,7 +202,16 @@ def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permi
     state = " (not in effect)" if waiting else ""
     _say_rows("configuration", f"{found.path}{state}" if found.path else "none (lmm init writes one)")
     for name, tier in about["tiers"].items():
-        _say_rows(name, *_tier_rows(tier))
+        window = tier.get("window", {"tokens": 0, "origin": ""})
+        reads = f"reads {window['tokens']:,} tokens at once"
+        other = tier["other"] and f"to choose another one: {tier['other']} (a course keeps the model of its store)"
+        rows = (
+            f"{tier['model']:<32} {tier['origin']}",
+            ", ".join(filter(None, (tier["server"], tier["key"]))),
+            f"{reads:<32} {window['origin']}" if window["tokens"] else "",
+            tier.get("note", other),
+        )
+        _say_rows(name, *filter(None, rows))
     _say_rows("system", f"{terminal.clipped(about['system']['text'], 61)} ({about['system']['origin']})")
     others = {name: one for name, one in about["settings"].items() if not name.endswith((" model", " system"))}
     _say_rows("settings", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
@@ -224,48 +230,27 @@ def _say_rows(label: str, *rows: object) -> None:
         label = ""
 
 
-def _tier_rows(tier: Mapping[str, Any]) -> Iterator[str]:
-    yield f"{tier['model']:<32} {tier['origin']}"
-    if details := ", ".join(filter(None, (tier["server"], tier["key"]))):
-        yield details
-    if window := tier.get("window"):
-        reads = f"reads {window['tokens']:,} tokens at once"
-        yield f"{reads:<32} {window['origin']}"
-    if note := tier.get("note"):
-        yield note
-    elif tier["other"]:
-        yield f"to choose another one: {tier['other']} (a course keeps the model of its store)"
-
-
-def _windows(settings: Settings) -> dict[str, ContextWindow]:
-    """Return the context windows of the chat models; built-in models have none."""
-    from lmm import loop
-    from lmm.models.tokens import window_of
-
-    tiers = ((name, getattr(settings, name)) for name in ("major", "minor", "aux"))
-    return {name: loop.run(window_of(tier)) for name, tier in tiers if tier.model.provider != "Builtin"}
-
-
 def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:
-    from lmm.config import embedding_line
+    from lmm import loop
+    from lmm.config import ModelSettings, embedding_line
+    from lmm.models.agent_programs import installed_agent
+    from lmm.models.tokens import window_of
 
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if tier.missing_key:
         key = f"no key: export {tier.missing_key}=…"
     is_default = name == "embedding" and tier.layer == "default"
-    other = embedding_line(os.environ, str(tier.model)) if is_default else ""
-    server = _program(tier.model.model) if tier.model.provider == "ACP" else tier.base_url
-    return {"model": str(tier.model), "origin": tier.origin, "server": server, "key": key, "other": other}
-
-
-def _program(agent: str) -> str:
-    """Return where the program of an agent is, or what installs it."""
-    from lmm.models.agent_programs import installed_agent
-
-    try:
-        return installed_agent(agent)[1]
-    except LmmError as error:
-        return error.at_prompt
+    other, server = embedding_line(os.environ, str(tier.model)) if is_default else "", tier.base_url
+    if tier.model.provider == "ACP":
+        try:
+            server = installed_agent(tier.model.model)[1]
+        except LmmError as error:
+            server = error.at_prompt
+    about = {"model": str(tier.model), "origin": tier.origin, "server": server, "key": key, "other": other}
+    if isinstance(tier, ModelSettings) and tier.model.provider != "Builtin":  # which has no window
+        window = loop.run(window_of(tier))
+        return about | {"window": {"tokens": window.tokens, "origin": window.origin}}
+    return about
 
 
 # -- permissions of a folder -------------------------------------------------------------------------------
@@ -286,24 +271,24 @@ def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
     """
     from lmm import config_files
     from lmm.disk import trust as trust_store
+    from lmm.disk.files import read_document
+    from lmm.permissions import how_to_agree, permissions_of
 
     if yes + show + revoke > 1:
         raise ConfigError("these cannot be used together", where="--yes, --list, --revoke")
     if show:
-        return _list_approvals()
+        for file in sorted(trust_store.approved_files()):
+            try:
+                state = "" if trust_store.is_approved(file, read_document(file)) else " (it changed since)"
+            except LmmError:
+                state = " (it is gone)"
+            terminal.say(f"{file}{state}")
+        return DONE
     file = folder / config_files.CONFIG if folder.is_dir() else folder
     if revoke:
         gone = trust_store.revoke(file)
         terminal.say(f"{file}: {'approved no more' if gone else 'was not approved'}")
         return DONE
-    return _ask_for(file, yes)
-
-
-def _ask_for(file: Path, yes: bool) -> int:
-    from lmm import config_files
-    from lmm.disk import trust as trust_store
-    from lmm.permissions import how_to_agree, permissions_of
-
     if not file.is_file():
         raise ConfigError("there is no such file", where=str(file), hint="name a folder with a config.toml")
     found = config_files.load_config(file)
@@ -327,17 +312,4 @@ def _ask_for(file: Path, yes: bool) -> int:
         return USAGE
     trust_store.approve(file, found.text)
     terminal.say(f"approved {file.resolve()}; if it changes, you have to approve it again")
-    return DONE
-
-
-def _list_approvals() -> int:
-    from lmm.disk import trust as trust_store
-    from lmm.disk.files import read_document
-
-    for file in sorted(trust_store.approved_files()):
-        try:
-            state = "" if trust_store.is_approved(file, read_document(file)) else " (it changed since)"
-        except LmmError:
-            state = " (it is gone)"
-        terminal.say(f"{file}{state}")
     return DONE

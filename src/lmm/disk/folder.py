@@ -29,14 +29,7 @@ from typing import BinaryIO, Literal
 
 from lmm.disk import digest
 from lmm.disk.names import Glob, IgnoreRule, comparable, is_ignored, is_secret_file, parse_ignore
-from lmm.disk.opened import (
-    Mode,
-    OpenFolder,
-    make_folders,
-    open_folder,
-    read_errors,
-    write_errors,
-)
+from lmm.disk.opened import Mode, OpenFolder, make_folders, open_folder, read_errors, write_errors
 from lmm.disk.swap import TEMPORARY, put_in_place
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
 
@@ -113,7 +106,8 @@ class Folder:
         Raises:
             LinkOutside: it leads out of the folder, by a link or by ``..``, or over a link where none is allowed.
         """
-        if isinstance(relative, str) and _is_plain_name(relative) and not is_link(given := self.real / relative):
+        is_name = isinstance(relative, str) and relative == os.path.basename(relative) and "\0" not in relative  # noqa: PTH119
+        if is_name and relative not in ("", ".", "..") and not is_link(given := self.real / relative):
             return given  # a file in the folder itself, as most are, needs no look at what is above
         parts = self._parts(relative)
         given = self.real.joinpath(*parts)
@@ -149,10 +143,7 @@ class Folder:
                 where=name,
                 hint="rename it, if it contains none",
             )
-        with (
-            read_errors(name) if mode == "rb" else write_errors(name),
-            open_folder(real.parent) as folder,
-        ):
+        with read_errors(name) if mode == "rb" else write_errors(name), open_folder(real.parent) as folder:
             return folder.open(real.name, mode, private=private)
 
     def read(self, relative: str | PurePath, *, most: int | None = None) -> bytes:
@@ -393,11 +384,6 @@ class Folder:
         return parts
 
 
-def _is_plain_name(name: str) -> bool:
-    is_one = name == os.path.basename(name)  # noqa: PTH119  # for each file of a course
-    return is_one and name not in ("", ".", "..") and "\0" not in name
-
-
 def _changeable(folder: OpenFolder, real: Path, name: str) -> os.stat_result | None:
     """Return the status of a file to be replaced, None if there is none; raise if it or its folder is read-only."""
     like = folder.stat(real.name)
@@ -453,46 +439,42 @@ def walk(
         OSError: `top` cannot be read; folders below it that cannot be read count as empty, and `on_unreadable` gets
             their parts below `root`, and the error.
     """
-    layers = _layers_above(top, root) if ignore else ()
-    yield from _Walk(hidden, ignore, on_unreadable).below(top, (), top.relative_to(root).parts, layers, depth)
-
-
-@dataclass(frozen=True, slots=True)
-class _Walk:
-    hidden: bool
-    ignore: bool
-    on_unreadable: Unreadable
 
     def below(
-        self, folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
+        folder: Path, parts: tuple[str, ...], place: tuple[str, ...], layers: _Layers, depth: int | None
     ) -> Iterator[FolderEntry]:
         """Iterate over the entries of one folder; `parts` lead to it from the top, `place` from the root."""
         with open_folder(folder) as opened:
             found = sorted(
                 ((comparable(name), name, opened.stat(name)) for name in opened.entries()), key=lambda entry: entry[:2]
             )
-            if self.ignore and (rules := _rules_in(opened)):
+            if ignore and (rules := _rules_in(opened)):
                 layers = (*layers, (len(place), rules))
         deeper = depth is None or depth > 1
         for _, name, status in found:
             if status is None or name.startswith(".lmm-"):
                 continue
             kind = _kind(status.st_mode)
-            is_folder = kind == "folder"
-            aside = (name.startswith(".") and not self.hidden) or (
-                self.ignore
-                and (name in SKIPPED or is_internal((name,)) or is_ignored(layers, (*place, name), is_folder))
-            )
+            is_folder, program = kind == "folder", name in SKIPPED or is_internal((name,))
+            ignored = ignore and (program or is_ignored(layers, (*place, name), is_folder))
+            aside = (name.startswith(".") and not hidden) or ignored
             if aside and parts and not is_folder:
                 continue
             yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
             if is_folder and not aside and deeper:
                 try:
-                    yield from self.below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
+                    yield from below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
                 except (FileNotFoundError, NotADirectoryError):  # it has disappeared
                     pass
                 except OSError as error:
-                    self.on_unreadable((*place, name), error)
+                    on_unreadable((*place, name), error)
+
+    above = top.relative_to(root).parts
+    layers: list[tuple[int, tuple[IgnoreRule, ...]]] = []
+    for at in range(len(above)) if ignore else ():
+        with open_folder(root.joinpath(*above[:at])) as opened:
+            layers.append((at, _rules_in(opened)))
+    yield from below(top, (), above, tuple(layers), depth)
 
 
 def _kind(mode: int) -> Kind:
@@ -501,16 +483,6 @@ def _kind(mode: int) -> Kind:
     if stat.S_ISLNK(mode):
         return "link"
     return "file" if stat.S_ISREG(mode) else "other"
-
-
-def _layers_above(top: Path, root: Path) -> _Layers:
-    """Return the rules of the folders from `root` down to the parent of `top`."""
-    layers: list[tuple[int, tuple[IgnoreRule, ...]]] = []
-    parts: Sequence[str] = top.relative_to(root).parts
-    for depth in range(len(parts)):
-        with open_folder(root.joinpath(*parts[:depth])) as folder:
-            layers.append((depth, _rules_in(folder)))
-    return tuple(layers)
 
 
 def _rules_in(folder: OpenFolder) -> tuple[IgnoreRule, ...]:

@@ -161,11 +161,15 @@ def exchange(one: Path, two: Path) -> None:
         FileNotFoundError: one of them is missing.
         OSError: the file system cannot, among other reasons.
     """
-    if sys.platform == "win32":
-        _exchange_windows(one, two)
-        return
     import ctypes
 
+    if sys.platform == "win32":
+        backup = one.with_suffix(".old")
+        windows = ctypes.WinDLL("kernel32", use_last_error=True)
+        if not windows.ReplaceFileW(str(two), str(one), str(backup), 0, None, None):
+            raise ctypes.WinError(ctypes.get_last_error())
+        backup.rename(one)
+        return
     library = ctypes.CDLL(None, use_errno=True)
     try:
         if sys.platform == "darwin":
@@ -177,16 +181,6 @@ def exchange(one: Path, two: Path) -> None:
     if failed:
         number = ctypes.get_errno()
         raise OSError(number, os.strerror(number), str(two))
-
-
-def _exchange_windows(one: Path, two: Path) -> None:
-    import ctypes
-
-    backup = one.with_suffix(".old")
-    windows = ctypes.WinDLL("kernel32", use_last_error=True)  # type: ignore[attr-defined]  # only there
-    if not windows.ReplaceFileW(str(two), str(one), str(backup), 0, None, None):
-        raise ctypes.WinError(ctypes.get_last_error())  # type: ignore[attr-defined]
-    backup.rename(one)
 
 
 # -- what a killed process leaves -------------------------------------------------------------------
@@ -206,16 +200,9 @@ def remove_leftovers(folder: Path) -> list[Path]:
             if time.time() - max(status.st_mtime, status.st_ctime) <= LEFT_AFTER or not stat.S_ISREG(status.st_mode):
                 continue
             if exchanged and digest(path.read_bytes(), length=16) not in exchanged.group(2, 3):
-                kept.append(_recovered(path, exchanged[1]))
+                named = path.with_name(f"recovered-{exchanged[1]}.md")  # for a person to find
+                if not named.exists():
+                    kept.append(path.rename(named))
             elif exchanged or path.suffix == TEMPORARY[1]:  # other .old files belong to a patch, which repairs itself
                 path.unlink()
     return kept
-
-
-def _recovered(path: Path, token: str) -> Path:
-    """Rename a file so that a person finds it, without replacing another."""
-    named = path.with_name(f"recovered-{token}.md")
-    if named.exists():
-        raise FileExistsError(str(named))
-    path.rename(named)
-    return named

@@ -112,10 +112,15 @@ async def changes(
     listening = [asyncio.create_task(_listen(at, deep, told)) for at, deep in wanted if at and not poll]
     pace = _SELDOM if listening else _OFTEN
     before: dict[Path, Signature] | None = None
+
+    def timed_look() -> tuple[dict[Path, Signature], float]:
+        begin = time.thread_time()  # waiting does not count
+        return roots.look(), time.thread_time() - begin
+
     try:
         await asyncio.sleep(0)  # first they listen, so that nothing is missed between a look and a notification
         while True:
-            now, cost = await asyncio.to_thread(_timed_look, roots)
+            now, cost = await asyncio.to_thread(timed_look)
             known = before or {}
             changed = {path for path in known.keys() | now.keys() if known.get(path) != now.get(path)}
             if changed or before is None:
@@ -132,12 +137,6 @@ async def changes(
         for task in listening:
             task.cancel()
         await asyncio.gather(*listening, return_exceptions=True)
-
-
-def _timed_look(roots: WatchedPaths) -> tuple[dict[Path, Signature], float]:
-    """Return the current signatures, and the CPU seconds that it took to get them: waiting does not count."""
-    begin = time.thread_time()
-    return roots.look(), time.thread_time() - begin
 
 
 async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[Path] | Exception | None:

@@ -21,7 +21,6 @@ from asyncio.subprocess import PIPE, Process
 from collections import Counter
 from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import aclosing, suppress
-from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -50,7 +49,7 @@ from lmm.messages import (
 )
 from lmm.models.agent_programs import AgentProgram
 from lmm.models.server import ModelServer
-from lmm.models.tokens import estimated
+from lmm.models.tokens import priced
 from lmm.providers import PROVIDER_KEYS
 from lmm.terminal import clipped
 
@@ -111,8 +110,7 @@ class AgentModel:
         count = Counter({key: value for key, value in used.items() if isinstance(value, int)})
         sent = count["inputTokens"] + count["cachedReadTokens"] + count["cachedWriteTokens"]
         usage = Usage(sent, count["outputTokens"] + count["thoughtTokens"], None, 1, False, count["cachedReadTokens"])
-        reply = Reply(text, self.name, usage, cut=reason in _CUT, reasoning=thoughts)
-        return reply if sent else replace(reply, usage=estimated(request, reply))
+        return priced(Reply(text, self.name, usage, cut=reason in _CUT, reasoning=thoughts), request)
 
     async def _started(self) -> AgentConnection:
         """Return the running program; all who ask while it starts wait for the same one."""

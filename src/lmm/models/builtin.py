@@ -48,34 +48,29 @@ class ExtractiveModel:
 
     async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
         """Answer the last user message from the documents of the request, a sentence at a time."""
-        text = _by_task(request)
+        text = self._reply(request)
         for piece in re.findall(r"[^\n]*\n*", text):
             if piece:
                 yield TextDelta(piece)
         sent = sum(_count_tokens(render(message)) for message in request.messages)
         yield Reply(text, NAME, Usage(sent, _count_tokens(text), 0.0, 1))
 
-
-def _by_task(request: ChatRequest) -> str:
-    documents = [d for m in request.messages for d in m.attachments]
-    sentences = _sentences(documents, "text")
-    if request.tools:
-        raise ModelRejected(
-            f"{NAME} cannot use tools", hint='choose a language model: --model, config.toml, or <config model="…"/>'
-        )
-    if request.task in ("edit", "extract"):
-        raise ModelRejected(
-            f"{NAME} cannot {'extract data' if request.task == 'extract' else 'edit or write'}",
-            hint="choose a language model: --model, config.toml, or the header",
-        )
-    if request.task != "answer" and not sentences:
-        raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
-    if request.task == "answer":
-        return answer(request.messages)
-    names = (request.schema or {}).get("properties", [request.task])
-    made = {name: _annotation(name if request.task == "annotate" else request.task, sentences) for name in names}
-    value = made.get(request.task, "")
-    return json.dumps(made) if request.schema else value if isinstance(value, str) else "\n".join(value)
+    def _reply(self, request: ChatRequest) -> str:
+        task, choose = request.task, "choose a language model: --model, config.toml, or"
+        if request.tools:
+            raise ModelRejected(f"{NAME} cannot use tools", hint=f'{choose} <config model="…"/>')
+        if task in ("edit", "extract"):
+            cannot = "extract data" if task == "extract" else "edit or write"
+            raise ModelRejected(f"{NAME} cannot {cannot}", hint=f"{choose} the header")
+        if task == "answer":
+            return answer(request.messages)
+        sentences = _sentences([d for m in request.messages for d in m.attachments], "text")
+        if not sentences:
+            raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
+        names = (request.schema or {}).get("properties", [task])
+        made = {name: _annotation(name if task == "annotate" else task, sentences) for name in names}
+        value = made.get(task, "")
+        return json.dumps(made) if request.schema else value if isinstance(value, str) else "\n".join(value)
 
 
 def _annotation(name: str, sentences: Sequence[Sentence]) -> str | list[str]:
@@ -361,21 +356,6 @@ def _read_records(file: Path) -> list[_Record]:
 _BETWEEN, _DECODER = re.compile(r"[\s,]*"), json.JSONDecoder()
 
 
-def _calls_of_turn(messages: Sequence[Message]) -> list[list[tuple[str, str]]]:
-    """Return the calls of each reply since the user said something: their results may contain the same prompt again."""
-    turn = itertools.takewhile(lambda message: message.role in ("assistant", "tool"), reversed(messages))
-    return [[(call.name, call.arguments) for call in message.calls] for message in turn]
-
-
-def _overlap(prompt: str, text: str) -> float:
-    """Return the share of the beginning of a prompt that that of a text has in one piece."""
-    import difflib  # 3 ms
-
-    prompt, text = prompt[:500], text[:2000]  # it takes their product
-    longest = difflib.SequenceMatcher(None, prompt, text, autojunk=False).find_longest_match()
-    return longest.size / max(len(prompt), 1)
-
-
 class RecordedModel:
     """A model that answers from a file of recorded replies.
 
@@ -392,10 +372,18 @@ class RecordedModel:
         parts = [last.text, *(part for part in last.content if isinstance(part, str))]
         asked = "\n".join([*parts, *(result.text for result in last.results)])
         fits = [record for record in self._records if record.prompt in asked]
-        made = _calls_of_turn(request.messages)
+        # Since the user said something: results of calls may contain the same prompt again.
+        since = itertools.takewhile(lambda message: message.role in ("assistant", "tool"), reversed(request.messages))
+        made = [[(call.name, call.arguments) for call in message.calls] for message in since]
         record = next((one for one in fits if not one.calls or one.pairs not in made), None)
         if record is None:
-            near = max((one.prompt for one in self._records), key=lambda prompt: _overlap(prompt, asked), default="")
+            import difflib  # 3 ms
+
+            def overlap(prompt: str) -> float:
+                pair = difflib.SequenceMatcher(None, prompt[:500], asked[:2000], autojunk=False)
+                return pair.find_longest_match().size / max(len(prompt[:500]), 1)
+
+            near = max((one.prompt for one in self._records), key=overlap, default="")
             hint = f"the nearest of {len(self._records)} recorded prompts is '{clipped(near, _SHOWN)}'"
             if fits:
                 hint = f"its calls for '{fits[0].prompt}' were made already: record a reply to their results"

@@ -272,19 +272,14 @@ def _remembered(key: str) -> Reply | None:
 
 async def _kept(key: str, reply: Reply, on_failure: Callable[[LmmError], None] = lambda error: None) -> bool:
     """Put a reply into the journal; return False if this was cancelled in the meantime: the reply counts anyway."""
-    try:
-        await to_its_end(_remember(key, reply, on_failure))
+    entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
+    try:  # other calls continue while it waits for the disk
+        await to_its_end(asyncio.to_thread(journal.put, key, entry))
+    except LmmError as error:  # a full disk must not cost the reply
+        on_failure(error)
     except asyncio.CancelledError:
         return False
     return True
-
-
-async def _remember(key: str, reply: Reply, on_failure: Callable[[LmmError], None]) -> None:
-    entry = {"text": reply.text, "model": reply.model} | ({"cut": True} if reply.cut else {})
-    try:
-        await asyncio.to_thread(journal.put, key, entry)  # it waits for the disk; other calls continue in the meantime
-    except LmmError as error:  # a full disk must not cost the reply
-        on_failure(error)
 
 
 class Estimate:

@@ -12,9 +12,9 @@ import base64
 import json
 import re
 import uuid
-from collections.abc import AsyncGenerator, AsyncIterator, Callable, Iterable, Iterator, Mapping
+from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import TYPE_CHECKING, Any
 
 from lmm import errors
@@ -29,7 +29,6 @@ from lmm.messages import (
     Reply,
     TextDelta,
     ToolCall,
-    ToolResult,
     Usage,
     encodable,
     message_parts,
@@ -37,7 +36,7 @@ from lmm.messages import (
 from lmm.models.adapter import Adapter
 from lmm.models.outgoing import ANY_ID, NINE, Outgoing, fit_request, is_strict, schema_key
 from lmm.models.server import ModelServer
-from lmm.models.tokens import estimated, price
+from lmm.models.tokens import priced
 
 if TYPE_CHECKING:
     import httpx2
@@ -86,7 +85,7 @@ class ChatCompletions(Adapter):
         limit = "max_completion_tokens" if self._is_openai != ("limit" in self.learned) else "max_tokens"
         body: dict[str, Any] = {
             "model": settings.model.model,
-            "messages": list(self._history(request.messages)),
+            "messages": self._history(request.messages),
             "stream": True,
             "stream_options": {"include_usage": True},
             limit: settings.max_tokens,
@@ -108,48 +107,47 @@ class ChatCompletions(Adapter):
         body = {key: value for key, value in body.items() if value is not None and key not in self.learned}
         return body | dict(settings.parameters or {})
 
-    def _history(self, messages: Iterable[Message]) -> Iterator[dict[str, Any]]:
-        last = ""
-        for one in (one for message in messages for one in self._messages(message)):
-            if last == "tool" and one["role"] == "user" and "order" in self.learned:
-                yield {"role": "assistant", "content": "OK"}
-            last = one["role"]
-            yield one
+    def _history(self, messages: Iterable[Message]) -> list[dict[str, Any]]:
+        sent = list[dict[str, Any]]()
 
-    def _messages(self, message: Message) -> Iterator[dict[str, Any]]:
-        if message.role == "assistant":
-            yield self._assistant(message)
-        elif message.role == "tool":
-            for result in message.results:
-                yield {"role": "tool", "tool_call_id": result.call, "content": result.text or "(see the picture)"}
-            if pictures := [part for result in message.results for part in _pictures_of(result)]:
-                yield {"role": "user", "content": pictures}
-        else:
+        def add(role: str, content: Any, **more: Any) -> None:
+            if role == "user" and sent and sent[-1]["role"] == "tool" and "order" in self.learned:
+                sent.append({"role": "assistant", "content": "OK"})
+            sent.append({"role": role, "content": content, **more})
+
+        for message in messages:
             parts = list(message_parts(message))
-            if all(isinstance(part, str) for part in parts):
-                yield {"role": message.role, "content": "".join(map(str, parts))}
-            else:
-                yield {"role": message.role, "content": list(map(_content, parts))}
+            texts = [part for part in parts if isinstance(part, str)]
+            if message.role == "assistant":
+                sent.append(self._assistant(message, "\n".join(texts)))
+            elif message.role != "tool":
+                add(message.role, "".join(texts) if len(texts) == len(parts) else list(map(_content, parts)))
+            pictures = list[str | Image]()
+            for result in message.results:
+                add("tool", result.text or "(see the picture)", tool_call_id=result.call)
+                name = [f"What {result.name or 'the tool'} returned:"] if result.images else []
+                pictures += [*name, *result.images]
+            if pictures:
+                add("user", list(map(_content, pictures)))
+        return sent
 
-    def _assistant(self, message: Message) -> dict[str, Any]:
-        text = "\n".join(part for part in message_parts(message) if isinstance(part, str))
-        no_text = "" if "null" in self.learned else None
-        sent: dict[str, Any] = {"role": "assistant", "content": text or no_text}
+    def _assistant(self, message: Message, text: str) -> dict[str, Any]:
+        sent: dict[str, Any] = {"role": "assistant", "content": text or ("" if "null" in self.learned else None)}
         for thought in message.reasoning:
             if thought.provider == self._source and thought.signature:
                 sent[thought.id] = json.loads(thought.signature)
             elif thought.provider == self._source and thought.id:
                 sent[thought.id] = sent.get(thought.id, "") + thought.text
-        if message.calls:
-            if (field := next((one for one in self.learned if one in _THOUGHTS), "")) and field not in sent:
-                sent[field] = ""  # another model's: the server insists on the field
-            sent["tool_calls"] = list(map(self._call, message.calls))
+        if not message.calls:
+            return sent
+        if (field := next((one for one in self.learned if one in _THOUGHTS), "")) and field not in sent:
+            sent[field] = ""  # another model's: the server insists on the field
+        sent["tool_calls"] = [
+            {"id": call.id, "type": "function", "function": {"name": call.name, "arguments": call.arguments}}
+            | (json.loads(call.signature) if call.signature and call.provider == self._source else {})
+            for call in message.calls
+        ]
         return sent
-
-    def _call(self, call: ToolCall) -> dict[str, Any]:
-        function = {"name": call.name, "arguments": call.arguments}
-        extra = json.loads(call.signature) if call.signature and call.provider == self._source else {}
-        return {"id": call.id, "type": "function", "function": function, **extra}
 
     def refused(self, error: errors.ModelError, sent: Outgoing) -> str:
         """Return what a refusal is about, if it can be left out or sent in another form; else the empty string."""
@@ -166,7 +164,7 @@ class ChatCompletions(Adapter):
             if name in low and any(message.calls for message in sent.request.messages):
                 return name
         for form, (refusal, occurs) in _FORMS.items():
-            if re.search(refusal, low) and occurs(body):
+            if re.search(refusal, low) and occurs(body["messages"]):
                 return form
         if tool := _tool_in(said, body, sent.names):
             return f"tool {tool}"
@@ -179,30 +177,16 @@ class ChatCompletions(Adapter):
         used = {call.id for message in request.messages for call in message.calls}
         reply = _Incoming(self._server, self._source, sent.names, used)
         async with self.connected() as client, self._server.post(client, self._body(sent.request)) as response:
-            kind = response.headers.get("content-type", "").partition(";")[0].strip()
-            if kind == "text/html":
-                raise self._server.sent_page()
-            if kind == "application/json":
-                for event in reply.add(_read(await response.aread())):
+            async for data in server_sent_events(response):
+                for event in reply.add(data):
                     yield event
-                reply.ended = True
-            else:
-                async for data in server_sent_events(response):
-                    for event in reply.add(_read(data)):
-                        yield event
-                    if reply.done:
-                        break
+                if reply.ended:
+                    break
         for last in reply.end(self.name, request, self._settings.base_url):
             yield last
 
 
 _THOUGHTS = ("reasoning_content", "reasoning_details", "reasoning")
-
-
-def _pictures_of(result: ToolResult) -> Iterator[dict[str, Any]]:
-    if result.images:
-        yield {"type": "text", "text": f"What {result.name or 'the tool'} returned:"}
-        yield from map(_content, result.images)
 
 
 def _content(part: str | Image) -> dict[str, Any]:
@@ -213,21 +197,18 @@ def _content(part: str | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-def _has_ids(body: Mapping[str, Any]) -> bool:
-    calls = (call for message in body["messages"] for call in message.get("tool_calls", ()))
-    return any(not re.fullmatch(NINE, call["id"]) for call in calls)
-
-
-def _has_null(body: Mapping[str, Any]) -> bool:
-    return any(message["content"] is None for message in body["messages"])
-
-
-_FORMS: dict[str, tuple[str, Callable[[Mapping[str, Any]], bool]]] = {
-    "ids": (r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b", _has_ids),
-    "order": (r"after role \W?tool", lambda body: True),  # Mistral's templates
-    "null": (r"(?s)(?=.*content).*(?:null|none|string|missing|required)", _has_null),
+_FORMS: dict[str, tuple[str, Callable[[Sequence[Mapping[str, Any]]], bool]]] = {
+    "ids": (
+        r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b",
+        lambda sent: any(not re.fullmatch(NINE, call["id"]) for one in sent for call in one.get("tool_calls", ())),
+    ),
+    "order": (r"after role \W?tool", lambda sent: True),  # Mistral's templates
+    "null": (
+        r"(?s)(?=.*content).*(?:null|none|string|missing|required)",
+        lambda sent: any(one["content"] is None for one in sent),
+    ),
 }
-"""What can be sent in another form: how servers refuse it, and whether it is in a request."""
+"""What can be sent in another form: how servers refuse it, and whether it is in the messages."""
 
 
 def _tool_in(said: str, body: Mapping[str, Any], names: Mapping[str, str]) -> str:
@@ -236,38 +217,30 @@ def _tool_in(said: str, body: Mapping[str, Any], names: Mapping[str, str]) -> st
         return ""
     tools = [tool["function"]["name"] for tool in body.get("tools", ())]
     if at := re.search(r"(?:tools|function_declarations)(?:\.|\[)(\d+)", said):
-        listed = [int(at[1])] if int(at[1]) < len(tools) else []
-        return next((names[tools[number]] for number in listed), "")
-    quoted = (name for name in tools if re.search(rf"['\"`]{re.escape(name)}['\"`]", said))
-    return next((names[name] for name in quoted), "")
+        return names[tools[int(at[1])]] if int(at[1]) < len(tools) else ""
+    return next((names[name] for name in tools if re.search(rf"['\"`]{re.escape(name)}['\"`]", said)), "")
 
 
-async def server_sent_events(response: httpx2.Response) -> AsyncIterator[bytes]:
-    """Iterate over the data of server-sent events. Lines end at line feeds only: JSON may contain other separators."""
-    rest, data = b"", list[bytes]()
+async def server_sent_events(response: httpx2.Response) -> AsyncGenerator[bytes]:
+    """Iterate over the data of server-sent events; what is none, such as a whole answer, is one piece of data.
+
+    Lines end at line feeds only: JSON may contain other separators.
+    """
+    rest, data, other = b"", list[bytes](), list[bytes]()
     async for piece in response.aiter_bytes():
-        *lines, rest = (rest + piece).split(b"\n")
+        *lines, rest = (rest + piece).removeprefix(b"\xef\xbb\xbf").split(b"\n")
         for line in lines:
             if line.startswith(b"data:"):
                 data.append(line[5:].strip())
             elif not line.strip() and data:
                 yield b"\n".join(data)
-                data = []
+                data, other = [], []
+            else:
+                other.append(line)
     if rest.startswith(b"data:"):
         data.append(rest[5:].strip())
-    if data:
-        yield b"\n".join(data)
-
-
-def _read(data: bytes) -> dict[str, Any] | None:
-    """Return a chunk; None for the mark of the end."""
-    if data == b"[DONE]":
-        return None
-    try:
-        chunk = json.loads(data)
-    except (ValueError, RecursionError):
-        return {}
-    return chunk if isinstance(chunk, dict) else {}
+    if data or b"".join(other).lstrip()[:1] in (b"{", b"<") or rest.lstrip()[:1] in (b"{", b"<"):
+        yield b"\n".join(data or [*other, rest])
 
 
 @dataclass(slots=True)
@@ -299,22 +272,28 @@ class _Incoming:
     calls: list[_Call] = field(default_factory=list)
     by_index: dict[int, _Call] = field(default_factory=dict)
     usage: Mapping[str, Any] = field(default_factory=dict)
+    other: bytes = b""  # what is no piece of a reply
     half: str = ""
     finish: str = ""
     ended: bool = False
-    done: bool = False
 
-    def add(self, chunk: dict[str, Any] | None) -> Iterator[ChatEvent]:
-        """Add a chunk, or a whole answer; iterate over what of it can be shown."""
-        if chunk is None:
-            self.ended = self.done = True
-            return
+    def add(self, data: bytes) -> Iterator[ChatEvent]:
+        """Add a chunk, a whole answer, or the mark of the end; iterate over what of it can be shown."""
+        self.ended = data == b"[DONE]"
+        try:
+            chunk = json.loads(data) if not self.ended else {}
+        except (ValueError, RecursionError):
+            chunk = {}
+        chunk = chunk if isinstance(chunk, dict) else {}
+        if "choices" not in chunk:
+            self.other = data
         if error := chunk.get("error"):
             code = error.get("code") if isinstance(error, Mapping) else None
-            status = code if isinstance(code, int) and code >= 400 else 0
-            raise self.server.refusal(status if status < 500 else 0, json.dumps({"error": error}))
+            status = code if isinstance(code, int) and 400 <= code < 500 else 0
+            raise self.server.refusal(status, json.dumps({"error": error}))
         self.usage = chunk.get("usage") or self.usage
         for choice in (chunk.get("choices") or ())[:1]:
+            self.ended = "message" in choice and "delta" not in choice
             self.finish = choice.get("finish_reason") or self.finish
             delta = choice.get("delta") or choice.get("message") or {}
             yield from self._add_thought(delta)
@@ -342,10 +321,9 @@ class _Incoming:
             self._add_detail(detail)
             if not found and isinstance(text := detail.get("text") or detail.get("summary"), str):
                 found = {"reasoning_details": text}
-        for number, (name, text) in enumerate(found.items()):
+        for name, text in found.items():
             self.thoughts[name] = self.thoughts.get(name, "") + text
-            if not number:
-                yield ReasoningDelta(encodable(text))
+        yield from (ReasoningDelta(encodable(text)) for text in [*found.values()][:1])
 
     def _add_detail(self, detail: dict[str, Any]) -> None:
         """Add a detail, or a piece of the last one: the list goes back as it would have come without a stream."""
@@ -358,83 +336,74 @@ class _Incoming:
             last[key] = (last.get(key) or "") + value if joins else (value if value is not None else last.get(key))
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
+        """Add a call, or a piece of one: of that with its index, else with its id, else of the last one.
+
+        A piece may also begin another call, although it has the place of an earlier one.
+        """
         function = piece.get("function") or {}
         arguments, name = function.get("arguments"), function.get("name") or ""
         arguments = json.dumps(arguments) if isinstance(arguments, dict | list) else arguments or ""
         given, index = piece.get("id") or "", piece.get("index")
-        index = index if isinstance(index, int) else None
-        call = self.by_index.get(index) if index is not None else self._called(given, name)
-        if call is not None and self._is_another(call, given, name, arguments):
-            call = None
-        if call is None:
+        call = self.calls[-1] if self.calls and not (name and self.calls[-1].is_whole) else None
+        if isinstance(index, int):
+            call = self.by_index.get(index)
+        elif given:
+            call = next((call for call in reversed(self.calls) if call.id == given), None)
+        if (
+            call is None
+            or (given and call.id and given != call.id)
+            or (name and call.name and name != call.name)
+            or (name and arguments.strip() and call.arguments.strip() != "{}" and call.is_whole)
+        ):
             call = _Call(given, name)
             self.calls.append(call)
-            if index is not None:
+            if isinstance(index, int):
                 self.by_index[index] = call
         call.id, call.name = call.id or given, call.name or name
         call.extra |= {key: piece[key] for key in piece.keys() - {"index", "id", "type", "function"} if piece[key]}
-        placeholder = call.arguments.strip() == "{}" and arguments.strip() not in ("", "{}")
-        if not (call.arguments.strip() == "{}" and arguments.strip() == "{}"):
-            call.arguments = arguments if placeholder else call.arguments + arguments
-
-    def _called(self, given: str, name: str) -> _Call | None:
-        """Return the call that a piece without an index continues."""
-        if given:
-            return next((call for call in reversed(self.calls) if call.id == given), None)
-        return self.calls[-1] if self.calls and not (name and self.calls[-1].is_whole) else None
-
-    @staticmethod
-    def _is_another(call: _Call, given: str, name: str, arguments: str) -> bool:
-        """Return whether a piece begins another call, although it has the place of this one."""
-        if given and call.id and given != call.id:
-            return True
-        whole = call.is_whole and call.arguments.strip() != "{}"
-        return bool(name and arguments.strip() and whole) or bool(name and call.name and name != call.name)
+        is_placeholder = call.arguments.strip() == "{}" and arguments.strip()
+        call.arguments = arguments if is_placeholder else call.arguments + arguments
 
     def end(self, model: str, request: ChatRequest, base_url: str) -> Iterator[ChatEvent]:
         """Iterate over what is complete now, the reply last.
 
         Raises:
             ModelUnavailable: the stream broke off.
+            NoValidReply: it was something else than a reply.
             ModelRejected: the provider's filter stopped it.
         """
         if not (self.ended or self.finish) or self.finish == "error":
-            raise self.server.broke_off()
+            raise (
+                self.server.no_reply(self.other, "answer") if self.other and not self.text else self.server.broke_off()
+            )
         if self.finish == "content_filter":
-            fact = f"{model}: the provider's filter stopped the reply"
-            raise errors.ModelRejected(fact, hint="ask in other words")
+            raise self.server.filtered()
         if self.half:
             self.text.append(encodable(self.half))
             yield TextDelta(self.half)
-        thoughts, calls = tuple(self._reasoning()), tuple(map(self._finished, self.calls))
+        name, thought = next(iter(self.thoughts.items()), ("", ""))
+        thoughts = (Reasoning(encodable(thought), name, "", self.source if name else ""),) if thought else ()
+        if self.details:
+            details = json.dumps(self.details)
+            thoughts = (Reasoning(encodable(thought), "reasoning_details", details, self.source),)
+        calls = tuple(map(self._finished, self.calls))
         yield from thoughts
         yield from calls
         used = Usage(
             int(self.usage.get("prompt_tokens") or 0), int(self.usage.get("completion_tokens") or 0), None, 1,
             cached_tokens=int((self.usage.get("prompt_tokens_details") or {}).get("cached_tokens") or 0),
         )  # fmt: skip
-        reply = Reply("".join(self.text), model, used, self.finish == "length", calls, thoughts)
-        if used.input_tokens or used.output_tokens:
-            yield replace(reply, usage=replace(used, cost=price(model, used, base_url)))
-        else:
-            yield replace(reply, usage=estimated(request, reply))
-
-    def _reasoning(self) -> Iterator[Reasoning]:
-        name, text = next(iter(self.thoughts.items()), ("", ""))
-        if self.details:
-            yield Reasoning(encodable(text), "reasoning_details", json.dumps(self.details), self.source)
-        elif text:
-            yield Reasoning(encodable(text), name, "", self.source if name else "")
+        yield priced(
+            Reply("".join(self.text), model, used, self.finish == "length", calls, thoughts), request, base_url
+        )
 
     def _finished(self, call: _Call) -> ToolCall:
         if not call.id or call.id in self.used:
             call.id = f"call_{uuid.uuid4().hex[:20]}"
         self.used.add(call.id)
-        extra = json.dumps(call.extra) if call.extra else ""
-        name = self.names.get(call.name, call.name)
-        return ToolCall(
-            call.id, name, encodable(call.arguments.strip() or "{}"), "", extra, self.source if extra else ""
-        )
+        extra, name = json.dumps(call.extra) if call.extra else "", self.names.get(call.name, call.name)
+        arguments = encodable(call.arguments.strip() or "{}")
+        return ToolCall(call.id, name, arguments, "", extra, self.source if extra else "")
 
 
 def _texts(content: Any) -> Iterator[tuple[str, str]]:

@@ -47,7 +47,8 @@ def fit_request(request: ChatRequest, *, ids: str = SAFE_ID, without: Iterable[s
     """
     tools, names, left_out = list[ToolDefinition](), dict[str, str](), dict[str, str]()
     for tool in request.tools:
-        sent = _free_name(tool.name, names)
+        sent = _wire_name(tool.name)
+        sent = sent if sent not in names else f"{sent[:55]}_{_short(tool.name)[:8]}"
         try:
             parameters = fit_schema(tool.parameters)
         except (ValueError, RecursionError) as error:
@@ -57,18 +58,13 @@ def fit_request(request: ChatRequest, *, ids: str = SAFE_ID, without: Iterable[s
             names[sent] = tool.name
             tools.append(replace(tool, name=sent, parameters=parameters))
     known = {own: sent for sent, own in names.items()}
-    messages = tuple(_Fitting(ids, known).fitted(_joined(request.messages)))
+    messages = tuple(_fitted(_joined(request.messages), ids, known))
     return Outgoing(replace(request, messages=messages, tools=tuple(tools)), names, left_out)
 
 
 def schema_key(request: ChatRequest) -> str:
     """Return what identifies the schema of a request, as far as a server refuses it; the empty string without one."""
     return "" if request.schema is None else f"schema {_short(json.dumps(request.schema))}"
-
-
-def _free_name(name: str, taken: Mapping[str, str]) -> str:
-    sent = _wire_name(name)
-    return sent if sent not in taken else f"{sent[:55]}_{_short(name)[:8]}"
 
 
 def _wire_name(name: str) -> str:
@@ -105,38 +101,29 @@ def _text(message: Message) -> str:
     return "".join(part for part in message_parts(message) if isinstance(part, str))
 
 
-@dataclass(slots=True)
-class _Fitting:
-    """Maps ids, names and empty texts of one conversation; an id that occurs again is another call's."""
+def _fitted(messages: Iterable[Message], ids: str, names: Mapping[str, str]) -> Iterator[Message]:
+    """Map ids, names and empty texts of one conversation; an id that occurs again is another call's."""
+    sent, taken = dict[str, str](), set[str]()
 
-    ids: str
-    names: Mapping[str, str]
-    sent: dict[str, str] = field(default_factory=dict)
-    taken: set[str] = field(default_factory=set)
+    def call_of(call: ToolCall) -> ToolCall:
+        fits = re.fullmatch(ids, call.id, re.ASCII) and call.id not in taken
+        sent[call.id] = new = call.id if fits else _short(f"{call.id}#{len(taken)}")
+        taken.add(new)
+        return replace(
+            call, id=new, name=names.get(call.name) or _wire_name(call.name), arguments=_object(call.arguments)
+        )
 
-    def fitted(self, messages: Iterable[Message]) -> Iterator[Message]:
-        for message in messages:
-            calls, results = tuple(map(self._call, message.calls)), tuple(map(self._result, message.results))
-            message = replace(message, calls=calls, results=results)
-            if not (calls or results or any(p.strip() if isinstance(p, str) else p for p in message_parts(message))):
-                message = replace(message, text=_BLANK[message.role], content=())
-            yield message
+    def result_of(result: ToolResult) -> ToolResult:
+        name = names.get(result.name) or (result.name and _wire_name(result.name))
+        text = result.text if result.text.strip() or result.images else _BLANK["tool"]
+        return replace(result, call=sent.get(result.call, result.call), name=name, text=text)
 
-    def _call(self, call: ToolCall) -> ToolCall:
-        fits = re.fullmatch(self.ids, call.id, re.ASCII) and call.id not in self.taken
-        new = call.id if fits else _short(f"{call.id}#{len(self.taken)}")
-        self.sent[call.id] = new
-        self.taken.add(new)
-        return replace(call, id=new, name=self._name(call.name), arguments=_object(call.arguments))
-
-    def _result(self, result: ToolResult) -> ToolResult:
-        name = self._name(result.name) if result.name else ""
-        blank = not (result.text.strip() or result.images)
-        text = _BLANK["tool"] if blank else result.text
-        return replace(result, call=self.sent.get(result.call, result.call), name=name, text=text)
-
-    def _name(self, name: str) -> str:
-        return self.names.get(name) or _wire_name(name)
+    for message in messages:
+        calls, results = tuple(map(call_of, message.calls)), tuple(map(result_of, message.results))
+        if calls or results or any(p.strip() if isinstance(p, str) else p for p in message_parts(message)):
+            yield replace(message, calls=calls, results=results)
+        else:
+            yield replace(message, text=_BLANK[message.role], content=())
 
 
 def _object(arguments: str) -> str:

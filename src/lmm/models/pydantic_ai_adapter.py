@@ -10,10 +10,9 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import AsyncGenerator, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager
 from dataclasses import replace
-from functools import partial
 from typing import Any, cast
 
 from pydantic_ai import exceptions, messages as vendor
@@ -38,7 +37,6 @@ from lmm.messages import (
     Reply,
     TextDelta,
     ToolCall,
-    ToolResult,
     Usage,
     encodable,
     message_parts,
@@ -47,34 +45,12 @@ from lmm.messages import (
 from lmm.models.adapter import CHOSEN, Adapter
 from lmm.models.outgoing import Outgoing, fit_request, schema_key
 from lmm.models.server import ModelServer
-from lmm.models.tokens import estimated, price
+from lmm.models.tokens import priced
 from lmm.providers import PROVIDERS, ModelName
 
-Opener = Callable[[str, str | None, str | None], Model]
-
-
-def _responses(model: str, base_url: str | None, api_key: str | None) -> Model:
-    from pydantic_ai.models.openai import OpenAIResponsesModel
-    from pydantic_ai.providers.openai import OpenAIProvider
-
-    provider = OpenAIProvider(base_url=base_url, api_key=api_key or "no-key")
-    provider.client.max_retries = 0  # retries are ours: lmm.models.chat
-    return OpenAIResponsesModel(model, provider=provider)
-
-
-def _vendor(name: str, model: str, base_url: str | None, api_key: str | None) -> Model:
-    """Make a model of Anthropic or Google, whose classes in pydantic-ai are named alike."""
-    models, providers = (importlib.import_module(f"pydantic_ai.{part}.{name.lower()}") for part in _PARTS)
-    provider = getattr(providers, f"{name}Provider")(base_url=base_url, api_key=api_key)
-    if name == "Anthropic":
-        provider.client.max_retries = 0
-    opened: Model = getattr(models, f"{name}Model")(model, provider=provider)
-    return opened
-
-
-_PARTS = ("models", "providers")
 PARAMETERS = ("top_p", "top_k", "seed", "presence_penalty", "frequency_penalty", "stop_sequences")
 """The parameters that can be sent to Google, whose library sends no others."""
+_PARTS = ("models", "providers")
 
 
 class PydanticAIModel(Adapter):
@@ -87,24 +63,33 @@ class PydanticAIModel(Adapter):
         self._responds = not extra
         self._server = ModelServer.of(settings, "/responses" if self._responds else "")
         takes_all = self._responds or name.provider == "Anthropic"
-        parameters = _sent_as_is(name, settings.parameters, takes_all=takes_all)
-        opener = _responses if self._responds else partial(_vendor, name.provider)
+        if not takes_all and (unknown := sorted(set(settings.parameters) - set(PARAMETERS))):
+            hint = errors.nearest(unknown[0], PARAMETERS)
+            raise errors.ModelRejected(f"{name} takes no parameter '{unknown[0]}'", hint=hint)
         try:
-            self._model = opener(name.model, settings.base_url or None, self._server.key or None)
+            self._model = self._open(name, settings.base_url or None, self._server.key or None)
         except ImportError as error:
             missing = f"{name} needs a package that is not installed"
             raise errors.ModelNotInstalled(missing, hint=install_command(extra or "openai")) from error
-        given = {"temperature": settings.temperature, "max_tokens": settings.max_tokens, "timeout": settings.timeout}
-        self._settings = cast(VendorSettings, {key: value for key, value in given.items() if value is not None})
-        self._settings |= _effort(settings.reasoning_effort, responds=self._responds)
-        self._settings |= parameters
+        sent: dict[str, Any] = {one: getattr(settings, one) for one in ("temperature", "max_tokens", "timeout")}
+        sent |= {"extra_body": dict(settings.parameters) or None} if takes_all else settings.parameters
+        if effort := settings.reasoning_effort:
+            thinks = effort != "none"
+            summary = {"openai_reasoning_summary": "auto"} if thinks else {}  # it has to be asked for
+            sent |= {"openai_reasoning_effort": effort} | summary if self._responds else {"thinking": thinks and effort}
+        self._settings = cast(VendorSettings, {key: value for key, value in sent.items() if value is not None})
         self._refused = refused_by(settings) if self._responds else []
 
-    @property
-    def _returns_thinking(self) -> bool:
-        """Whether the protocol can carry earlier reasoning; otherwise it would be sent back to the model as text."""
-        sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
-        return bool(sealed) or not self._responds
+    def _open(self, name: ModelName, base_url: str | None, key: str | None) -> Model:
+        """Make a model; the classes of vendors are named alike in pydantic-ai."""
+        owner, kind = ("OpenAI", "OpenAIResponses") if self._responds else (name.provider, name.provider)
+        models, providers = (importlib.import_module(f"pydantic_ai.{one}.{owner.lower()}") for one in _PARTS)
+        key = key or "no-key" if self._responds else key
+        provider = getattr(providers, f"{owner}Provider")(base_url=base_url, api_key=key)
+        if owner != "Google":
+            provider.client.max_retries = 0  # retries are ours: lmm.models.chat
+        opened: Model = getattr(models, f"{kind}Model")(name.model, provider=provider)
+        return opened
 
     def connected(self) -> AbstractAsyncContextManager[object]:
         """Keep connections open: opening one takes 20 ms, mostly for certificates. Entries are counted and may nest."""
@@ -142,7 +127,9 @@ class PydanticAIModel(Adapter):
         # The next request repeats a conversation; of a single question, only the instructions may be repeated.
         goes_on = bool(request.tools) or any(message.role == "assistant" for message in request.messages)
         settings = VendorSettings(cache=True if goes_on else {"messages": False}) | self._settings
-        system = self._model.system if self._returns_thinking else ""
+        # Where the protocol cannot carry earlier reasoning, it would be sent back to the model as text.
+        sealed = self._model.profile.get("openai_supports_encrypted_reasoning_content", False)
+        system = self._model.system if sealed or not self._responds else ""
         try:
             # Entering the model opens its connections; they are closed when no call of it is in flight.
             async with (
@@ -171,28 +158,26 @@ class PydanticAIModel(Adapter):
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
+            if "ended without content" in str(error):
+                raise self._server.no_reply(b"", "answer; it may be a web page") from error
             raise errors.ModelRejected(f"{self.name}: {error}", hint="see the server's log") from error
 
     def _reply(self, response: ModelResponse, request: ChatRequest, names: Mapping[str, str]) -> Reply:
         if response.finish_reason is None and (response.text or response.tool_calls or not response.parts):
             raise self._server.broke_off()
         if response.finish_reason == "content_filter":
-            raise errors.ModelRejected(
-                f"{self.name}: the provider's filter stopped the reply", hint="ask in other words"
-            )
+            raise self._server.filtered()
         used = response.usage
-        usage = Usage(used.input_tokens, used.output_tokens, None, 1, cached_tokens=used.cache_read_tokens)
-        usage = replace(usage, cost=price(self.name, usage))
         reply = Reply(
             response.text or "",
             self.name,
-            usage,
+            Usage(used.input_tokens, used.output_tokens, None, 1, cached_tokens=used.cache_read_tokens),
             cut=response.finish_reason == "length",
             calls=tuple(call_of(part, names) for part in response.tool_calls),
             reasoning=_thoughts(response),
             item=next((part.id for part in response.parts if isinstance(part, TextPart) and part.id), ""),
         )
-        return reply if usage.input_tokens or usage.output_tokens else replace(reply, usage=estimated(request, reply))
+        return priced(reply, request)
 
     def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
         status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
@@ -203,7 +188,9 @@ class PydanticAIModel(Adapter):
         said = error.body if isinstance(error.body, str) and error.body else json.dumps(error.body or str(error))
         if isinstance(error, exceptions.ModelConnectionError):
             return self._server.unreachable(error)
-        found = self._server.refusal(status, said)
+        response = getattr(error.__cause__, "response", None)
+        status = status or getattr(response, "status_code", 0)
+        found = self._server.refusal(status, said, getattr(response, "headers", None) or {})
         found.retry_after = error.retry_after
         if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
             return errors.TooLong(found.message, hint=found.hint)
@@ -234,29 +221,12 @@ def refused_by(settings: ModelSettings) -> list[str]:
     return [field for field, is_refused in refused.items() if is_refused]
 
 
-def _sent_as_is(name: ModelName, parameters: Mapping[str, Any], *, takes_all: bool) -> VendorSettings:
-    """Return the settings that send these parameters; unless a provider takes all, refuse those not in `PARAMETERS`."""
-    if takes_all:
-        return VendorSettings(extra_body=dict(parameters)) if parameters else VendorSettings()
-    if unknown := sorted(set(parameters) - set(PARAMETERS)):
-        raise errors.ModelRejected(
-            f"{name} takes no parameter '{unknown[0]}'", hint=errors.nearest(unknown[0], PARAMETERS)
-        )
-    return cast(VendorSettings, dict(parameters))
-
-
-def _effort(effort: str, *, responds: bool) -> VendorSettings:
-    """Return the settings for a reasoning effort, with a summary of the reasoning where it has to be asked for."""
-    if not effort:
-        return VendorSettings()
-    if responds:
-        summary = {} if effort == "none" else {"openai_reasoning_summary": "auto"}
-        return cast(VendorSettings, {"openai_reasoning_effort": effort} | summary)
-    return cast(VendorSettings, {"thinking": False if effort == "none" else effort})
-
-
 def _thoughts(response: ModelResponse) -> tuple[Reasoning, ...]:
-    return tuple(reasoning_of(part) for part in response.parts if isinstance(part, ThinkingPart))
+    return tuple(
+        Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")
+        for part in response.parts
+        if isinstance(part, ThinkingPart)
+    )
 
 
 # -- our messages in its form, and the parts of its responses in ours ------------------------------
@@ -280,10 +250,10 @@ def history_of(messages: Sequence[Message], *, thinking_of: str = "") -> list[ve
 
 
 def _response_parts(message: Message, thinking_of: str) -> list[vendor.ModelResponsePart]:
-    known = [r for r in message.reasoning if thinking_of and r.provider == thinking_of and (r.id or r.signature)]
     parts: list[vendor.ModelResponsePart] = [
         vendor.ThinkingPart(r.text, id=r.id or None, signature=r.signature or None, provider_name=r.provider)
-        for r in known
+        for r in message.reasoning
+        if thinking_of and r.provider == thinking_of and (r.id or r.signature)
     ]
     if (text := _whole_text(message)) or not message.calls:
         parts.append(vendor.TextPart(text))
@@ -300,27 +270,24 @@ def _whole_text(message: Message) -> str:
 
 
 def _request_parts(message: Message) -> list[vendor.ModelRequestPart]:
-    if message.role == "tool":
-        return [_tool_return(result) for result in message.results]
     if message.role == "system":
         return [vendor.SystemPromptPart(_whole_text(message))]
-    if not message.content:
-        return [vendor.UserPromptPart(render(message))]
-    parts = message_parts(message)
-    return [vendor.UserPromptPart([part if isinstance(part, str) else _image(part) for part in parts])]
+    if message.role != "tool":
+        parts = [part if isinstance(part, str) else _image(part) for part in message_parts(message)]
+        return [vendor.UserPromptPart(parts if message.content else render(message))]
+    returned: list[vendor.ModelRequestPart] = []
+    for result in message.results:
+        images = [vendor.BinaryContent(i.data, media_type=i.media_type) for i in result.images if i.data]
+        content = [result.text, *images] if images else result.text
+        part = vendor.ToolReturnPart(result.name, content, tool_call_id=result.call)
+        returned.append(replace(part, outcome="failed") if result.failed else part)
+    return returned
 
 
 def _image(image: Image) -> vendor.ImageUrl | vendor.BinaryContent:
     if image.url:
         return vendor.ImageUrl(image.url)  # passed through: the provider fetches it, never we
     return vendor.BinaryContent(image.data, media_type=image.media_type)
-
-
-def _tool_return(result: ToolResult) -> vendor.ToolReturnPart:
-    images = [vendor.BinaryContent(i.data, media_type=i.media_type) for i in result.images if i.data]
-    content = [result.text, *images] if images else result.text
-    part = vendor.ToolReturnPart(result.name, content, tool_call_id=result.call)
-    return replace(part, outcome="failed") if result.failed else part
 
 
 def parameters_of(request: ChatRequest) -> ModelRequestParameters:
@@ -377,8 +344,3 @@ def call_of(part: vendor.ToolCallPart, names: Mapping[str, str]) -> ToolCall:
     name = names.get(part.tool_name, part.tool_name)
     text = encodable(arguments.strip() or "{}")
     return ToolCall(part.tool_call_id, name, text, part.id or "", signature, provider)
-
-
-def reasoning_of(part: vendor.ThinkingPart) -> Reasoning:
-    """Convert a response part with the model's reasoning."""
-    return Reasoning(encodable(part.content), part.id or "", part.signature or "", part.provider_name or "")

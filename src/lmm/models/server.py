@@ -25,7 +25,8 @@ _METHODS = ("/chat/completions", "/responses", "/embeddings", "/rerank")
 
 @dataclass(frozen=True, slots=True)
 class ModelServer:
-    """A server that is asked at `url`. `name` is for messages; `table` is where config.toml has its settings.
+    """A server that is asked at `url`. `name` is for messages; `table` is where config.toml has its settings, and
+    `setting` the one of the address.
 
     `key` is shown in no message; `headers` carry it. `hints` replace the usual ones by HTTP status. `connections` is
     their largest number, None for no limit.
@@ -40,6 +41,7 @@ class ModelServer:
     retries: int = 3
     connections: int | None = None
     hints: Mapping[int, str] = field(default_factory=dict)
+    setting: str = "base_url"
 
     @classmethod
     def of(cls, settings: ServerSettings, path: str, base_url: str = "") -> ModelServer:
@@ -83,7 +85,7 @@ class ModelServer:
                 raise self.broke_off() from error
             raise self.unreachable(error) from error
         except (httpx2.InvalidURL, UnicodeError) as error:
-            hint = f"correct it under {self.table}" if self.table else "correct base_url in config.toml"
+            hint = f"correct it under {self.table}" if self.table else f"correct {self.setting} in config.toml"
             raise errors.ModelRejected(f"{self.name}: {self.url} is not an address", hint=hint) from error
 
     @property
@@ -98,7 +100,7 @@ class ModelServer:
             if isinstance(cause, socket.gaierror):
                 host = urlsplit(self.url).hostname
                 message = f"{self.name}: there is no host '{host}'" if host else f"{self.name}: its host was not found"
-                return errors.ModelUnavailable(message, hint="check the network and base_url")
+                return errors.ModelUnavailable(message, hint=f"check the network and {self.setting}")
             cause = cause.__cause__ or cause.__context__
         message = f"{self.name}: {self.shown(str(error)) or type(error).__name__}"
         return errors.ModelUnavailable(message, hint=f"is the server running at {self.base or 'its usual address'}?")
@@ -113,12 +115,20 @@ class ModelServer:
         """Make the error for a reply that ends in the middle."""
         return errors.ModelUnavailable(f"{self.name} broke off in the middle of its reply", hint="try again")
 
-    def sent_page(self) -> errors.ModelRejected:
-        """Make the error for a web page instead of a reply."""
-        hint = (
-            self._path_hint() or "if it is a login page, log in to that network or gateway first; else check base_url"
-        )
-        return errors.ModelRejected(f"{self.name}: {self.base} sent a web page instead of a reply", hint=hint)
+    def filtered(self) -> errors.ModelRejected:
+        """Make the error for a reply that the provider's filter stopped."""
+        return errors.ModelRejected(f"{self.name}: the provider's filter stopped the reply", hint="ask in other words")
+
+    def no_reply(self, content: bytes, what: str) -> errors.NoValidReply:
+        """Make the error for a response that contains no `what`, such as a web page."""
+        text = content.decode(errors="replace")
+        if _PAGE.match(text):
+            login = f"if it is a login page, log in to that network or gateway first; else check {self.setting}"
+            fact = f"{self.name}: {self.base} sent a web page instead of a reply"
+            return errors.NoValidReply(fact, hint=self._path_hint() or login)
+        hint = self.hints.get(200, f"does {self.url} support this protocol?")
+        shown = f": {self.shown(text)}" if text else ""
+        return errors.NoValidReply(f"{self.name}: the reply contains no {what}{shown}", hint=hint)
 
     def refusal(self, status: int, text: str, headers: Mapping[str, str] = {}) -> errors.ModelError:
         """Make the error that a response or an error within a stream stands for; `status` 0 if there is none.
@@ -133,29 +143,26 @@ class ModelServer:
         if 300 <= status < 400:
             target = headers.get("location", "").partition("?")[0]
             fact = f"{self.name}: HTTP {status}: {self.base} redirects to {target or 'another address'}"
-            return errors.ModelRejected(fact, hint="set base_url to the address that the server has now")
+            return errors.ModelRejected(fact, hint=f"set {self.setting} to the address that the server has now")
         if _TOO_LONG.search(text):
             return errors.TooLong(message, hint=_SHORTER, window=_window_in(body, said))
-        kind, hint = self._kind_of(status, text)
-        return kind(message, hint=hint, retry_after=_retry_after(headers))
-
-    def _kind_of(self, status: int, text: str) -> tuple[type[errors.ModelError], str]:
         if status == 402 or (status == 429 and "insufficient_quota" in text):  # waiting would not help
-            return errors.ModelRejected, "the account's quota or credit is used up"
+            return errors.ModelRejected(message, hint="the account's quota or credit is used up")
         if status == 400 and "API key not valid" in text:  # Google
             status = 401
         unsure = status >= 500 or not status
         other = errors.ModelUnavailable if unsure else errors.ModelRejected
         kind, hint = _KINDS.get(status, (other, "try again later" if unsure else "change the request or the model"))
         path = self._path_hint() if status in (404, 405) else ""
-        return kind, path or self.hints.get(status, hint)
+        return kind(message, hint=path or self.hints.get(status, hint), retry_after=_retry_after(headers))
 
     def _path_hint(self) -> str:
-        """Return what to change in `base_url`, if it does not end as addresses of such servers do."""
+        """Return what to change in the setting, if it does not end as addresses of such servers do."""
         if named := next((path for path in _METHODS if self.base.endswith(path)), ""):
-            return f"leave out '{named}' at the end of base_url"
+            return f"leave out '{named}' at the end of {self.setting}"
         if urlsplit(self.base).path in ("", "/") and self.base != self.url:
-            return f"base_url may lack '/v1': {self.base.rstrip('/')}/v1"
+            path = "" if self.setting == "base_url" else self.url.removeprefix(self.base)
+            return f"{self.setting} may lack '/v1': {self.base.rstrip('/')}/v1{path}"
         return ""
 
     def shown(self, text: str) -> str:
@@ -171,6 +178,9 @@ _KINDS: dict[int, tuple[type[errors.ModelError], str]] = {
     425: (errors.ModelUnavailable, "try again later"),
     429: (errors.ModelBusy, "try again later"),
 }
+_PAGE = re.compile(
+    r"\ufeff?\s*(?:<\?xml[^>]*>\s*)?(?:<!--.*?-->\s*)?<(?:!doctype\s+html|html|head|body)\b", re.I | re.S
+)
 _SHORTER = "the text is too long for this model: ask about a smaller part, or set a model with a larger window"
 # llama.cpp, Ollama, LM Studio, vLLM, text-generation-inference, OpenAI, Anthropic, Google, Mistral
 _TOO_LONG = re.compile(

@@ -14,11 +14,11 @@ import re
 from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
-from types import GenericAlias, ModuleType
+from types import GenericAlias
 from typing import Any
 
 from lmm.disk.files import read_document
-from lmm.errors import ConfigError, NoValidReply, nearest
+from lmm.errors import ConfigError, LmmError, NoValidReply, nearest
 from lmm.markdown.spans import spans
 from lmm.messages import ChatRequest, Message, object_schema
 from lmm.models.port import Ask, Flow
@@ -126,7 +126,19 @@ def load_schema(name: str) -> Schema:
             f"'{name}' is not the name of a schema",
             hint="give a Pydantic model (module:Model or file.py:Model) or a JSON schema file (schema.json)",
         )
-    module = load_python(Path(place)) if place.endswith(".py") else _import(place, name)
+    try:
+        if place.endswith(".py"):
+            module = load_python(Path(place))
+        else:
+            importable_from(Path.cwd())
+            module = importlib.import_module(place)
+    except LmmError:
+        raise
+    except ModuleNotFoundError as error:
+        hint = "install it, or run this in its folder; for a file, write file.py:Model"
+        raise ConfigError(f"there is no module '{error.name}'", where=name, hint=hint) from error
+    except Exception as error:
+        raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=name) from error
     many = attribute.startswith("list[") and attribute.endswith("]")
     attribute = attribute[5:-1] if many else attribute
     try:
@@ -136,17 +148,6 @@ def load_schema(name: str) -> Schema:
         hint = nearest(attribute, sorted(own))
         raise ConfigError(f"there is no '{attribute}' in {place}", where=name, hint=hint) from error
     return make_schema(GenericAlias(list, (found,)) if many else found, where=name)
-
-
-def _import(module: str, where: str) -> ModuleType:
-    importable_from(Path.cwd())
-    try:
-        return importlib.import_module(module)
-    except ModuleNotFoundError as error:
-        hint = "install it, or run this in its folder; for a file, write file.py:Model"
-        raise ConfigError(f"there is no module '{error.name}'", where=where, hint=hint) from error
-    except Exception as error:
-        raise ConfigError(f"this module does not run: {type(error).__name__}: {error}", where=where) from error
 
 
 # -- Pydantic --------------------------------------------------------------------------------------
@@ -334,7 +335,6 @@ def structured(
     first = with_schema(ask.request, schema)
     request, fresh, new = first, False, False
     while True:
-        problem = ""
         for _ in range(1 + retries):
             reply = yield replace(ask, request=request, again=ask.again or fresh)
             new |= not reply.remembered
@@ -343,12 +343,16 @@ def structured(
             except (NoJson, Mismatch) as error:
                 problem = str(error)
             if reply.cut:
-                problem = ""
                 break
             exchange = (Message("assistant", reply.text), Message("user", again(problem)))
             request = replace(request, messages=(*request.messages, *exchange))
+        if (new or fresh) and reply.cut:
+            hint = f"set a larger max_tokens {f'under [{tier}]' if tier else 'for this model'} in config.toml"
+            cut = "the reply was cut off at the model's output limit"
+            raise NoValidReply(cut, hint=f"{hint}, or give it a shorter text")
         if new or fresh:
-            raise _never_valid(problem, retries, tier)
+            replies, apart = f" in {1 + retries} attempts; the last one" if retries else "", " \n"["\n" in problem]
+            raise NoValidReply(f"no valid reply{replies}:{apart}{problem}")
         request, fresh = first, True
 
 
@@ -363,18 +367,6 @@ def with_schema(request: ChatRequest, schema: Schema) -> ChatRequest:
     if not any(schema.text in message.text for message in request.messages):
         last = replace(last, text=f"{last.text}\n\n{shown_schema(schema)}")
     return replace(request, messages=(*earlier, last), schema=schema.sent)
-
-
-def _never_valid(problem: str, retries: int, tier: str) -> NoValidReply:
-    if problem:
-        replies = f" in {1 + retries} attempts; the last one" if retries else ""
-        apart = "\n" if "\n" in problem else " "
-        return NoValidReply(f"no valid reply{replies}:{apart}{problem}")
-    where = f"under [{tier}]" if tier else "for this model"
-    return NoValidReply(
-        "the reply was cut off at the model's output limit",
-        hint=f"set a larger max_tokens {where} in config.toml, or give it a shorter text",
-    )
 
 
 def valid_records(reply: str, schema: Schema) -> list[Any]:

@@ -76,6 +76,14 @@ def tokenizer_in(folder: Path) -> Tokenizer:
     return tokenizer
 
 
+def priced(reply: Reply, request: ChatRequest, base_url: str = "") -> Reply:
+    """Return a reply with the price of its usage, which is estimated if its server did not count."""
+    usage = reply.usage
+    if not (usage.input_tokens or usage.output_tokens):
+        return replace(reply, usage=estimated(request, reply))
+    return replace(reply, usage=replace(usage, cost=price(reply.model, usage, base_url)))
+
+
 def estimated(request: ChatRequest, reply: Reply) -> Usage:
     """Estimate the usage and price of a request whose server did not count: four characters to a token.
 
@@ -187,14 +195,8 @@ async def known_window(settings: ModelSettings) -> ContextWindow:
 @background
 async def window_of(settings: ModelSettings) -> ContextWindow:
     """Return the window of a tier's model; its server is asked if none is configured."""
-    known = await _known(settings)
-    refused = _refused.get(_server(settings))
-    return (
-        ContextWindow(refused, "reported by its server when it refused a longer text") if refused is not None else known
-    )
-
-
-async def _known(settings: ModelSettings) -> ContextWindow:
+    if refused := _refused.get(_server(settings)):
+        return ContextWindow(refused, "reported by its server when it refused a longer text")
     if settings.context_window is not None:
         return ContextWindow(settings.context_window, "configured")
     asked = await _asked(settings) if settings.base_url else ContextWindow(0, "nothing is known about it")
@@ -314,13 +316,11 @@ def _window_in(answer: Mapping[str, Any], model: str, key: str, names: Iterable[
     16384
     """
     entry = _entry(answer, model, key) if key else answer
-    return next((tokens for name in names if (tokens := _whole(_value_at(entry, name)))), 0)
 
+    def inside(value: Any, name: str) -> Any:
+        return value.get(name) if isinstance(value, Mapping) else None
 
-def _value_at(value: Any, path: str) -> Any:
-    for name in path.split("."):
-        value = value.get(name) if isinstance(value, Mapping) else None
-    return value
+    return next((found for name in names if (found := _whole(functools.reduce(inside, name.split("."), entry)))), 0)
 
 
 def _whole(value: Any) -> int:

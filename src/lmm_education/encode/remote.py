@@ -11,6 +11,7 @@ import sys
 from array import array
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm import errors, loop
@@ -51,13 +52,7 @@ async def ask_server(
     try:
         return read(json.loads(content))
     except UNREADABLE as error:
-        if response.headers.get("content-type", "").startswith("text/html"):
-            page = server.sent_page()
-            raise errors.NoValidReply(page.message, hint=page.hint) from error
-        raise errors.NoValidReply(
-            f"{server.name}: the reply contains no {what}: {server.shown(response.text)}",
-            hint=server.hints.get(200, f"does {server.url} support this protocol?"),
-        ) from error
+        raise server.no_reply(content, what) from error
 
 
 Body = Callable[[EmbeddingSettings, Sequence[str], Side], dict[str, Any]]
@@ -106,11 +101,10 @@ def _bare_name(settings: EmbeddingSettings) -> str:
 def _data(reply: Any) -> list[Vector]:
     """Return the vectors of OpenAI's and Voyage's ``data``, sorted by index, from numbers or base64."""
     rows: list[Mapping[str, Any]] = reply["data"]
-    places = [int(row["index"]) if "index" in row else i for i, row in enumerate(rows)]
+    places = [int(row["index"]) if "index" in row and row["index"] is not None else i for i, row in enumerate(rows)]
     if sorted(places) != list(range(len(rows))):
         raise ValueError(f"the places of the vectors are {places[:10]}")
-    in_order = dict(zip(places, rows, strict=True))
-    return [_numbers(in_order[i]["embedding"]) for i in range(len(rows))]
+    return [_numbers(row["embedding"]) for _, row in sorted(zip(places, rows, strict=True), key=itemgetter(0))]
 
 
 def _numbers(value: Any) -> Vector:

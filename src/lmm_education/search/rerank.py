@@ -148,6 +148,7 @@ def _open_http(model: str, tools: Tools) -> Score:
         key,
         {"Authorization": f"Bearer {key}"} if key else {},
         hints=_HINTS,
+        setting="reranker_url",
     )
     name = model or settings.reranker_model
 
@@ -178,7 +179,7 @@ def read_scores(reply: Any, count: int) -> list[float]:
     """
     rows = reply if isinstance(reply, list) else reply["results"] if "results" in reply else reply["data"]
     found = {int(row["index"]): float(row.get("relevance_score", row.get("score"))) for row in rows}
-    if found.keys().isdisjoint(range(count)) or not all(map(math.isfinite, found.values())):
+    if not found or not found.keys() <= set(range(count)) or not all(map(math.isfinite, found.values())):
         raise ValueError(f"the scores are {list(found.items())[:10]}")
     lowest = min(found.values())
     return [found.get(i, lowest - 1.0) for i in range(count)]

@@ -45,7 +45,7 @@ from lmm.markdown import Span, replace_spans
 from lmm.markdown.tree import HeadingNode, count_words, without_metadata
 from lmm.messages import Attachment, Usage
 from lmm.models.builtin import NAME as EXTRACTIVE
-from lmm.models.given import ModelLike, given_model
+from lmm.models.port import ModelLike, given_model
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.generated_fields import Batch, is_on

@@ -49,13 +49,18 @@ IGNORED = frozenset(
         "num_ctx", "num_batch", "num_gpu", "num_thread", "use_mmap", "use_mlock", "keep_alive", "options",
         "verbosity", "reasoning", "reasoning_effort", "think", "chat_template_kwargs", "tool_choice",
         "parallel_tool_calls", "user", "safety_identifier", "session_id", "chat_id", "conversation_id",
-        "prompt_cache_key", "prompt_cache_retention", "metadata", "store", "service_tier", "provider", "models",
+        "prompt_cache_key", "prompt_cache_retention", "prompt_cache_options", "metadata", "store", "service_tier",
+        "provider", "models", "route", "usage", "thinking", "include_reasoning", "reasoning_format", "function_call",
+        "features", "variables", "background_tasks", "params", "model_item", "id", "cache_prompt", "samplers",
+        "min_tokens", "ignore_eos", "length_penalty", "n_predict", "n_keep", "timings_per_token", "return_progress",
+        "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base",
+        "dry_allowed_length", "dry_penalty_last_n", "backend_sampling", "skip_special_tokens", "stop_token_ids",
     )
 )  # fmt: skip
 """Parameters that clients send by themselves and that change nothing, because the course decides how it answers: the
 response names them in `IGNORED_HEADER`."""
 IGNORED_HEADER = "X-Ignored-Parameters"
-_ORDINARY: Mapping[str, Any] = {"n": 1, "modalities": ["text"], "response_format": {"type": "text"}}
+_ORDINARY: Mapping[str, Any] = {"n": 1, "best_of": 1, "modalities": ["text"], "response_format": {"type": "text"}}
 """Parameters with values that ask for one answer in plain text."""
 _MESSAGES = "messages"
 _TAKEN = frozenset(("model", _MESSAGES, "stream", "stream_options", "here"))
@@ -118,9 +123,9 @@ def check_model(body: Mapping[str, Any], model: str) -> None:
 
 def _check_parameters(body: Mapping[str, Any]) -> None:
     for name, value in body.items():
-        if name in _TAKEN or name in IGNORED or value in (None, False, [], {}):
+        if name in _TAKEN or name in IGNORED or value in (None, False, "", [], {}):
             continue
-        if name == "n" and value != 1:
+        if name in ("n", "best_of") and value != 1:
             raise RequestError("a course gives one answer", param=name)
         if value != _ORDINARY.get(name, ...):
             raise RequestError(f"'{name}' is not supported", param=name)
@@ -165,7 +170,7 @@ def _text(content: object, role: str, *, is_last: bool) -> str:
     """Return the text of a message, which may come in parts."""
     if isinstance(content, str):
         return content
-    if content is None and role != "user":  # clients keep an assistant's message that had no text
+    if content is None and not (is_last and role == "user"):  # clients keep messages that had no text
         return ""
     texts = list[str]()
     for part in content if isinstance(content, list) else [None]:

@@ -110,7 +110,7 @@ def test_passages_that_a_server_leaves_out_come_last() -> None:
         "no",
         {"error": "no"},
         {"results": []},
-        {"results": [{"index": 7, "score": 0.5}]},
+        {"results": [{"index": 0, "score": 0.5}, {"index": 7, "score": 0.5}]},
         {"results": [{"index": 0, "score": float("nan")}]},
     ],
 )
