@@ -5,13 +5,14 @@ from __future__ import annotations
 import hashlib
 import json
 import os
+import random
 import shutil
 import subprocess
 import sys
 import threading
 import time
 import uuid
-from collections.abc import Iterator
+from collections.abc import Iterable, Iterator
 from pathlib import Path
 from typing import Any
 
@@ -20,7 +21,7 @@ from edge.store_child import CHUNKS, MANIFEST, version_of, write_run
 
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError, StoreMismatch
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.generations import checksum_of, copy_folder
+from lmm_education.store.generations import check_files, checksum_of, copy_folder
 from lmm_education.store.port import FORMAT, Manifest, Point
 
 CHILD = Path(__file__).with_name("store_child.py")
@@ -368,7 +369,7 @@ def test_a_damaged_manifest(store: EdgeStore, folder: Path, name: str) -> None:
     refused(folder, StoreDamaged, "size is wrong" if name == "manifest.json" else "was changed")
 
 
-@pytest.mark.parametrize("pattern", ["page_0.dat", "chunk_0.mmap", "mutable_id_tracker.mappings", "tracker.dat"])
+@pytest.mark.parametrize("pattern", ["page_0.dat", "mutable_id_tracker.mappings"])
 @pytest.mark.parametrize("damage", ["cut off", "removed"])
 def test_files_that_were_cut_off_or_removed(store: EdgeStore, folder: Path, pattern: str, damage: str) -> None:
     """The engine would take what is left for all there was."""
@@ -414,6 +415,33 @@ def test_damage_is_not_copied_into_a_new_generation(store: EdgeStore, folder: Pa
     with pytest.raises(StoreDamaged, match="not what was written"):
         store.check()
     assert generations(folder) == [before]
+
+
+def test_files_that_generations_share_are_never_written(folder: Path) -> None:
+    """The next generation has links to the large files that the engine only reads; the one before stays as it was."""
+    store, chance = EdgeStore(folder), random.Random(4)
+
+    def points(ids: Iterable[int]) -> list[Point]:
+        made = ([chance.random() for _ in range(256)] for _ in ids)
+        return [
+            Point(str(uuid.UUID(int=id)), {"text": "x" * chance.randrange(900)}, {"dense": vector})
+            for id, vector in zip(ids, made, strict=True)
+        ]
+
+    with store.writing(Manifest("content", "test", 256)) as writer:
+        writer.upsert("chunks", points(range(3000)))
+    with store.view() as before:
+        first = before.generation
+    assert first
+    for run in range(2):
+        with store.writing(Manifest("content", "test", 256)) as writer:
+            writer.upsert("chunks", points(range(50 * run, 3050, 150)))
+            writer.set_payload("chunks", {point.id: point.payload for point in points(range(7, 3000, 100))})
+            writer.delete("chunks", [point.id for point in points(range(run, 3000, 200))])
+    assert any(path.stat().st_nlink > 1 for path in current(folder).rglob("matrix.dat"))
+    check_files(first.path, first.checksum, whole=True)
+    assert store.check()
+    store.close()
 
 
 def test_a_damaged_store_is_made_anew_without_being_opened(store: EdgeStore, folder: Path) -> None:

@@ -475,14 +475,13 @@ class EdgeWriter(EdgeReader):
 
     def __init__(self, generations: Generations, base: EdgeView | None, manifest: Manifest) -> None:
         self._generations, self._manifest = generations, manifest
-        self._base = base if base and base.generation else None
+        self._base = base.generation if base else None
+        self._frequencies = base.frequencies() if base else Frequencies()
         self.location = str(generations.folder)
         self._begun: Generation | None = None
         self._shards: dict[CollectionName, Shard] = {}
-        self._touched, self._is_changed = (
-            set[str](),
-            False,
-        )  # ids of documents' records; whether anything is to be published
+        self._is_changed = False  # whether anything is to be published
+        self._words_before: dict[str, Any] = {}  # of the records of documents that were written or removed, by id
 
     def manifest(self) -> Manifest | None:
         """See `port.Reader.manifest`."""
@@ -490,19 +489,15 @@ class EdgeWriter(EdgeReader):
 
     def _records(self) -> list[Mapping[str, Any]]:
         """Return the records of the documents: those of the base that were not touched, and the new ones."""
-        old = read_records(self._base.generation.path) if self._base and self._base.generation else []
-        new = self.get("documents", [*self._touched], fields=_OF_A_RECORD)
-        kept = (each for each in old if document_point_id(each["document"]) not in self._touched)
+        old = read_records(self._base.path) if self._base else []
+        new = self.get("documents", [*self._words_before], fields=_OF_A_RECORD)
+        kept = (each for each in old if document_point_id(each["document"]) not in self._words_before)
         return sorted([*kept, *(point.payload for point in new)], key=lambda record: str(record.get("file")))
 
     def frequencies(self) -> Frequencies:
         """See `port.Reader.frequencies`: those of the base, with the difference that this run makes."""
-        if self._base is None:
-            return Frequencies.total(self._words(self))
-        return Frequencies.total([self._base.frequencies(), *self._words(self)], less=self._words(self._base))
-
-    def _words(self, reader: EdgeReader) -> Iterator[Frequencies]:
-        return (words_of(each.payload) for each in reader.get("documents", [*self._touched], fields=(WORDS,)))
+        now = (words_of(each.payload) for each in self.get("documents", [*self._words_before], fields=(WORDS,)))
+        return Frequencies.total([self._frequencies, *now], less=map(words_of, self._words_before.values()))
 
     @contextmanager
     def _reading(self, collection: CollectionName) -> Iterator[Shard | None]:
@@ -513,8 +508,8 @@ class EdgeWriter(EdgeReader):
         """See `port.Writer.upsert`."""
         given = iter(points)
         while some := list(islice(given, PAGE)):
-            self._changing(collection).upsert(some)
-            self._touched.update(point.id for point in some if point.payload.get("what") == "document")
+            records = [point.id for point in some if point.payload.get("what") == "document"]
+            self._changing(collection, records).upsert(some)
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -523,23 +518,27 @@ class EdgeWriter(EdgeReader):
             StoreError: there is no such point.
         """
         if payloads:
-            self._changing(collection).set_payload(payloads)
-            self._touched.update(id for id, payload in payloads.items() if payload.get("what") == "document")
+            records = [id for id, payload in payloads.items() if payload.get("what") == "document"]
+            self._changing(collection, records).set_payload(payloads)
 
     def delete(self, collection: CollectionName, ids: Collection[str]) -> None:
         """See `port.Writer.delete`."""
         if ids:
-            self._changing(collection).delete(ids)
-            self._touched.update(ids if collection == "documents" else ())
+            self._changing(collection, ids if collection == "documents" else ()).delete(ids)
 
-    def _changing(self, collection: CollectionName) -> Shard:
+    def _changing(self, collection: CollectionName, records: Iterable[str]) -> Shard:
+        """Return the collection to change, after noting the words of the documents whose records change."""
         self._is_changed = True
+        if new := [id for id in records if id not in self._words_before]:
+            found = self.get("documents", new, fields=(WORDS,)) if self._base else ()
+            known = {point.id: point.payload for point in found}
+            self._words_before |= {id: known.get(id, {}) for id in new}
         return self._shard(collection)
 
     def _shard(self, collection: CollectionName) -> Shard:
         """Return the collection of the new generation, which is begun if necessary."""
         if self._begun is None:
-            base = self._base.generation if self._base else None
+            base = self._base
             if base:
                 check_space(self._generations.folder, ROOM + size_on_disk(base.path))
             self._begun = self._generations.begin()
@@ -553,7 +552,7 @@ class EdgeWriter(EdgeReader):
     def commit(self) -> bool:
         """Publish the changes, and return whether there were any. A new store is published even if it is empty."""
         if self._base is None:
-            self._changing("chunks")
+            self._changing("chunks", ())
         if self._begun is None or not self._is_changed:
             return False
         records = self._records()
@@ -563,16 +562,15 @@ class EdgeWriter(EdgeReader):
         manifest = json.dumps(self._manifest.as_json(), ensure_ascii=False, indent=1)
         (self._begun.path / MANIFEST).write_text(manifest, encoding="utf-8")
         (self._begun.path / FREQUENCIES).write_bytes(frequencies)
-        self._generations.publish(self._begun, records)
+        self._generations.publish(self._begun, records, self._base and self._base.path)
         self._begun = None
         return True
 
     def end(self) -> None:
         """Remove what was not published."""
-        self._base, begun = None, self._begun
-        if begun is not None:
+        if self._begun is not None:
             _close(self._shards)
-            remove_generation(begun.path)
+            remove_generation(self._begun.path)
 
 
 class EdgeStore(WaitReporter, EdgeReader):

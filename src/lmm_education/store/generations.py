@@ -64,6 +64,12 @@ _TRIES = 100  # how often opening is tried again while writers go on
 _OF_THE_ENGINE = ("segment.json", "edge_config.json", "version.info")
 # The engine replaces a small file through such a folder, also when it only closes what it has read.
 _PASSING = ".atomicwrite"
+# The large files of a segment. The engine writes them when it makes the segment; if that is one that is only read (it
+# has `id_tracker.mappings`), never again: what changes moves to another segment, and is marked as deleted here.
+_SHARED = re.compile(
+    r"(\w+/segments/[^/]+)/.*(?:page_\d+\.dat|matrix\.dat|inverted_index\.dat|indices_tracker\.json|graph\.bin"
+    r"|links_compressed\.bin|values_to_points\.bin|point_to_values\.bin)\Z"
+)
 _SYNC_THREADS = 8
 _PAGE, _BLOCK = 4096, 1 << 18
 _ZEROS = bytes(_PAGE)
@@ -72,29 +78,41 @@ _ZEROS = bytes(_PAGE)
 # -- folders of sparse files -----------------------------------------------------------------------
 
 
-def folders_of(folder: Path) -> Iterator[tuple[Path, list[str]]]:
-    """Iterate over a folder and all below it, each with the names of its files, without temporary ones."""
-    for place, folders, names in os.walk(folder):
-        folders[:] = [name for name in folders if not name.startswith(_PASSING)]
-        yield Path(place), names
+def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
+    """Iterate over what is below a folder, without temporary folders, each with its path from there, with ``/``. Links
+    are not followed; what cannot be read, or vanishes, is left out."""
+    waiting = [("", str(folder))]
+    while waiting:
+        above, place = waiting.pop()
+        with contextlib.suppress(OSError), os.scandir(place) as found:
+            for entry in found:
+                if entry.is_dir(follow_symlinks=False):
+                    if entry.name.startswith(_PASSING):
+                        continue
+                    waiting.append((f"{above}{entry.name}/", entry.path))
+                yield above + entry.name, entry
 
 
-def files_of(folder: Path) -> Iterator[Path]:
-    """Iterate over all files below a folder, without temporary ones."""
-    return (place / name for place, names in folders_of(folder) for name in names)
+def files_of(folder: Path) -> list[Path]:
+    """Return all files below a folder, without temporary ones."""
+    return [Path(entry.path) for _, entry in entries(folder) if entry.is_file()]
 
 
-def copy_folder(source: Path, target: Path) -> None:
-    """Copy a folder of files and keep their holes. `target` must not exist.
+def copy_folder(source: Path, target: Path) -> dict[str, int]:
+    """Copy a folder of files and keep their holes; return the `checksum` of each file by its path, with ``/``. `target`
+    is created if necessary, its files must not exist.
 
     Raises:
         OSError: a file cannot be read or written, the disk is full.
     """
-    for place, names in folders_of(source):
-        into = target / place.relative_to(source)
-        into.mkdir(parents=True)
-        for name in names:
-            copy_file(place / name, into / name)
+    target.mkdir(parents=True, exist_ok=True)
+    found = dict[str, int]()
+    for name, entry in entries(source):
+        if entry.is_dir(follow_symlinks=False):
+            (target / name).mkdir(exist_ok=True)
+        else:
+            found[name] = copy_file(Path(entry.path), target / name)
+    return found
 
 
 def copy_file(source: Path, target: Path) -> int:
@@ -109,8 +127,16 @@ def copy_file(source: Path, target: Path) -> int:
 def _pages_of(path: Path) -> Iterator[tuple[int, list[bytes]]]:
     """Iterate over the runs of pages of a file that are not all zeros, each with its position."""
     with path.open("rb", buffering=0) as file:
-        at: int | None = 0
-        while (at := _next_data(file.fileno(), at)) is not None:
+        at, size = 0, os.fstat(file.fileno()).st_size
+        while at < size:
+            if hasattr(os, "SEEK_DATA"):  # on Windows, everything is data
+                try:
+                    at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+                except OSError as error:
+                    if error.errno == errno.ENXIO:  # nothing but a hole is left
+                        return
+                    raise
+                at -= at % _PAGE
             file.seek(at)
             block, run = file.read(_BLOCK), list[bytes]()
             for start in range(0, len(block), _PAGE):
@@ -122,27 +148,13 @@ def _pages_of(path: Path) -> Iterator[tuple[int, list[bytes]]]:
                     run = []
             if run:
                 yield at + len(block) - sum(map(len, run)), run
-            at = at + len(block) if block else None
-
-
-def _next_data(descriptor: int, at: int | None) -> int | None:
-    """Return the next page, from this position on, in which a file has data; None if there is none."""
-    if at is None or not hasattr(os, "SEEK_DATA"):  # Windows: everything is data
-        return at
-    try:
-        found = os.lseek(descriptor, at, os.SEEK_DATA)
-    except OSError as error:
-        if error.errno == errno.ENXIO:  # nothing but a hole is left
-            return None
-        raise
-    return found - found % _PAGE
+            at += len(block) or size
 
 
 def sync_folder(folder: Path) -> None:
     """Flush all files below a folder, and the folders themselves, to disk; in parallel, because each waits long."""
-    places = [path for place, names in folders_of(folder) for path in (place, *(place / name for name in names))]
     with ThreadPoolExecutor(_SYNC_THREADS) as pool:
-        for _ in pool.map(sync, places):
+        for _ in pool.map(sync, [folder, *(Path(entry.path) for _, entry in entries(folder))]):
             pass
 
 
@@ -159,23 +171,13 @@ def sync(path: Path) -> None:
 
 def size_on_disk(folder: Path) -> int:
     """Return the bytes that the files below a folder take on the disk; holes take none."""
-    total = 0
-    for file in files_of(folder):
+    sizes = dict[tuple[int, int], int]()  # of a file that generations share, once
+    for _, entry in entries(folder):
         with contextlib.suppress(FileNotFoundError):
-            stat = file.stat()
-            total += getattr(stat, "st_blocks", -(-stat.st_size // 512)) * 512
-    return total
-
-
-def check_no_link(path: Path, above: Path) -> None:
-    """Raise if a path is a link, or goes through one below the folder `above`. It need not exist.
-
-    Raises:
-        StoreError: names the link.
-    """
-    below = path.relative_to(above).parts
-    for number in range(1, len(below) + 1):
-        refuse_link(above.joinpath(*below[:number]))
+            if entry.is_file():
+                stat = os.stat(entry.path)  # noqa: PTH116  # on Windows, that of an entry has no number
+                sizes[stat.st_dev, stat.st_ino] = getattr(stat, "st_blocks", -(-stat.st_size // 512)) * 512
+    return sum(sizes.values())
 
 
 def refuse_link(path: Path) -> None:
@@ -192,18 +194,23 @@ def refuse_link(path: Path) -> None:
         )
 
 
-def refuse_links_below(folder: Path) -> None:
-    """Raise if a folder is a link, or contains anything but files and folders. Entries that vanish are ignored.
+def refuse_links_below(folder: Path) -> dict[str, os.DirEntry[str]]:
+    """Return the files below a folder by their paths from there, with ``/``. Entries that vanish are ignored.
 
     Raises:
-        StoreError: names the link, the pipe or the device.
+        StoreError: the folder is a link, or contains anything but files and folders: a link, a pipe, a device.
     """
     refuse_link(folder)
-    for place, folders, names in os.walk(folder):
-        for path in (Path(place, name) for name in (*folders, *names)):
+    found = dict[str, os.DirEntry[str]]()
+    for name, entry in entries(folder):
+        if entry.is_file(follow_symlinks=False):
+            found[name] = entry
+        elif os.name == "nt" or not entry.is_dir(follow_symlinks=False):
+            path = Path(entry.path)
             refuse_link(path)
-            if not path.is_file() and path.exists() and not path.is_dir():
+            if path.exists() and not path.is_dir():
                 raise StoreError("this is not an ordinary file", where=str(path), hint="remove it and run again")
+    return found
 
 
 def check_space(folder: Path, needed: int) -> None:
@@ -279,21 +286,24 @@ def checksum_of(values: Any) -> int:
     return zlib.crc32(json.dumps(values, sort_keys=True).encode())
 
 
-def write_listing(folder: Path) -> int:
-    """Write the listing of a generation's files, and return its checksum.
+def write_listing(folder: Path, base: Path | None = None) -> int:
+    """Write the listing of a generation's files, and return its checksum; files that it shares with `base` are not read
+    again.
 
     Raises:
         OSError: a file cannot be read or written.
     """
-    listed = {name: (path.stat().st_size, checksum(path)) for name, path in _listed(folder).items()}
+    known = json.loads((base / LISTING).read_bytes())["files"] if base else {}
+    listed = dict[str, tuple[int, int]]()
+    for name, entry in refuse_links_below(folder).items():
+        stat = os.stat(entry.path)  # noqa: PTH116  # on Windows, that of an entry has no number
+        if base and name in known and _SHARED.match(name) and os.path.samestat(stat, (base / name).stat()):
+            listed[name] = known[name]
+        elif name not in (LISTING, IN_USE):
+            listed[name] = stat.st_size, checksum(Path(entry.path))
     data = json.dumps({"engine": version("qdrant-edge-py"), "files": listed}, sort_keys=True).encode()
     (folder / LISTING).write_bytes(data)
     return zlib.crc32(data)
-
-
-def _listed(folder: Path) -> dict[str, Path]:
-    files = {path.relative_to(folder).as_posix(): path for path in files_of(folder)}
-    return {name: path for name, path in files.items() if name not in (LISTING, IN_USE)}
 
 
 def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Path | None = None) -> None:
@@ -301,14 +311,14 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
     complete, or crash.
 
     `expected` is the checksum of the listing. With `whole`, their content is read, too; with `copy_to`, it is written
-    to another folder while it is read.
+    to another folder while it is read; files that are never written again are shared with it instead.
 
     Raises:
         StoreDamaged: there is such a file.
         StoreError: something in it is a link.
         OSError: the copy cannot be written, the disk is full.
     """
-    refuse_links_below(folder)
+    there = refuse_links_below(folder)
     try:
         data = (folder / LISTING).read_bytes()
     except OSError as error:
@@ -316,17 +326,22 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
     if zlib.crc32(data) != expected:
         raise StoreDamaged("this file was changed", where=str(folder / LISTING))
     values = json.loads(data)
-    passing = _OF_THE_ENGINE if values["engine"] != version("qdrant-edge-py") else ()
-    if copy_to:
-        for place, _ in folders_of(folder):
-            (copy_to / place.relative_to(folder)).mkdir(exist_ok=True)
+    is_same_engine = values["engine"] == version("qdrant-edge-py")
+    for above in {name.rpartition("/")[0] for name in values["files"]} if copy_to else ():
+        (copy_to / above).mkdir(parents=True, exist_ok=True)
     for name, (size, found) in values["files"].items():
+        passing = not is_same_engine and name.endswith(_OF_THE_ENGINE)
         copy = copy_to / name if copy_to else None
-        if wrong := _what_is_wrong(folder / name, size, found, whole, name.endswith(passing), copy):
+        shared = _SHARED.match(name) if is_same_engine else None
+        if copy and shared and f"{shared[1]}/id_tracker.mappings" in there:
+            with contextlib.suppress(OSError):  # a file system without hard links
+                os.link(folder / name, copy)
+                copy = None
+        if wrong := _what_is_wrong(folder / name, size, found, whole, passing, copy):
             raise StoreDamaged(wrong, where=str(folder / name))
-    for name, path in _listed(folder).items():
-        if name not in values["files"] and not path.name.startswith("."):
-            raise StoreDamaged("this file does not belong to the store", where=str(path))
+    for name in there.keys() - values["files"].keys() - {LISTING, IN_USE}:
+        if not name.rpartition("/")[2].startswith("."):
+            raise StoreDamaged("this file does not belong to the store", where=str(folder / name))
 
 
 def _what_is_wrong(path: Path, size: int, expected: int, whole: bool, passing: bool, copy: Path | None) -> str:
@@ -377,7 +392,9 @@ class Generations:
         Raises:
             StoreError: a folder on the way, or one of the files here, is a link.
         """
-        check_no_link(self.folder / FOLDER, self._above)
+        on_the_way = (self.folder / FOLDER).relative_to(self._above).parts
+        for number in range(len(on_the_way)):
+            refuse_link(self._above.joinpath(*on_the_way[: number + 1]))
         for name in (POINTER, LOCK, RECORDS):
             refuse_link(self.folder / name)
 
@@ -497,8 +514,9 @@ class Generations:
         os.utime(path / IN_USE, (0, 0))
         return Generation(path)
 
-    def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]]) -> None:
-        """Flush a complete generation to disk and make the pointer name it. `records` are those of its documents.
+    def publish(self, generation: Generation, records: Sequence[Mapping[str, Any]], base: Path | None) -> None:
+        """Flush a complete generation, which was copied from `base`, to disk and make the pointer name it. `records`
+        are those of its documents.
 
         Raises:
             StoreError: it could not be written; the pointer is unchanged.
@@ -507,7 +525,7 @@ class Generations:
         self.check_links()
         kept = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
         (generation.path / RECORDS).write_text(kept, encoding="utf-8")
-        listing = write_listing(generation.path)
+        listing = write_listing(generation.path, base)
         sync_folder(generation.path)
         sync(generation.path.parent)
         with contextlib.suppress(StoreError, OSError):
