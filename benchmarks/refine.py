@@ -24,8 +24,7 @@ import httpx2
 from benchmarks.measure import Row, show
 from chatmd.language.syntax import parse
 from chatmd.refine.cases import Case, Check, RunOutcome
-from chatmd.refine.measure import CaseResult, Evaluator
-from chatmd.refine.search import Refinement, find_instructions, search_versions, split
+from chatmd.refine.search import CaseResult, Evaluator, Refinement, find_instructions, search_versions, split
 from lmm import terminal
 from lmm.errors import LmmError
 from lmm.models.budget import SharedBudget

@@ -9,7 +9,7 @@ from chatmd.language.transcript import (
     call_element,
     element_text,
     image_element,
-    reasoning_elements,
+    reply_elements,
     result_element,
 )
 from lmm.messages import Message, message_parts
@@ -37,7 +37,7 @@ def _elements(message: Message) -> Iterator[Element]:
     if message.role == "tool":
         yield from (result_element(result) for result in message.results)
     elif message.role == "assistant":
-        yield from reasoning_elements(message.reasoning)
+        yield from reply_elements(message.reasoning)
         text = "\n".join(part for part in message_parts(message) if isinstance(part, str))
         if text or message.item or not message.calls:
             yield Element(

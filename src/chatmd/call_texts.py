@@ -1,16 +1,21 @@
-"""Calls of tools as text for people, and their answers when asked about a call."""
+"""Calls of tools as text for people, and the questions about calls and consent on a terminal."""
 
 from __future__ import annotations
 
 import asyncio
 import difflib
 import json
+import os
+import sys
+import threading
 from collections.abc import Awaitable, Callable
+from concurrent.futures import Future
 from typing import Literal, NamedTuple
 
 from chatmd.errors import StoppedByUser
+from lmm import terminal
+from lmm.errors import ConfigError
 from lmm.messages import ToolCall
-from lmm.terminal import visible
 
 AGREE = "Agree? You are asked again only if this changes."
 CHOICES = "Make this call? yes, no (a reason may follow), always for this tool, quit"
@@ -147,4 +152,49 @@ def exact(text: str) -> str:
     >>> exact("a\\u200bb\\tc\\nd")
     'a\\\\u{200b}b\\\\x09c\\nd'
     """
-    return "\n".join(visible(line, line=True) for line in text.split("\n"))
+    return "\n".join(terminal.visible(line, line=True) for line in text.split("\n"))
+
+
+# -- On a terminal ---------------------------------------------------------------------------------------------
+
+
+_LONGEST = 4096  # bytes of a line from a terminal
+
+
+def confirm_on_terminal() -> Callable[[str], bool] | None:
+    """Return a function that asks for consent on the terminal, or None without a terminal."""
+    return (lambda question: terminal.confirm(f"{question}{AGREE}")) if terminal.can_ask() else None
+
+
+def approve_on_terminal() -> Approvals:
+    """Return a function that asks about each call; it remembers which tools are always allowed.
+
+    Raises:
+        ConfigError: there is no terminal.
+    """
+    if not terminal.can_ask():
+        raise ConfigError(
+            "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
+        )
+    return Approvals(_ask)
+
+
+async def _ask(call: ToolCall) -> CallDecision:
+    """Ask about a call on the terminal; the end of the input stops the run."""
+    name, _, arguments = call_in_words(call).partition("\n")
+    shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
+    terminal.say(f"\n{shown}", err=True)
+    terminal.forget_what_was_typed()
+    answer = None
+    while answer is None:
+        terminal.say(f"{CHOICES} [y/n/a/q] ", err=True, end="")
+        answer = read_answer(await _typed_line() or "quit")
+    return answer
+
+
+async def _typed_line() -> str | None:
+    """Return a typed line, or None at the end of the input; the waiting thread does not keep the process alive."""
+    line = Future[bytes]()
+    threading.Thread(target=lambda: line.set_result(os.read(sys.stdin.fileno(), _LONGEST)), daemon=True).start()
+    data = await asyncio.shield(asyncio.wrap_future(line))
+    return data.decode(errors="replace") if data else None

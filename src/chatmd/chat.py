@@ -21,25 +21,28 @@ from chatmd.context import Run, RunOptions, ask_nobody, log_notices, settings_of
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, MessageItem, interpret, read_agent
 from chatmd.language.nodes import Element, Problem, SyntaxTree
-from chatmd.language.repair import RepairedText, repair
 from chatmd.language.syntax import errors_of
-from chatmd.language.transcript import answer_of, parse_cached
+from chatmd.language.transcript import RepairedText, answer_of, parse_cached, repair
 from chatmd.refine.cases import read_cases
 from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
-from chatmd.runtime.events import RunResult
-from chatmd.runtime.output import value_in
-from chatmd.runtime.rewind import Draft, compact_transcript, message_element, rewind_transcript
 from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
-from chatmd.runtime.transcript_file import Transcript, open_transcript
-from chatmd.runtime.turns import Conversation
+from chatmd.runtime.transcript_file import (
+    Draft,
+    Transcript,
+    compact_transcript,
+    message_element,
+    open_transcript,
+    rewind_transcript,
+)
+from chatmd.runtime.turns import Conversation, value_in
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from lmm.arguments import check_arguments, check_options
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import IN_PYTHON, DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
-from lmm.messages import Event, ignore
+from lmm.messages import Event, RunResult as RunResult, ignore
 from lmm.models.port import ModelLike
 from lmm.models.structured import make_schema
 from lmm.terminal import count

@@ -36,11 +36,10 @@ from chatmd.language.agent import (
 )
 from chatmd.language.lint import check
 from chatmd.language.nodes import Problem, SourceRange
-from chatmd.language.repair import repair
 from chatmd.language.syntax import errors_of, parse
-from chatmd.language.transcript import answer_of, parse_cached
-from chatmd.runtime.output import schema_of, value_in
+from chatmd.language.transcript import answer_of, parse_cached, repair
 from chatmd.runtime.runner import check_depth
+from chatmd.runtime.turns import schema_of, value_in
 from chatmd.sidecar import ExpansionRecord, Payloads, occurrences, places
 from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, fit_arguments, open_tools, read_arguments
 from chatmd.tools.command import (
@@ -52,7 +51,7 @@ from chatmd.tools.command import (
     split_command,
 )
 from chatmd.tools.consent import own_declarations, sent_files, why_asked
-from chatmd.tools.mcp_connection import check_sdk, read_address
+from chatmd.tools.mcp import check_sdk, read_address
 from chatmd.tools.registry import kind_of
 from chatmd.tools.roots import roots_of
 from lmm import loop

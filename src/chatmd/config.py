@@ -3,9 +3,13 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Annotated, Self
+from typing import TYPE_CHECKING, Annotated, Self
 
 from lmm.config_tables import Config, Count, Key, Positive, Share, Table, convert
+
+if TYPE_CHECKING:
+    from chatmd.language.nodes import SyntaxTree
+    from lmm.fetch import FetchRules
 
 
 class ChatmdSettings(Table, frozen=True):
@@ -44,3 +48,24 @@ class ChatmdSettings(Table, frozen=True):
         lmm.errors.ConfigError: config.toml:2: unknown key 'max_turn' in [chatmd] (did you mean 'max_turns'?)
         """
         return convert(cls, "chatmd", config.tables.get("chatmd", {}), folder=config.folder)
+
+    @property
+    def fetching(self) -> FetchRules:
+        """The limits for fetching documents."""
+        from lmm.fetch import FetchRules  # imports httpx2, which most commands do not need
+
+        allows = "under [chatmd] in config.toml allows more"
+        return FetchRules(
+            self.fetch_timeout,
+            self.fetch_limit,
+            self.private_network,
+            more_time=f"fetch_timeout {allows}",
+            more_bytes=f"fetch_limit {allows}",
+            more_private="to allow it: private_network = true under [chatmd] in config.toml",
+        )
+
+    def imported(self, document: SyntaxTree) -> SyntaxTree:
+        """Replace the imports of a document, from the allowed folders."""
+        from chatmd.language.imports import resolve_imports
+
+        return resolve_imports(document, roots=self.roots)

@@ -8,13 +8,13 @@ from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequen
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentConfig, AgentSpec, Content
-from chatmd.language.imports import outside_files, resolve_imports
-from chatmd.language.nodes import Element, SyntaxTree
+from chatmd.language.imports import outside_files
+from chatmd.language.nodes import Element
 from chatmd.language.transcript import parse_cached
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.config_tables import Config
@@ -23,32 +23,6 @@ from lmm.messages import Event, Listener, Notice, ToolCall
 from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.port import ChatModel, ModelLike, RunnableTool
-
-if TYPE_CHECKING:
-    from lmm.fetch import FetchRules
-
-
-class Rules(ChatmdSettings, frozen=True):
-    """The limits and permissions of a run, applied to fetching and imports."""
-
-    @property
-    def fetching(self) -> FetchRules:
-        """The limits for fetching documents."""
-        from lmm.fetch import FetchRules  # imports httpx2, which most commands do not need
-
-        allows = "under [chatmd] in config.toml allows more"
-        return FetchRules(
-            self.fetch_timeout,
-            self.fetch_limit,
-            self.private_network,
-            more_time=f"fetch_timeout {allows}",
-            more_bytes=f"fetch_limit {allows}",
-            more_private="to allow it: private_network = true under [chatmd] in config.toml",
-        )
-
-    def imported(self, document: SyntaxTree) -> SyntaxTree:
-        """Replace the imports of a document, from the allowed folders."""
-        return resolve_imports(document, roots=self.roots)
 
 
 @dataclass(frozen=True, slots=True)
@@ -206,7 +180,7 @@ class RunOptions:
     agents in messages; `skip_missing_tools` leaves out programs and MCP servers that cannot be started. `tools` are
     Python functions that the model may call (`chatmd.tools.registry`); `inputs` are values of what ``<input>``
     declares, and are written into the file; `say` is the user's first message. `listener` is called with each event
-    (`lmm.messages`, `chatmd.runtime.events`), in another thread; without it, notices go to the logger ``chatmd``.
+    (`lmm.messages`), in another thread; without it, notices go to the logger ``chatmd``.
 
     The last reply must fit the `schema` (a type, or a JSON schema). `check` is called with it and returns what is
     wrong with it: nothing if that is None, True or empty. If something is wrong, the model is asked again, at most
@@ -263,7 +237,7 @@ class Run:
 
     folder: Path
     settings: Settings
-    rules: Rules = field(default_factory=Rules)
+    rules: ChatmdSettings = field(default_factory=ChatmdSettings)
     environment: Mapping[str, str] = field(default_factory=dict, repr=False)
     protected: tuple[Path, ...] = ()
     chain: tuple[str, ...] = ("",)

@@ -24,9 +24,8 @@ from starlette.types import ASGIApp, Receive, Scope, Send
 
 from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError
-from chatmd.language.agent import interpret
+from chatmd.language.agent import DeclaredInput, interpret
 from chatmd.language.imports import resolve_imports
-from chatmd.language.inputs import DeclaredInput
 from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text

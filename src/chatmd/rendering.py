@@ -13,19 +13,16 @@ from typing import Any
 import msgspec
 
 from chatmd.call_texts import call_in_words
+from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
-from chatmd.content.images import describe_image
 from chatmd.context import AgentRequest, Run, model_settings, settings_of
-from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, read_agent
-from chatmd.language.inputs import fill
+from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, fill, read_agent
 from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, Node, Text
-from chatmd.language.repair import repair
 from chatmd.language.syntax import parse, serialize
-from chatmd.language.transcript import image_element, messages_of
-from chatmd.runtime.output import schema_of, with_shown
+from chatmd.language.transcript import image_element, messages_of, repair
 from chatmd.runtime.runner import agree
-from chatmd.runtime.turns import with_inputs
+from chatmd.runtime.turns import schema_of, with_inputs, with_shown
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts

@@ -15,13 +15,13 @@ from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, walk
 from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
-from chatmd.runtime.events import RunResult
 from chatmd.runtime.transcript_file import without_blank_turn
 from chatmd.sidecar import PICTURES
 from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
 from lmm.errors import Changed, Failure, LmmError
+from lmm.messages import RunResult
 from lmm.models.tokens import published_models
 from lmm.providers import PROVIDERS
 from lmm_editor.notebook import WorkProgress, files_below, lens, replacing, shown_on_hover

@@ -184,7 +184,7 @@ def test_consent_is_asked_for_and_kept(prompt: Path) -> None:
 
 APPROVING = """
 import asyncio
-from chatmd.cli.asking import approve_on_terminal
+from chatmd.call_texts import approve_on_terminal
 from chatmd.errors import StoppedByUser
 from lmm import loop
 from lmm.messages import ToolCall

@@ -12,8 +12,7 @@ from edge.support import Ran, lmm, run_here
 from fakes.openai_server import Action, Recorded, ScriptedServer, fail
 from transcript_texts import transcript_text
 
-from chatmd.compaction.compact import CompactOptions, compact_text
-from chatmd.compaction.summary import is_summary, read_summary
+from chatmd.compaction.compact import CompactOptions, compact_text, is_summary, read_summary
 from chatmd.language.agent import Item, MessageItem, read_agent
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import messages_of, with_notes

@@ -17,7 +17,8 @@ from fakes.mcp_processes import PLAIN, SDK, command, declared, http_server, work
 from fakes.openai_server import Action, ScriptedServer
 
 import chatmd
-from chatmd.context import Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.mcp import open_server
@@ -287,7 +288,7 @@ def test_a_name_that_means_this_machine_is_not_this_machine() -> None:
     async def get(loopback: bool, url: str) -> int:
         import httpx2
 
-        transport = CheckedTransport(Rules().fetching, None, loopback=loopback, resolve=rebinding)
+        transport = CheckedTransport(ChatmdSettings().fetching, None, loopback=loopback, resolve=rebinding)
         async with httpx2.AsyncClient(transport=transport) as client:
             return (await client.get(url)).status_code
 

@@ -19,11 +19,10 @@ from chatmd import Chat
 from chatmd.language.agent import MessageItem
 from chatmd.language.imports import resolve_imports
 from chatmd.language.transcript import messages_of
-from chatmd.runtime import events
-from chatmd.runtime.output import ABOUT_NOTES
 from chatmd.runtime.runner import open_run, prepare
+from chatmd.runtime.turns import ABOUT_NOTES
 from chatmd.sidecar import Payloads
-from lmm import loop
+from lmm import loop, messages as events
 from lmm.errors import LmmError, ModelError, Place
 from lmm.messages import Event, Message, Reply, Retrying, TextDelta
 

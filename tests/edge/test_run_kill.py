@@ -16,7 +16,7 @@ from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, wr
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import chatmd
-from chatmd.language.repair import INTERRUPTED, repair
+from chatmd.language.transcript import INTERRUPTED, repair
 
 HELPER = '<tool name="read_file"/>\n<system>You help.</system>\n'
 

@@ -18,7 +18,8 @@ import pytest
 from edge.support import lmm, wait_until
 from fakes.openai_server import Action, ScriptedServer
 
-from chatmd.context import Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools import command, process
@@ -34,7 +35,7 @@ KEY = "sk-never-shown"
 OUTSIDE = {"OPENAI_API_KEY": KEY, "MY_TOKEN": "t0ken", "SCRIPTS": "42", "PATH": os.environ["PATH"], "HOME": "/home/me"}
 
 
-def place(folder: Path, environment: Mapping[str, str] = OUTSIDE, rules: Rules = Rules()) -> Run:
+def place(folder: Path, environment: Mapping[str, str] = OUTSIDE, rules: ChatmdSettings = ChatmdSettings()) -> Run:
     return Run(folder, load_settings(env=environment), rules, environment)
 
 
@@ -190,7 +191,7 @@ def test_a_flood_is_stopped(folder: Path, monkeypatch: pytest.MonkeyPatch) -> No
 
 def test_the_limits_of_the_run_hold_by_default(folder: Path) -> None:
     async def go() -> ToolOutput:
-        rules = Rules(tool_timeout=0.3, max_output=60)
+        rules = ChatmdSettings(tool_timeout=0.3, max_output=60)
         async with opened(declared("sh -c"), place(folder, rules=rules)) as tool:
             output: ToolOutput = await tool.call({"arguments": ["yes | head -c 5000; sleep 60"]})
             return output

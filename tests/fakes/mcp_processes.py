@@ -14,7 +14,8 @@ from typing import Any
 
 from fakes.forked import python
 
-from chatmd.context import Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import Run
 from chatmd.language.agent import Tool
 from lmm.config import load_settings
 
@@ -46,4 +47,4 @@ def declared(server: str, **values: Any) -> Tool:
 def workplace(folder: Path, *, environment: Mapping[str, str] | None = None, **rules: Any) -> Run:
     """A place with ordinary settings."""
     given = {"PATH": os.environ["PATH"], **(environment or {})}
-    return Run(folder.resolve(), load_settings(env={}), Rules(**{"tool_timeout": 20.0, **rules}), given)
+    return Run(folder.resolve(), load_settings(env={}), ChatmdSettings(**{"tool_timeout": 20.0, **rules}), given)

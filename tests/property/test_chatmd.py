@@ -13,7 +13,6 @@ from chatmd.errors import NotStorable
 from chatmd.language.agent import Img, image_of, interpret, read_agent
 from chatmd.language.lint import check
 from chatmd.language.nodes import Attribute, Comment, Element, Node, Text
-from chatmd.language.repair import cut_torn
 from chatmd.language.syntax import (
     MAX_DEPTH,
     parse,
@@ -25,7 +24,7 @@ from chatmd.language.syntax import (
     write_attributes,
 )
 from chatmd.language.tags import TAGS, means_something
-from chatmd.language.transcript import messages_of, storable
+from chatmd.language.transcript import cut_torn, messages_of, storable
 from lmm.messages import Image, Message, Reasoning, ToolCall, ToolResult
 
 # Everything that means something to some reader, whole and in parts.

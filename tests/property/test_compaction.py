@@ -5,36 +5,35 @@ from __future__ import annotations
 import asyncio
 from collections import deque
 from itertools import pairwise
+from pathlib import Path
 
 import pytest
 from hypothesis import example, given, strategies as st
-from transcript_texts import transcript_text
 
 from chatmd.compaction.compact import (
-    CompactOptions,
-    compact_items,
-    group_items,
-    is_pinned,
-    plan_compaction,
-    replace_elements,
-)
-from chatmd.compaction.summary import (
     LABEL,
     NOTE,
     SHOWN,
+    CompactOptions,
     Summary,
     attachment_of,
+    compact_text,
     cut,
     fitting,
+    group_items,
+    is_pinned,
     is_summary,
+    plan_compaction,
     read_summary,
+    replace_elements,
 )
+from chatmd.context import Configuration, Run
 from chatmd.errors import NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
 from chatmd.language.syntax import parse
+from lmm.config import load_settings
 from lmm.messages import render
 from lmm.models.tokens import count_tokens
-from lmm.prompts.templates import Prompts
 from lmm.testing import ScriptedModel
 
 _TEXTS = st.sampled_from(
@@ -58,7 +57,6 @@ _ITEMS = st.lists(
     max_size=16,
 )  # fmt: skip
 _OPTIONS = st.builds(CompactOptions, st.integers(0, 3), st.none() | st.integers(1, 3000))
-_PROMPTS = Prompts({"compact": "At most {words} words."})
 
 
 def pairs(items: list[Item]) -> list[tuple[int, int]]:
@@ -128,40 +126,41 @@ def test_with_a_limit_never_more_stays(items: list[Item], keep: int, to: int) ->
     assert sum(sizes[i] for i in bound.stays) <= sum(sizes[i] for i in free.stays)
 
 
-@given(_ITEMS, _OPTIONS)
-def test_the_conversation_gets_shorter_and_can_be_written(items: list[Item], options: CompactOptions) -> None:
+_PIECES = st.sampled_from(
+    [
+        "<system>Be brief. <!-- x --></system>\n",
+        "<user>Why?</user>\n\n",
+        "<assistant id='a'>\nRAW|So.|RAW</assistant>",
+        "<tool_call tool_call_id='c' function_name='f'>1</tool_call>\n<tool_response tool_call_id='c'/>",
+        "<!-- a comment -->\n",
+        "<import src='tools.md'/>\n",
+        "<developer>Now in French.</developer>",
+        "<user>\n\n</user>\n",
+        "<msg role='user'>And?</msg>\n",
+        "<reasoning id='r'><summary>Hm.</summary></reasoning>\n",
+    ]
+)
+_FILES = st.lists(_PIECES, max_size=12).map("".join)
+_LONG = st.sampled_from(
+    [f"<{tag}>{'a longer text, ' * 60}</{tag}>\n" for tag in ("user", "assistant", "system", "developer")]
+)
+_RUN = Run(Path.cwd(), load_settings(env={}), configuration=Configuration(environment={}))
+
+
+@given(st.lists(_LONG | _PIECES, max_size=16).map("".join), _OPTIONS)
+def test_the_conversation_gets_shorter(text: str, options: CompactOptions) -> None:
     """Fewer tokens; instructions in order; and what is written in the file is read back."""
+    text = text.replace("<import src='tools.md'/>", "")
     model = ScriptedModel(["## Decisions\n- Ours."] * 20)
     try:
-        done = asyncio.run(compact_items(items, model, _PROMPTS, window=8000, options=options))
+        done = asyncio.run(compact_text(text, _RUN, options, model=model))
     except NothingToCompact:
         return
     assert done.after < done.before
-    assert [i for i in done.items if is_pinned(i)] == [i for i in items if is_pinned(i)]
-    assert sum(map(is_summary, done.items)) == 1 + sum(is_summary(items[i]) for i in done.plan.stays)
-    (written,) = read_agent(parse(transcript_text([done.message]))).items
-    assert is_summary(written)
-    assert written in done.items
+    assert [i for i in done.items if is_pinned(i)] == [i for i in done.was if is_pinned(i)]
+    (written,) = [item for item in done.items if is_summary(item)]
+    assert read_agent(parse(done.text)).items == done.items
     assert "- Ours." in read_summary(written).text
-
-
-_FILES = st.lists(
-    st.sampled_from(
-        [
-            "<system>Be brief. <!-- x --></system>\n",
-            "<user>Why?</user>\n\n",
-            "<assistant id='a'>\nRAW|So.|RAW</assistant>",
-            "<tool_call tool_call_id='c' function_name='f'>1</tool_call>\n<tool_response tool_call_id='c'/>",
-            "<!-- a comment -->\n",
-            "<import src='tools.md'/>\n",
-            "<developer>Now in French.</developer>",
-            "<user>\n\n</user>\n",
-            "<msg role='user'>And?</msg>\n",
-            "<reasoning id='r'><summary>Hm.</summary></reasoning>\n",
-        ]
-    ),
-    max_size=12,
-).map("".join)
 
 
 @given(_FILES, _OPTIONS)

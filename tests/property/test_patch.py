@@ -13,7 +13,7 @@ from hypothesis import example, given, strategies as st
 
 from chatmd.tools.patch import apply_patch, parse_patch, update_text
 from chatmd.tools.roots import Root, ToolRoots
-from chatmd.tools.text_lines import TextLines, read_excerpt
+from chatmd.tools.text_files import TextLines, read_excerpt
 from lmm.errors import LmmError
 
 # Few different lines, so that context repeats; some that look like the format's own.

@@ -8,15 +8,16 @@ from itertools import pairwise
 from hypothesis import example, given, strategies as st
 
 from chatmd.language.agent import AgentSpec, Item, MessageItem, read_agent
-from chatmd.language.repair import cut_torn, repair
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import (
     USER_TURN,
     ReceivedReply,
     call_element,
+    cut_torn,
     items_of,
     lines_of,
     messages_of,
+    repair,
     result_element,
     storable,
     user_text,

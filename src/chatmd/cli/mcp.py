@@ -59,7 +59,7 @@ def mcp(
 
     These programs start this command themselves: see docs/mcp.md. Needs the extra `mcp`.
     """
-    from chatmd.tools.mcp_connection import check_sdk
+    from chatmd.tools.mcp import check_sdk
     from lmm import loop
 
     check_sdk()

@@ -64,8 +64,8 @@ def refine(
     A model reads the failures and proposes other versions. The best of them is shown as a diff, if it does
     better on the cases, and no worse on those that were held out. With --check, only the prompt is tested, as in CI.
     """
+    from chatmd.call_texts import confirm_on_terminal
     from chatmd.chat import Chat
-    from chatmd.cli.asking import confirm_on_terminal
     from chatmd.errors import LimitReached
 
     if how["repeat"] > 1 and not check:

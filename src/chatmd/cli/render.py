@@ -7,7 +7,7 @@ from typing import Any
 
 import click
 
-from chatmd.cli.asking import input_values
+from chatmd.cli.run import input_values
 from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE
@@ -42,8 +42,8 @@ def render(
 
     Nothing is sent or written. Tokens are estimated on this machine.
     """
+    from chatmd.call_texts import confirm_on_terminal
     from chatmd.chat import Chat
-    from chatmd.cli.asking import confirm_on_terminal
     from chatmd.rendering import as_data, as_table, as_text
 
     forms = {"--transcript": transcript, "--tokens": tokens, "--json": as_json}

@@ -6,16 +6,14 @@ import contextlib
 import dataclasses
 import os
 import sys
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, TypeVar
 
 import click
 
 from chatmd.call_texts import call_line
-from chatmd.cli.asking import input_values
 from chatmd.errors import WITHOUT
-from chatmd.runtime import events
 from lmm import terminal
 from lmm.cli import options
 from lmm.errors import ConfigError, FileReadError, LmmError, Place
@@ -27,6 +25,8 @@ from lmm.messages import (
     Notice,
     Reply,
     Retrying,
+    RunResult,
+    RunStopped,
     TextDelta,
     ToolCall,
     ToolProgress,
@@ -45,6 +45,25 @@ _NOT_TOGETHER = {
     "-i": ("FILE -", "--say -", "--json"),
     "FILE -": ("--say -", "--output"),
 }
+
+
+_Command = TypeVar("_Command", bound=Callable[..., object])
+
+
+def input_values(command: _Command) -> _Command:
+    """Declare the option ``--set NAME=VALUE``, as `inputs`."""
+    return click.option(
+        "--set", "inputs", metavar="NAME=VALUE", multiple=True, callback=_read_values,
+        help="Set an input that the file declares; the value is written into the file.",
+    )(command)  # fmt: skip
+
+
+def _read_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in given]
+    for name, equals, _ in pairs:
+        if not (name and equals):
+            raise click.BadParameter(f"write it as --set {name or 'NAME'}=VALUE", context, option)
+    return {name.strip(): value for name, _, value in pairs}
 
 
 @options.command()
@@ -109,7 +128,7 @@ def run(
     far stays, and lmm run continues from there. With -i, a missing file is created, as a conversation
     without a prompt or tools.
     """
-    from chatmd.cli.asking import approve_on_terminal, confirm_on_terminal
+    from chatmd.call_texts import approve_on_terminal, confirm_on_terminal
     from chatmd.context import RunOptions
     from chatmd.runtime.runner import open_run, open_text, prepare
 
@@ -157,7 +176,7 @@ def _chosen(interactive: bool) -> Path:
     """
     if not interactive:
         raise click.UsageError("Name a file. lmm run -i without one lists your latest conversations.")
-    from chatmd.terminal.conversations import described, latest
+    from chatmd.terminal.view import described, latest
 
     found = latest()
     if not found:
@@ -255,7 +274,7 @@ class RunPrinter:
         elif isinstance(event, Reply):
             self._print("" if self.live or self.only_answer else event.text)
             self.end_line()
-        elif isinstance(event, events.RunResult):
+        elif isinstance(event, RunResult):
             self._end(event)
         else:
             self._tell_note(event)
@@ -278,7 +297,7 @@ class RunPrinter:
             self._note(f"{indent}{event}", "yellow")
         elif isinstance(event, Notice | Waiting):
             self._note(f"{indent}{event.text if isinstance(event, Notice) else event.reason}", "yellow")
-        elif isinstance(event, events.RunStopped):
+        elif isinstance(event, RunStopped):
             self._note("cancelled", "yellow")
 
     def _print(self, text: str) -> None:
@@ -293,7 +312,7 @@ class RunPrinter:
         kept = f"; everything so far is in {path}, and lmm run continues from there" if path else ""
         terminal.say(f"lmm: cancelled{used}{kept}", err=True)
 
-    def _end(self, result: events.RunResult) -> None:
+    def _end(self, result: RunResult) -> None:
         """Print a summary of the finished run."""
         self._print(result.answer if self.only_answer else "")
         self.end_line()

@@ -32,8 +32,8 @@ def tools(*, file: Path, servers: bool, yes: bool, as_json: bool, roots: tuple[P
 
     The exit code is 1 if a tool cannot be used.
     """
+    from chatmd.call_texts import confirm_on_terminal
     from chatmd.chat import Chat
-    from chatmd.cli.asking import confirm_on_terminal
 
     chat = Chat.open(file, config=config, roots=roots)
     offers = chat.offers(servers=servers, yes=yes, confirm=confirm_on_terminal())

@@ -4,46 +4,252 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import dataclasses
-from collections.abc import Collection, Iterable, Iterator, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath, PurePosixPath
 
-from chatmd.compaction.summary import (
-    Expanded,
-    Summary,
-    attachment_of,
-    fitting,
-    is_summary,
-    notes_of,
-    read_summary,
-    shown_in,
-    tokens_of,
-)
 from chatmd.content.expand import Expansions
 from chatmd.context import Run, settings_of
 from chatmd.errors import ChatmdError, NothingToCompact
-from chatmd.language.agent import CallItem, Doc, Item, MessageItem, OutputItem, ReasoningItem, answers_in, read_agent
-from chatmd.language.nodes import Element, Node, SyntaxTree, Text
+from chatmd.language.agent import (
+    CallItem,
+    Doc,
+    Expandable,
+    Img,
+    Item,
+    MessageItem,
+    OutputItem,
+    Part,
+    ReasoningItem,
+    SubAgent,
+    answers_in,
+    content_of,
+    read_agent,
+    text_of,
+)
+from chatmd.language.nodes import Element, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
-from chatmd.language.transcript import items_of, storable, user_text
+from chatmd.language.transcript import NOTE_TAG, items_of, notes_in, storable, user_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, ExpansionRecord, Occurrence, free_name, keep, occurrences
+from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, keep, occurrences
 from chatmd.tools.registry import FunctionTool
 from lmm import terminal
-from lmm.config import ModelSettings
+from lmm.config import ModelSettings, Settings
 from lmm.disk.files import read_document
 from lmm.disk.folder import Folder
 from lmm.disk.journal import key_of
 from lmm.disk.names import is_secret_file
 from lmm.errors import LmmError, TooLong
 from lmm.markdown import spans
-from lmm.messages import Attachment, ChatRequest, Image, Message, Reply, ToolDefinition, Usage, object_schema, render
+from lmm.messages import Attachment, ChatRequest, Image, Message, ToolDefinition, Usage, object_schema, render
 from lmm.models.budget import BudgetedModel
 from lmm.models.client import ask_once
 from lmm.models.port import ChatModel, ModelLike, given_model
 from lmm.models.tokens import count_tokens, learn, surely_fits, window_of
-from lmm.prompts.templates import Prompts
+
+# -- The message with the summary of a conversation ------------------------------------------------------------
+
+
+LABEL, NOTE, SHOWN = "conversation-summary", NOTE_TAG, "shown"
+NOTICE = (
+    "The conversation up to here was longer than can be kept. This is a summary of it, for your information. "
+    "It asks nothing: do not answer it, go on with what follows."
+)
+SHOWN_NOTICE = " <shown> names documents that you saw; read them again if you need them."
+NOTES_NOTICE = f" <{NOTE}> has what the user said while tools ran."
+MOST_SHOWN = 50
+
+_OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: from="(?P<source>[^"]*)")?>\n')
+
+
+@dataclass(frozen=True, slots=True)
+class Summary:
+    """A summary: its `text` in markdown; `notes` that the user sent while tools ran; names of `shown` documents.
+
+    `source` is the file with the whole conversation.
+    """
+
+    text: str
+    notes: tuple[str, ...] = ()
+    shown: tuple[str, ...] = ()
+    source: str = ""
+
+    def as_message(self) -> Message:
+        """Return the summary as a user message for the conversation; `read_summary` parses it."""
+        documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
+        documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
+        return Message(
+            "user", NOTICE + NOTES_NOTICE * bool(self.notes) + SHOWN_NOTICE * bool(self.shown), tuple(documents)
+        )
+
+
+def is_summary(item: Item) -> bool:
+    """Return whether an item is a message with a summary.
+
+    >>> is_summary(MessageItem("user", ("<conversation-summary>\\nShort.\\n</conversation-summary>\\n",)))
+    True
+    """
+    if not isinstance(item, MessageItem) or item.role != "user":
+        return False
+    opening = _OPENING.match(_text(item))
+    return opening is not None and opening["label"] == LABEL
+
+
+def read_summary(item: Item) -> Summary:
+    """Parse a message for which `is_summary` is true."""
+    text, at = _text(item), 0
+    found: dict[str, list[str]] = {LABEL: [], NOTE: [], SHOWN: []}
+    source = ""
+    while opening := _OPENING.match(text, at):
+        end = text.find(f"\n</{opening['label']}{opening['more'] or ''}>", opening.end())
+        if end < 0:
+            break
+        found[opening["label"]].append(text[opening.end() : end])
+        source = source or opening["source"] or ""
+        at = text.find(">", end) + 1
+        at += len(text[at:]) - len(text[at:].lstrip("\n"))
+    shown = tuple(line for names in found[SHOWN] for line in names.splitlines())
+    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source)
+
+
+def _text(item: Item) -> str:
+    return text_of(item.content).lstrip() if isinstance(item, MessageItem) else ""
+
+
+# -- Items of a conversation as attachments for the model that summarises, cut to fit its window --------------
+
+
+Expanded = Mapping[Expandable, str | Image]
+"""The contents of documents and agents, as far as they are known; for others, only the name is given."""
+IMAGE_TOKENS = 1000
+_SHORTEST = 80  # characters: texts are not cut below this length
+_HEAD = 0.6  # the share of a cut text that is taken from its beginning
+
+
+def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
+    """Return an item for the model, with its text cut in the middle to `limit` characters; None if it is empty.
+
+    >>> attachment_of(CallItem("c1", "read_file", ('{"file": "a.md"}',)), {}, 100)
+    Attachment(text='{"file": "a.md"}', label='call', source='read_file', number=0, more=())
+    """
+    if is_summary(item):
+        return Attachment(read_summary(item).text, LABEL)
+    text = "\n".join(item.summaries) if isinstance(item, ReasoningItem) else said(content_of(item), expanded)
+    label, source = "thought", ""
+    if isinstance(item, MessageItem):
+        label, source = item.role, item.name
+    elif isinstance(item, CallItem):
+        label, source = "call", item.name
+    elif isinstance(item, OutputItem):
+        label, source = "result", f"{item.name}{' (failed)' * item.failed}"
+    return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
+
+
+def said(content: Iterable[Part], expanded: Expanded) -> str:
+    """Join the texts of a content, with the contents of documents as far as they are known."""
+    return "\n".join(_part(part, expanded) for part in content)
+
+
+def _part(part: Part, expanded: Expanded) -> str:
+    if isinstance(part, str):
+        return part
+    value = expanded.get(part)
+    return value if isinstance(value, str) else f"[{name_of(part)}]"
+
+
+def name_of(part: Expandable) -> str:
+    """Return the name of a document, an image or an agent.
+
+    >>> name_of(Doc("notes.md", local=True)), name_of(Img("data:image/png;base64,AAAA"))
+    ('document notes.md', 'image, inline')
+    """
+    what = {Doc: "document", Img: "image", SubAgent: "agent"}[type(part)]
+    return f"{what}, inline" if part.src.startswith("data:") else f"{what} {part.src}"
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut a text in the middle to `limit` characters, with a note about what is missing.
+
+    >>> cut("abcdefghij\\n" * 20, 10)
+    'abcdef\\n[… 210 characters left out, in lines 1 to 20 …]\\nhij\\n'
+    """
+    if len(text) <= limit:
+        return text
+    head = int(limit * _HEAD)
+    begin, end = text[:head], text[len(text) - (limit - head) :]
+    first, last = begin.count("\n") + 1, text.count("\n", 0, len(text) - len(end)) + 1
+    where = f"lines {first} to {last}" if first < last else f"line {first}"
+    return f"{begin}\n[… {len(text) - limit:,} characters left out, in {where} …]\n{end}"
+
+
+def cut_to_tokens(text: str, limit: int) -> str:
+    """Cut a text in the middle to about `limit` tokens, with a note about how much is missing."""
+    if len(text) <= limit or (tokens := count_tokens(text)) <= limit:  # a token has one character or more
+        return text
+    return cut(text, len(text) * limit // tokens)
+
+
+def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
+    """Return the names of all documents and images of a conversation, each once, in the order of their last use.
+
+    Stored arguments and results of tools are not included.
+    """
+    names: dict[str, None] = {}
+    for item in items:
+        parts = item.content if isinstance(item, MessageItem) else ()
+        named = (name_of(part) for part in parts if not isinstance(part, str))
+        for name in read_summary(item).shown if is_summary(item) else named:
+            names.pop(name, None)
+            names[name] = None
+    return tuple(names)
+
+
+def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
+    """Return the notes that a user sent while tools ran, including those of earlier summaries."""
+    found: list[str] = []
+    for item in items:
+        if is_summary(item):
+            found += read_summary(item).notes
+        elif isinstance(item, OutputItem):
+            found += notes_in(said(item.content, expanded))
+    return tuple(dict.fromkeys(found))
+
+
+def tokens_of(item: Item, expanded: Expanded) -> int:
+    """Return the number of tokens of an item, as far as its contents are known."""
+    if isinstance(item, ReasoningItem):
+        return sum(map(count_tokens, item.summaries))
+    total = count_tokens(item.name) if isinstance(item, CallItem) else 0
+    for part in content_of(item):
+        value = part if isinstance(part, str) else expanded.get(part)
+        total += count_tokens(value) if isinstance(value, str) else IMAGE_TOKENS if isinstance(part, Img) else 0
+    return total
+
+
+def fitting(items: Sequence[Item], expanded: Expanded, room: int) -> tuple[Attachment, ...]:
+    """Return the items as attachments with at most `room` tokens together.
+
+    Long texts are cut in the middle, as little as possible; if that is not enough, only the last ones are kept.
+    Earlier summaries are not cut.
+    """
+    limit = room * 4  # characters
+    while True:
+        documents = [d for item in items if (d := attachment_of(item, expanded, limit)) is not None]
+        if limit == _SHORTEST or _size(documents) <= room:
+            break
+        limit = max(limit * 3 // 4, _SHORTEST)
+    kept: list[Attachment] = []
+    room -= _size(document for document in documents if document.label == LABEL)
+    for document in reversed(documents):
+        room -= 0 if document.label == LABEL else _size((document,))
+        kept += [document] if room >= 0 or document.label == LABEL else []
+    return tuple(reversed(kept))
+
+
+def _size(documents: Iterable[Attachment]) -> int:
+    return sum(count_tokens(document.text) + 12 for document in documents)  # and its tags
+
 
 KEEP = 3
 SUMMARY_TOKENS = 1500
@@ -84,7 +290,22 @@ def plan_compaction(
     held = {number for number, group in enumerate(groups) if any(i in fixed and i not in pinned for i in group)}
     weights = [sum(sizes[i] for i in group if i not in pinned) for group in groups]
     always = sum(sizes[i] for i in pinned) + sum(weights[number] for number in held)
-    kept = _kept_groups(items, groups, weights, options, always) | held
+    end = len(groups)
+    while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # the blank message for the user
+        end -= 1
+    is_open = end > 0 and not _is_assistant(items[groups[end - 1][-1]])
+    kept = {*range(end, len(groups))}
+    if options.keep or is_open:  # the last turns stay; fewer, or the end of the last one, if that is what fits
+        turns = _turns(items, groups)
+        last = turns[-1] if turns else 0
+        firsts = [turns[-count] if count <= len(turns) else 0 for count in range(options.keep, 0, -1)] or [last]
+        asked = {n for n in range(last, end) if all(_is_user(items[i]) for i in groups[n])}  # these stay in any case
+        room = None if options.to is None else options.to - always - min(SUMMARY_TOKENS, options.to // 4)
+        for first in (*firsts, *range(last + 1, end)):
+            kept = {*range(first, len(groups)), *(asked if first > last else ())}
+            if room is None or sum(weights[number] for number in kept) <= room:
+                break
+    kept |= held
     stays = pinned | {i for number in kept for i in groups[number]}
     gone = tuple(i for i in range(len(items)) if i not in stays)
     if all(is_summary(items[i]) or _is_blank(items[i]) for i in gone):
@@ -138,32 +359,6 @@ def _is_user(item: Item) -> bool:
     return isinstance(item, MessageItem) and item.role == "user" and not item.is_blank and not is_summary(item)
 
 
-def _kept_groups(
-    items: Sequence[Item],
-    groups: Sequence[tuple[int, ...]],
-    weights: Sequence[int],
-    options: CompactOptions,
-    always: int,
-) -> set[int]:
-    """Return the groups of the last turns; fewer turns, or the end of the last one, if that is what fits."""
-    turns, end = _turns(items, groups), len(groups)
-    while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # the blank message for the user
-        end -= 1
-    is_open = end > 0 and not _is_assistant(items[groups[end - 1][-1]])
-    if not options.keep and not is_open:
-        return {*range(end, len(groups))}
-    last = turns[-1] if turns else 0
-    firsts = [turns[-count] if count <= len(turns) else 0 for count in range(options.keep, 0, -1)] or [last]
-    asked = {n for n in range(last, end) if all(_is_user(items[i]) for i in groups[n])}  # these stay in any case
-    room = None if options.to is None else options.to - always - min(SUMMARY_TOKENS, options.to // 4)
-    kept: set[int] = set()
-    for first in (*firsts, *range(last + 1, end)):
-        kept = {*range(first, len(groups)), *(asked if first > last else ())}
-        if room is None or sum(weights[number] for number in kept) <= room:
-            break
-    return kept
-
-
 def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int]:
     """Return the numbers of the groups that begin a turn: user messages that do not follow another one."""
     found, before_is_user = [], False
@@ -190,20 +385,16 @@ def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) 
     >>> replace_elements(document, [19, 34], "<user>3</user>")
     '<system>S</system> <user>3</user> <user/>'
     """
-    return "".join(_pieces(document.children, gone, summary, max(gone, default=-1)))
-
-
-def _pieces(nodes: Sequence[Node], gone: Collection[int], summary: str, last: int) -> Iterator[str]:
-    before_is_gone = False
-    for node in nodes:
+    last, made, before_is_gone = max(gone, default=-1), list[str](), False
+    for node in document.children:
         if isinstance(node, Element) and node.span.start in gone:
-            if node.span.start == last:
-                yield summary
             before_is_gone = node.span.start != last
+            made += [] if before_is_gone else [summary]
             continue
         if not (before_is_gone and isinstance(node, Text) and node.is_blank):
-            yield serialize([node])
+            made.append(serialize([node]))
         before_is_gone = False
+    return "".join(made)
 
 
 # The share of the model's window for a request; the rest is for the reply, and for errors in the count of tokens.
@@ -213,123 +404,63 @@ _LEAST_ROOM = 300
 
 @dataclass(frozen=True, slots=True)
 class Compaction:
-    """The result of a compaction: the `message` with the summary, and the new conversation as `items`.
+    """The result of a compaction: the new conversation as `items`, and its new `text`.
 
     `before` and `after` are tokens of the conversation, as far as its contents are known; `was` are its items before.
-    `text` is the new text, and `original` the path of the copy of the old one, if it is a file's.
+    `original` is the path of the copy of the old text, if it is a file's.
     """
 
     plan: CompactionPlan = field(repr=False)
-    message: Message = field(repr=False)
+    was: tuple[Item, ...] = field(repr=False)
     items: tuple[Item, ...] = field(repr=False)
+    text: str = field(repr=False)
     before: int
     after: int
     usage: Usage
     model: str
-    was: tuple[Item, ...] = field(default=(), repr=False)
-    text: str = field(default="", repr=False)
     original: Path | None = None
 
 
-async def compact_items(
-    items: Sequence[Item],
-    model: ChatModel,
-    prompts: Prompts,
-    *,
-    window: int,
-    options: CompactOptions = CompactOptions(),
-    expanded: Expanded = Expansions(),
-    fixed: Collection[int] = (),
-    source: str = "",
-    server: str = "",
-) -> Compaction:
-    """Replace the older part of a conversation by a summary from `model`, whose window has `window` tokens.
-
-    `expanded` are the contents of documents, `fixed` the indices that must stay, `source` is the path of the original,
-    and `server` the URL of the model's server, as servers may have different models of the same name.
-
-    Raises:
-        NothingToCompact: nothing can be removed, or the summary is not shorter than what it replaces.
-        ChatmdError: the model cannot write text, or its window or its output limit is too small.
-        ModelError: the model did not answer.
-    """
-    sizes = [tokens_of(item, expanded) for item in items]
-    plan = plan_compaction(items, sizes, options, fixed)
-    if not plan.gone:
-        raise NothingToCompact("there is nothing to compact", hint=_hint(options))
-    gone = [items[index] for index in plan.gone]
-    told = sum(sizes[index] for index in plan.gone)
-    # An eighth of the tokens, but between 120 and 900.
-    words = min(max(told // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
-    prompt = prompts.fill("compact", words=str(words))
-    reply = await _ask(gone, model, prompt, window, words, expanded, server)
-    text = _summary(reply)
-    message = Summary(text, notes_of(gone, expanded), shown_in(gone), source).as_message()
-    before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(render(message))
-    if after >= before:
-        raise NothingToCompact(
-            f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint="it stays unchanged"
-        )
-    last, stays = plan.gone[-1], {*plan.stays, plan.gone[-1]}
-    new = MessageItem("user", (render(message),))
-    made = tuple(new if index == last else item for index, item in enumerate(items) if index in stays)
-    return Compaction(
-        plan, message, made, before=before, after=after, usage=reply.usage, model=model.name, was=tuple(items)
-    )
-
-
-def _hint(options: CompactOptions) -> str:
-    if options.to is not None or not options.keep:
-        return "it stays unchanged"
-    stays = "the last turn stays" if options.keep == 1 else f"the last {options.keep} turns stay"
-    return f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
-
-
-async def _ask(
-    items: Sequence[Item],
-    model: ChatModel,
-    prompt: str,
-    window: int,
-    words: int,
-    contents: Expanded,
-    server: str,
-) -> Reply:
-    """Ask for a summary of items in one request, or take the reply from the journal if it was paid for before.
+async def _summarise(
+    items: Sequence[Item], tokens: int, model: ChatModel, settings: Settings, options: CompactOptions, known: Expanded
+) -> tuple[str, Usage]:
+    """Ask for a summary of items with so many `tokens` in one request; a reply that was paid for before is reused.
 
     If the model refuses the request as too long, a smaller window is tried.
+
+    Raises:
+        ChatmdError: the model cannot write text, its window or output limit is too small, or it wrote no summary.
+        ModelError: the model did not answer.
     """
     if model.name.startswith("Builtin/"):
         raise ChatmdError(
             f"{model.name} cannot summarise a conversation",
             hint="set a language model under [aux] in config.toml, or choose one with --model",
         )
-    while True:
+    # An eighth of the tokens, but between 120 and 900.
+    words = min(max(tokens // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
+    prompt = chatmd_prompts(settings.prompts.folder).fill("compact", words=str(words))
+    window, reply = (await window_of(settings.aux)).tokens, None
+    while reply is None:
         room = int(window * _SHARE) - count_tokens(prompt) - words
         if room < _LEAST_ROOM:
             raise ChatmdError(
                 f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
                 hint="set a larger model, or correct 'context_window' under [aux] in config.toml",
             )
-        message = Message("user", prompt, fitting(items, contents, room))
-        key = key_of("compact", model.name, server, [render(message)])
+        message = Message("user", prompt, fitting(items, known, room))
+        # Servers may have different models of the same name.
+        key = key_of("compact", model.name, settings.aux.base_url, [render(message)])
         try:
-            return await ask_once(model, ChatRequest((message,), task="summary"), key)
+            reply = await ask_once(model, ChatRequest((message,), task="summary"), key)
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
-
-
-def _summary(reply: Reply) -> str:
-    """Return the summary in a reply, ready to be stored, without a code fence around all of it.
-
-    Raises:
-        ChatmdError: it was cut off, is empty, or calls a tool.
-    """
     if reply.cut:
         raise ChatmdError(
             f"the summary by {reply.model} was cut off at its output limit",
             hint="raise 'max_tokens' under [aux] in config.toml",
         )
-    text = reply.text.strip()
+    text = reply.text.strip()  # perhaps in a code fence around all of it
     code = next((span for span in spans(text) if span.kind == "code_block"), None)
     text = storable(code.text if code and (code.start, code.end) == (0, len(text)) else text).strip()
     if reply.calls or not text:
@@ -337,7 +468,7 @@ def _summary(reply: Reply) -> str:
             f"{reply.model} wrote no summary, but {'called a tool' if reply.calls else 'an empty text'}",
             hint="set another model under [aux] in config.toml, or choose one with --model",
         )
-    return text
+    return text, reply.usage
 
 
 # -- Compact the conversation in a text
@@ -372,23 +503,33 @@ async def compact_text(
     settings = run.configuration.settings(overrides={"aux": named} if named else None)
     if not settings.is_chosen("aux"):
         settings = settings_of(spec.config, run.configuration, own=len(run.chain) == 1)
-    done = await compact_items(
-        items,
-        given or BudgetedModel(run.open_model(settings.aux), run.tally),
-        chatmd_prompts(settings.prompts.folder),
-        window=(await window_of(settings.aux)).tokens,
-        options=options,
-        expanded=known_texts(items, path or run.folder / "text"),
-        server=settings.aux.base_url,
-        # Imported items are in other files, and cannot be removed from this one.
-        fixed={index for index, item in enumerate(items) if item.span.source is not document.source},
-        source=f"{FOLDER}/{original.name}" if original else "",
-    )
+    chosen = given or BudgetedModel(run.open_model(settings.aux), run.tally)
+    known = known_texts(items, path or run.folder / "text")
+    sizes = [tokens_of(item, known) for item in items]
+    # Imported items are in other files, and cannot be removed from this one.
+    fixed = {index for index, item in enumerate(items) if item.span.source is not document.source}
+    plan = plan_compaction(items, sizes, options, fixed)
+    if not plan.gone:
+        hint = "it stays unchanged"
+        if options.to is None and options.keep:
+            stays = "the last turn stays" if options.keep == 1 else f"the last {options.keep} turns stay"
+            hint = f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
+        raise NothingToCompact("there is nothing to compact", hint=hint)
+    gone = [items[index] for index in plan.gone]
+    written, usage = await _summarise(gone, sum(sizes[i] for i in plan.gone), chosen, settings, options, known)
+    source = f"{FOLDER}/{original.name}" if original else ""
+    message = render(Summary(written, notes_of(gone, known), shown_in(gone), source).as_message())
+    before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(message)
+    if after >= before:
+        raise NothingToCompact(
+            f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint="it stays unchanged"
+        )
     if original is not None:
         await asyncio.to_thread(keep, text, original)
-    gone = [items[index].span.start for index in done.plan.gone]
-    text = replace_elements(document, gone, user_text(render(done.message)))
-    return dataclasses.replace(done, text=text, original=original)
+    summary, last = MessageItem("user", (message,)), plan.gone[-1]
+    made = tuple(summary if n == last else item for n, item in enumerate(items) if n == last or n in plan.stays)
+    text = replace_elements(document, [item.span.start for item in gone], user_text(message))
+    return Compaction(plan, items, made, text, before, after, usage, chosen.name, original)
 
 
 def known_texts(items: Iterable[Item], path: Path) -> Expanded:
@@ -397,23 +538,19 @@ def known_texts(items: Iterable[Item], path: Path) -> Expanded:
     This includes results that are stored beside it; files that may contain keys are not read.
     """
     recorded, folder = ExpansionRecord(path, keeps=False), path.resolve().parent
-    values = ((one.part, _known_text(one, recorded, folder)) for one in occurrences(items))
-    return Expansions((part, value) for part, value in values if value is not None)
-
-
-def _known_text(one: Occurrence, recorded: ExpansionRecord, folder: Path) -> str | Image | None:
-    part = one.part
-    if part.local and is_secret_file(PurePath(part.src)):
-        return None
-    with contextlib.suppress(OSError, ValueError, LmmError):
-        if one.key and (value := recorded.find(one.key)) is not None:
-            return value
-        if isinstance(part, Doc) and part.local:
-            real = (folder / part.src).resolve()
-            secret = is_secret_file(real.relative_to(folder))  # raises ValueError if it is outside of the folder
-            if not secret and real.is_file() and real.stat().st_size <= _LARGEST:
-                return read_document(real)
-    return None
+    found = list[tuple[Expandable, str | Image]]()
+    for part, key in ((one.part, one.key) for one in occurrences(items)):
+        if part.local and is_secret_file(PurePath(part.src)):
+            continue
+        with contextlib.suppress(OSError, ValueError, LmmError):
+            value = recorded.find(key) if key else None
+            if value is None and isinstance(part, Doc) and part.local:
+                real = (folder / part.src).resolve()
+                secret = is_secret_file(real.relative_to(folder))  # raises ValueError if it is outside of the folder
+                if not secret and real.is_file() and real.stat().st_size <= _LARGEST:
+                    value = read_document(real)
+            found += [(part, value)] if value is not None else []
+    return Expansions(found)
 
 
 # -- Automatic compaction before a conversation exceeds the window of its model

@@ -12,8 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from chatmd.content.documents import SourceDocument, as_markdown, plain_text, strip_markup
-from chatmd.content.images import image_from
+from chatmd.content.documents import SourceDocument, as_markdown, image_from, plain_text, strip_markup
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Expandable, Img, Item, SubAgent

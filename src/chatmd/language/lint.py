@@ -5,15 +5,16 @@ from __future__ import annotations
 import json
 import re
 from collections.abc import Iterator
-from difflib import get_close_matches
+from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 
 from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_span, interpret, text_of
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
-from chatmd.language.tags import TAGS, Tag
+from chatmd.language.tags import BODIES, TAGS, Tag
 
 _KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
+_OTHER_TAG = re.compile(r"RAW\|.*?(?:\|RAW|\Z)|<([A-Za-z_][\w-]{1,20})(?=[\s/>])([^<>]*)>", re.DOTALL)
 
 
 def check(document: SyntaxTree) -> list[Problem]:
@@ -78,6 +79,12 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
             if CLOSE_RAW in node.span.text and not node.raw:
                 at = node.span._replace(start=node.span.start + node.span.text.index(CLOSE_RAW))
                 yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
+            for found in _OTHER_TAG.finditer(node.span.text) if parent in BODIES else ():
+                if found[1] and (meant := _meant_tag(found[1], bool(re.search(r"\s(?:src\s*=|local\b)", found[2])))):
+                    start = node.span.start + found.start()
+                    at = node.span._replace(start=start, end=start + len(found[0]))
+                    hint = f"did you mean <{meant}>? as text, put it in RAW|…|RAW"
+                    yield _warning(at, f"<{found[1]}> is no element, and is text", hint)
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
             if parent not in tag.parents:
@@ -118,6 +125,24 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
         yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
         yield _warning(attribute_span(element, "markdown"), "'strip' wins over 'markdown'", "delete one of them")
+
+
+@lru_cache(maxsize=1000)
+def _meant_tag(name: str, has_source: bool) -> str:
+    """Return the element that a tag in a message is nearly spelled like, or is with such attributes; else nothing.
+
+    >>> _meant_tag("dok", False), _meant_tag("documnt", True), _meant_tag("documnt", False), _meant_tag("docs", False)
+    ('doc', 'doc', '', '')
+    """
+    if name in TAGS:
+        return ""
+    small, full = name.lower(), {"document": "doc", "image": "img", "agent": "agent", "import": "import"}
+    if has_source and (close := get_close_matches(small, full, n=1, cutoff=0.7)):
+        return full[close[0]]
+    # about one letter is another, missing or too much
+    slips = ((SequenceMatcher(None, small, tag).ratio() - 1 + 1 / len(tag), tag) for tag in TAGS if small != f"{tag}s")
+    near, tag = max(slips)
+    return tag if near > -1e-9 else ""
 
 
 @lru_cache(maxsize=1000)

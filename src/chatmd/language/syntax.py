@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import NamedTuple
 
 from chatmd.language.nodes import (
     BLANK,
@@ -54,15 +53,10 @@ def read_attributes(inside: str) -> tuple[Attribute, ...]:
         return ()
     found = []
     for match in _ATTRIBUTE.finditer(inside):
-        name, double, single, bare, _, _ = match.groups()
-        if name is None:
-            continue
-        if double is not None:
-            found.append(Attribute(name, _decode(double, '"')))
-        elif single is not None:
-            found.append(Attribute(name, _decode(single, "'")))
-        else:
-            found.append(Attribute(name, bare))
+        name, double, single, bare, *_ = match.groups()
+        if name is not None:
+            quoted, quote = (single, "'") if double is None else (double, '"')
+            found.append(Attribute(name, bare if quoted is None else _decode(quoted, quote)))
     return tuple(found)
 
 
@@ -83,11 +77,6 @@ def passed_over(inside: str) -> str:
     """
     rest = _ATTRIBUTE.sub(lambda match: "" if match[1] else match[0], inside)
     return "".join(c for c in rest if c not in BLANK)
-
-
-def has_open_quote(inside: str) -> bool:
-    """Return whether a value in a tag begins with a quote that is never closed."""
-    return any(value["open"] for value in _VALUE.finditer(inside))
 
 
 def _decode(value: str, quote: str) -> str:
@@ -122,146 +111,11 @@ def write_attributes(attributes: Iterable[Attribute]) -> str:
     return "".join(written)
 
 
-class TextToken(NamedTuple):
-    """Literal text."""
-
-    start: int
-    end: int
-
-
-class RawToken(NamedTuple):
-    """A RAW block with the white space before it that is ignored; `closed` unless the text ends inside."""
-
-    start: int
-    end: int
-    value: str
-    closed: bool
-
-
-class CommentToken(NamedTuple):
-    """``<!-- … -->``."""
-
-    start: int
-    end: int
-
-
-class OpenToken(NamedTuple):
-    """An opening tag; `empty` if it ends in ``/>``."""
-
-    start: int
-    end: int
-    tag: str
-    attributes: tuple[Attribute, ...]
-    empty: bool
-
-
-class CloseToken(NamedTuple):
-    """A closing tag."""
-
-    start: int
-    end: int
-    tag: str
-
-
-class Flaw(NamedTuple):
-    """A piece of text that was probably meant as a token, but is not one."""
-
-    start: int
-    message: str
-    hint: str
-    is_error: bool
-
-
-Token = TextToken | RawToken | CommentToken | OpenToken | CloseToken
-
 MAX_PROBLEMS = 1000
 """The limit of reported errors, and of reported warnings, of a document."""
 OPEN_RAW, CLOSE_RAW = "RAW|", "|RAW"
 _NAMES = "|".join(TAGS)
 _QUOTED = r'"(?:[^"\\]++|\\"?+)*+"' + "|" + r"'(?:[^'\\]++|\\'?+)*+'"
-
-# -- Text to tokens ------------------------------------------------------------------------------------------
-
-
-# RAW| counts at the start of a word, and directly after another RAW block.
-_STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
-_OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
-_CLOSE = re.compile(rf"</({_NAMES})[ \t\r\n]*+>")
-_MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
-
-
-def tokens(text: str, flaws: list[Flaw]) -> Iterator[Token]:
-    """Iterate over the tokens of a text, which cover it without gaps; problems are added to `flaws`."""
-    begin = at = 0
-    last_comment = text.rfind("-->")
-    while (stop := _STOP.search(text, at)) is not None:
-        start = stop.start()
-        token: Token | None
-        if text[start] == "R":
-            token = raw_token(text, begin, start)
-        elif text.startswith("<!--", start):
-            end = text.find("-->", start + 4) if start + 4 <= last_comment else -1
-            token = CommentToken(start, end + 3) if end >= 0 else None
-        else:
-            token = _tag(text, start)
-        if token is None:
-            if len(flaws) < MAX_PROBLEMS or stop[0] == "<!--":
-                flaws.append(_flaw(text, start, stop[0]))
-            at = stop.end()
-            continue
-        if token.start > begin:
-            yield TextToken(begin, token.start)
-        yield token
-        begin = at = token.end
-    if begin < len(text):
-        yield TextToken(begin, len(text))
-
-
-def raw_token(text: str, begin: int, start: int) -> RawToken:
-    """Return the RAW block whose ``RAW|`` is at `start`, after plain text that starts at `begin`.
-
-    White space before it is ignored at the beginning of the text, and after ``|``, ``<`` or a tag.
-    """
-    before = text[begin:start]
-    kept = before.rstrip(BLANK)
-    # ">" only at the end of a tag of another vocabulary, such as <b>
-    eats = not kept or kept[-1] in "|<" or bool(_MARKUP_END.match(kept, max(kept.rfind("<"), 0)))
-    content = start + len(OPEN_RAW)
-    end = text.find(CLOSE_RAW, content)
-    closed = end >= 0
-    end = end if closed else len(text)
-    return RawToken(
-        begin + len(kept) if eats else start,
-        end + len(CLOSE_RAW) if closed else end,
-        text[content:end],
-        closed,
-    )
-
-
-def _tag(text: str, start: int) -> OpenToken | CloseToken | None:
-    if text[start + 1] == "/":
-        closing = _CLOSE.match(text, start)
-        return CloseToken(start, closing.end(), closing[1]) if closing else None
-    opening = _OPEN.match(text, start)
-    if opening is None:
-        return None
-    tag, inside = opening.groups()
-    empty = inside.endswith("/")
-    return OpenToken(start, opening.end(), tag, read_attributes(inside[:-1] if empty else inside), empty)
-
-
-def _flaw(text: str, start: int, mark: str) -> Flaw:
-    if mark == "<!--":
-        return Flaw(start, "this comment never ends", "end it with -->; until then it is text", True)
-    # Enough of it to find the cause; a quote that is open for longer counts as never closed.
-    inside = text[start + len(mark) : start + 1000].split("<")[0]
-    hint = "close its quotes" if has_open_quote(inside) else "end it with >"
-    if has_open_quote(inside) and re.search(r"\\[\"']", inside):
-        hint = "a backslash before a quote keeps the value open: write / or &#92;"
-    return Flaw(
-        start, f"'{mark}' begins no complete tag, and is read as text", f"{hint}, or put it in RAW|…|RAW", False
-    )
-
 
 # -- Text to tree: lossless, linear in the text, and never raising --------------------------------------------
 #
@@ -271,6 +125,11 @@ def _flaw(text: str, start: int, mark: str) -> Flaw:
 
 MAX_DEPTH = 64
 """The limit of nested elements; a tag below it is text, and an error."""
+# RAW| counts at the start of a word, and directly after another RAW block.
+_STOP = re.compile(rf"<(?:!--|/?(?:{_NAMES})(?=[ \t\r\n]|/?>))|R(?:(?<![A-Za-z0-9_]R)|(?<=\|RAWR))AW\|")
+_OPEN = re.compile(rf"<({_NAMES})(?=[ \t\r\n]|/?>)((?:[^<>\"'=]++|=[ \t\r\n]*+(?:{_QUOTED})?+)*+)>")
+_CLOSE = re.compile(rf"</({_NAMES})[ \t\r\n]*+>")
+_MARKUP_END = re.compile(r"</?[A-Za-z_][^>]*>\Z")
 
 
 def parse(text: str, *, file: str = "") -> SyntaxTree:
@@ -314,7 +173,7 @@ class _Frame:
 
 @dataclass(slots=True)
 class _Builder:
-    """Builds the tree in one pass over the tokens, with the open elements on a stack."""
+    """Builds the tree in one pass over the text, with the open elements on a stack."""
 
     source: SourceText
     root: str = DOCUMENT
@@ -324,80 +183,126 @@ class _Builder:
 
     def build(self) -> SyntaxTree:
         text = self.source.text
-        flaws: list[Flaw] = []
-        for token in tokens(text, flaws):
-            self._take(token)
+        begin = at = 0  # of the literal text, and of the search in it
+        last_comment = text.rfind("-->")
+        while (stop := _STOP.search(text, at)) is not None:
+            start, mark = stop.start(), stop[0]
+            if mark == OPEN_RAW:
+                begin = at = self._raw(begin, start)
+                continue
+            tag, end = None, -1
+            if mark != "<!--":
+                tag = (_CLOSE if mark[1] == "/" else _OPEN).match(text, start)
+                end = tag.end() if tag else -1
+            elif start + 4 <= last_comment:
+                end = text.index("-->", start + 4) + 3
+            if end < 0:
+                self._flaw(start, mark)
+                at = stop.end()
+                continue
+            self._literal(begin, start)
+            begin = at = end
+            if tag is None:
+                self._end_text(self.stack[-1], start)
+                comment = Comment(text[start + 4 : end - 3], SourceRange(self.source, start, end))
+                self.stack[-1].children.append(comment)
+            elif mark[1] == "/":
+                self._close(start, end, tag[1])
+            else:
+                self._open(start, end, *tag.groups())
+        self._literal(begin, len(text))
         while len(self.stack) > 1:
             self._end_unclosed(len(text), "is never closed")
         root = self.stack[0]
         self._end_text(root, len(text))
-        for flaw in flaws:
-            self._problem(flaw.start, flaw.start + 1, flaw.message, flaw.hint, error=flaw.is_error)
         self.problems.sort(key=lambda problem: problem.span.start)
         return SyntaxTree(tuple(root.children), self.source, tuple(self.problems), self.root != DOCUMENT)
 
-    def _take(self, token: Token) -> None:
-        frame = self.stack[-1]
-        if isinstance(token, TextToken):
-            text = self.source.text[token.start : token.end]
+    def _literal(self, start: int, end: int) -> None:
+        """Add text that is no token, in which names in double braces count."""
+        if start < end:
+            text, frame = self.source.text[start:end], self.stack[-1]
             if "{{" in text:
                 before = sum(map(len, frame.texts))
                 frame.plain.append((before, before + len(text)))
-            self._add_text(frame, token.start, text)
-        elif isinstance(token, CloseToken):
-            self._close(frame, token)
-        elif isinstance(token, OpenToken):
-            self._open(frame, token)
-        elif isinstance(token, RawToken):
-            self._add_text(frame, token.start, token.value)
-            frame.raw = True
-            if not token.closed:
-                start = token.end - len(OPEN_RAW) - len(token.value)
-                self._problem(start, token.end, "this RAW block never ends", "end it with |RAW")
-        elif isinstance(token, CommentToken):
-            self._end_text(frame, token.start)
-            value = self.source.text[token.start + 4 : token.end - 3]
-            frame.children.append(Comment(value, SourceRange(self.source, token.start, token.end)))
+            self._add_text(start, text)
 
-    def _open(self, frame: _Frame, token: OpenToken) -> None:
-        start, end, tag, attributes, empty = token
-        host = self._host
+    def _raw(self, begin: int, start: int) -> int:
+        """Add the RAW block at `start`, after plain text that starts at `begin`; return its end.
+
+        White space before it is ignored at the beginning of the text, and after ``|``, ``<`` or a tag.
+        """
+        text = self.source.text
+        kept = text[begin:start].rstrip(BLANK)
+        # ">" only at the end of a tag of another vocabulary, such as <b>
+        eats = not kept or kept[-1] in "|<" or bool(_MARKUP_END.match(kept, max(kept.rfind("<"), 0)))
+        first, content = begin + len(kept) if eats else start, start + len(OPEN_RAW)
+        self._literal(begin, first)
+        end = text.find(CLOSE_RAW, content)
+        self._add_text(first, text[content:] if end < 0 else text[content:end])
+        self.stack[-1].raw = True
+        if end >= 0:
+            return end + len(CLOSE_RAW)
+        self._problem(start, len(text), "this RAW block never ends", "end it with |RAW")
+        return len(text)
+
+    def _flaw(self, start: int, mark: str) -> None:
+        """Report text that was probably meant as a tag or a comment, but is none."""
+        if mark == "<!--":
+            self._problem(start, start + 1, "this comment never ends", "end it with -->; until then it is text")
+            return
+        if self.counts[False] >= MAX_PROBLEMS:
+            return
+        # Enough of it to find the cause; a quote that is open for longer counts as never closed.
+        inside = self.source.text[start + len(mark) : start + 1000].split("<")[0]
+        hint = "end it with >"
+        if any(value["open"] for value in _VALUE.finditer(inside)):
+            escapes = re.search(r"\\[\"']", inside)
+            hint = (
+                "a backslash before a quote keeps the value open: write / or &#92;" if escapes else "close its quotes"
+            )
+        message = f"'{mark}' begins no complete tag, and is read as text"
+        self._problem(start, start + 1, message, f"{hint}, or put it in RAW|…|RAW", error=False)
+
+    def _open(self, start: int, end: int, tag: str, inside: str) -> None:
+        empty = inside.endswith("/")
+        attributes = read_attributes(inside[:-1] if empty else inside)
+        host = self._host()
         role = next((value for name, value in reversed(host.attributes) if name == "role"), None)
         if not means_something(tag, host.tag or self.root, role):
-            self._add_text(frame, start, self.source.text[start:end])
+            self._add_text(start, self.source.text[start:end])
             host.literal += () if empty else (tag,)
             if tag not in ("import", "input", "output"):  # the latter two are also elements of HTML
                 self._problem(start, end, f"<{tag}> means nothing here, and is text", right_place(tag), error=False)
         elif len(self.stack) > MAX_DEPTH:
-            self._add_text(frame, start, self.source.text[start:end])
+            self._add_text(start, self.source.text[start:end])
             self._problem(start, end, f"elements are nested more than {MAX_DEPTH} deep", "close some of them")
-        elif empty:
-            self._end_text(frame, start)
-            frame.children.append(Element(tag, attributes, (), SourceRange(self.source, start, end)))
         else:
-            self._end_text(frame, start)
-            self.stack.append(_Frame(tag, start, end, attributes))
+            self._end_text(self.stack[-1], start)
+            if empty:
+                element = Element(tag, attributes, (), SourceRange(self.source, start, end))
+                self.stack[-1].children.append(element)
+            else:
+                self.stack.append(_Frame(tag, start, end, attributes))
 
-    @property
     def _host(self) -> _Frame:
-        """The innermost open element that can have content; void elements may be open for lack of a slash."""
+        """Return the innermost open element that can have content; void ones may be open for lack of a slash."""
         return next(frame for frame in reversed(self.stack) if frame.tag not in VOID)
 
-    def _close(self, frame: _Frame, token: CloseToken) -> None:
-        start, end, tag = token
-        if tag in (literal := self._host.literal):
+    def _close(self, start: int, end: int, tag: str) -> None:
+        if tag in (literal := self._host().literal):
             literal.remove(tag)
-            self._add_text(frame, start, self.source.text[start:end])
+            self._add_text(start, self.source.text[start:end])
             return
-        if frame.tag != tag:
-            if all(open_.tag != tag for open_ in self.stack):
-                self._add_text(frame, start, self.source.text[start:end])
-                where = f"; this is inside <{frame.tag}>" if frame.tag else ""
-                hint = f"open it with <{tag}>, or put the tag in RAW|…|RAW if it is text{where}"
-                self._problem(start, end, f"</{tag}> closes nothing", hint)
-                return
-            while self.stack[-1].tag != tag:
-                self._end_unclosed(start, f"is not closed before </{tag}>")
+        if all(open_.tag != tag for open_ in self.stack):
+            inside = self.stack[-1].tag
+            self._add_text(start, self.source.text[start:end])
+            where = f"; this is inside <{inside}>" if inside else ""
+            hint = f"open it with <{tag}>, or put the tag in RAW|…|RAW if it is text{where}"
+            self._problem(start, end, f"</{tag}> closes nothing", hint)
+            return
+        while self.stack[-1].tag != tag:
+            self._end_unclosed(start, f"is not closed before </{tag}>")
         done = self.stack.pop()
         self._end_text(done, start)
         opening, closing = SourceRange(self.source, done.start, done.end), SourceRange(self.source, start, end)
@@ -410,34 +315,31 @@ class _Builder:
         parent, tag = self.stack[-1], done.tag
         opening = SourceRange(self.source, done.start, done.end)
         if tag in VOID:  # the nodes after it are not its content
-            parent.children.append(Element(tag, done.attributes, (), opening))
-            parent.children.extend(done.children)
+            parent.children += [Element(tag, done.attributes, (), opening), *done.children]
             self._problem(done.start, done.end, f"<{tag}> is not closed", f"write <{tag} …/>", error=False)
-            return
-        parent.children.append(Element(tag, done.attributes, tuple(done.children), opening))
-        self._problem(done.start, done.end, f"<{tag}> {how}", f"write </{tag}> where it ends")
+        else:
+            parent.children.append(Element(tag, done.attributes, tuple(done.children), opening))
+            self._problem(done.start, done.end, f"<{tag}> {how}", f"write </{tag}> where it ends")
 
-    def _add_text(self, frame: _Frame, start: int, value: str) -> None:
+    def _add_text(self, start: int, value: str) -> None:
+        frame = self.stack[-1]
         if not frame.texts:
             frame.text_start = start
         frame.texts.append(value)
 
     def _end_text(self, frame: _Frame, end: int) -> None:
         """Add the text collected up to `end` as a node."""
-        if not frame.texts:
-            return
-        value = frame.texts[0] if len(frame.texts) == 1 else "".join(frame.texts)
-        span = SourceRange(self.source, frame.text_start, end)
-        frame.children.append(Text(value, frame.raw, span, tuple(frame.plain)))
-        frame.texts.clear()
-        frame.plain.clear()
-        frame.raw = False
+        if frame.texts:
+            span = SourceRange(self.source, frame.text_start, end)
+            frame.children.append(Text("".join(frame.texts), frame.raw, span, tuple(frame.plain)))
+            frame.texts.clear()
+            frame.plain.clear()
+            frame.raw = False
 
     def _problem(self, start: int, end: int, message: str, hint: str, *, error: bool = True) -> None:
         if self.counts[error] < MAX_PROBLEMS:
-            self.problems.append(
-                Problem(SourceRange(self.source, start, end), message, hint, "error" if error else "warning")
-            )
+            span = SourceRange(self.source, start, end)
+            self.problems.append(Problem(span, message, hint, "error" if error else "warning"))
         self.counts[error] += 1
 
 
@@ -468,7 +370,6 @@ _NEEDS_RAW = re.compile(r"<[A-Za-z_/!?]|<\Z|RAW\||\|RAW")
 def serialize(tree: SyntaxTree | Iterable[Node]) -> str:
     """Return the text that a tree was read from, byte for byte; nodes from no text are spelled as by `write`.
 
-    >>> from chatmd.language.syntax import parse
     >>> serialize(parse("<user >RAW|x|RAW<!-- y --></user >"))
     '<user >RAW|x|RAW<!-- y --></user >'
     """

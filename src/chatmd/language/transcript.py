@@ -13,9 +13,11 @@ from collections.abc import Callable, Iterable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from itertools import groupby
+from typing import NamedTuple
 
 from chatmd.errors import ChatmdError, NotStorable
 from chatmd.language.agent import (
+    AgentSpec,
     CallItem,
     Content,
     Expandable,
@@ -26,11 +28,13 @@ from chatmd.language.agent import (
     Part,
     ReasoningItem,
     image_of,
+    interpret,
     read_agent,
     text_of,
 )
-from chatmd.language.nodes import Attribute, Element, Node, SyntaxTree, Text, joined
-from chatmd.language.syntax import parse, write, write_attributes
+from chatmd.language.nodes import BLANK, Attribute, Element, Node, SyntaxTree, Text, joined
+from chatmd.language.syntax import errors_of, parse, write, write_attributes
+from lmm import terminal
 from lmm.messages import ChatEvent, Image, Message, Reasoning, Reply, TextDelta, ToolCall, ToolResult
 
 Expand = Callable[[Expandable], str | Image]
@@ -87,7 +91,11 @@ class _Conversation:
             last = self._last("results", {"results"}, Message("tool", ""))
             calls = [call.id for call in self.messages[-2].calls] if len(self.messages) > 1 else []
             in_order = {call: number for number, call in enumerate(calls)}  # they are written as they arrive
-            results = sorted((*last.results, self._result(item)), key=lambda one: in_order.get(one.call, len(calls)))
+            said = [self._expanded(part) for part in item.content]
+            text = "\n".join(part for part in said if isinstance(part, str))
+            images = tuple(part for part in said if isinstance(part, Image))
+            result = ToolResult(item.call, item.name or self.names.get(item.call, ""), text, images, item.failed)
+            results = sorted((*last.results, result), key=lambda one: in_order.get(one.call, len(calls)))
             self.messages[-1] = replace(last, results=tuple(results))
         elif item.role == "assistant":
             last = self._last("text", {"reasoning"}, Message("assistant", ""))
@@ -104,12 +112,6 @@ class _Conversation:
             self.messages.append(new)
         self.stage = stage
         return self.messages[-1]
-
-    def _result(self, item: OutputItem) -> ToolResult:
-        parts = [self._expanded(part) for part in item.content]
-        text = "\n".join(part for part in parts if isinstance(part, str))
-        images = tuple(part for part in parts if isinstance(part, Image))
-        return ToolResult(item.call, item.name or self.names.get(item.call, ""), text, images, item.failed)
 
     def _joined(self, content: Content) -> str:
         """Join parts to one text, as providers accept no more from an assistant; an image becomes its tag."""
@@ -190,26 +192,6 @@ def data_uri(image: Image) -> str:
     return f"data:{image.media_type};base64,{base64.b64encode(image.data).decode('ascii')}"
 
 
-def reasoning_elements(thoughts: Sequence[Reasoning]) -> Iterator[Element]:
-    """Iterate over the elements of thoughts; thoughts with the same id are the summaries of one element."""
-    group: list[Reasoning] = []
-    for thought in thoughts:
-        may_go_on = thought.id and not thought.signature
-        if group and not (may_go_on and (thought.id, thought.provider) == (group[-1].id, group[-1].provider)):
-            yield _reasoning(group)
-            group = []
-        group.append(thought)
-    if group:
-        yield _reasoning(group)
-
-
-def _reasoning(group: Sequence[Reasoning]) -> Element:
-    first = group[0]
-    attributes = (Attribute("id", first.id), *_given(signature=first.signature, provider=first.provider))
-    summaries = tuple(Element("summary", (), (Text(thought.text, raw=True),)) for thought in group)
-    return Element("reasoning", attributes, summaries)
-
-
 def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
     """Return the body of a model's or tool's text: always RAW."""
     if stored_at:
@@ -267,7 +249,7 @@ def user_element_text(content: Content) -> str:
     """
     parts = (Text(storable(part)) if isinstance(part, str) else _img_element(Img(part.src))
              for part in content if isinstance(part, str | Img))  # fmt: skip
-    return element_text(Element("user", (), joined(parts))) + "\n"
+    return lines_of([Element("user", (), joined(parts))])
 
 
 def user_text(text: str) -> str:
@@ -330,9 +312,9 @@ class ReceivedReply:
             # Some servers complete their thoughts after the text; they belong before it.
             is_late = isinstance(self.parts[0], TextDelta)
             parts = sorted(self.parts, key=lambda part: is_late and isinstance(part, TextDelta))
-            return tuple(_elements_of_parts(parts))
+            return tuple(reply_elements(parts))
         said = [TextDelta(reply.text, reply.item)] if reply.text or reply.item or not reply.calls else []
-        return tuple(_elements_of_parts([*reply.reasoning, *said]))
+        return tuple(reply_elements([*reply.reasoning, *said]))
 
     def incomplete(self) -> tuple[Element, ...]:
         """Return the elements of a reply that was cut off, marked as incomplete; none if it has no text yet."""
@@ -341,17 +323,24 @@ class ReceivedReply:
         last = max(number for number, part in enumerate(self.parts) if isinstance(part, TextDelta))
         thoughts = [part for part in self.parts[:last] if isinstance(part, Reasoning)]
         said = Element("assistant", (Attribute("status", INCOMPLETE),), _body(storable(self.text)))
-        return (*_elements_of_parts(thoughts), said)
+        return (*reply_elements(thoughts), said)
 
 
-def _elements_of_parts(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
-    for _, group in groupby(parts, type):
-        same = list(group)
-        thoughts = [(one.text, one.id, one.signature, one.provider) for one in same if isinstance(one, Reasoning)]
-        yield from reasoning_elements([Reasoning(*map(storable, thought)) for thought in thoughts])
-        for part in same:
-            if isinstance(part, TextDelta):
-                yield Element("assistant", _given(id=storable(part.item)), _body(storable(part.text)))
+def reply_elements(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
+    """Iterate over the elements of thoughts and texts; thoughts with the same id are the summaries of one element."""
+    group: list[Reasoning] = []
+    for part in (*parts, None):
+        about = (part.id, part.provider) if isinstance(part, Reasoning) and part.id and not part.signature else None
+        if group and about != (group[-1].id, group[-1].provider):
+            first = group[0]
+            more = _given(signature=storable(first.signature), provider=storable(first.provider))
+            summaries = tuple(Element("summary", (), (Text(storable(one.text), raw=True),)) for one in group)
+            yield Element("reasoning", (Attribute("id", storable(first.id)), *more), summaries)
+            group = []
+        if isinstance(part, Reasoning):
+            group.append(part)
+        elif part is not None:
+            yield Element("assistant", _given(id=storable(part.item)), _body(storable(part.text)))
 
 
 def _letters(text: str) -> str:
@@ -398,3 +387,95 @@ def notes_in(text: str) -> tuple[str, ...]:
     ('Only German ones!',)
     """
     return tuple(match[1].strip() for match in _NOTE.finditer(text))
+
+
+# -- Complete a transcript whose run was interrupted -----------------------------------------------------------
+#
+# Runs add whole elements only. Earlier versions wrote replies piece by piece: `cut_torn` removes what such a run left.
+
+
+INTERRUPTED = (
+    "The run was interrupted before this call returned. Nobody knows whether it had an effect: look, before you "
+    "repeat it."
+)
+
+
+class RepairedText(NamedTuple):
+    """A repaired text, and notes on what was changed, for people."""
+
+    text: str
+    notes: tuple[str, ...]
+
+
+@lru_cache(maxsize=2)  # called before and after the file is locked
+def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
+    """Add a result to each interrupted call, and remove a reply at the end that was cancelled, to ask for it again.
+
+    The cancelled reply stays if the user `goes_on` after it. A text with other errors stays as it is. `file` is the
+    file of the text, so that a complete one is parsed only once, with later readers (`parse_cached`).
+
+    >>> repair('<user>2+2?</user>\\n<tool_call tool_call_id="c1" function_name="add">{}</tool_call>\\n').notes
+    ('1 call was interrupted',)
+    """
+    if errors_of(parse_cached(text, file).problems):
+        return RepairedText(text, ())
+    complete = text if goes_on else _without_incomplete(text)
+    notes = ("a reply that was cut off is asked for again",) if complete != text else ()
+    if "tool_call" not in complete:
+        return RepairedText(complete, notes)
+    items, ends = interpret(parse_cached(complete, file))[0].items, dict[int, int]()
+    for _, group in groupby(items, lambda item: isinstance(item, CallItem | OutputItem)):
+        reply = list(group)
+        ends |= {id(item): reply[-1].span.end for item in reply}
+    waiting = AgentSpec(items=items).unanswered()
+    for call in reversed(waiting):  # the result goes after the last call or result of the same reply
+        end, result = ends[id(call)], ToolResult(call.call, call.name, INTERRUPTED, failed=True)
+        complete = f"{complete[:end]}\n{element_text(result_element(result))}{complete[end:] or chr(10)}"
+    if waiting:
+        notes = (*notes, f"{terminal.count(len(waiting), 'call')} {'were' if len(waiting) > 1 else 'was'} interrupted")
+    return RepairedText(complete, notes)
+
+
+_BLANK_TURN = re.compile(r"<user>\s*(?:</?[user]*)?\Z")
+_WRITTEN = ("<assistant", "<reasoning", "<tool_call", "<tool_response", "<user>")
+
+
+def cut_torn(text: str) -> str:
+    r"""Return a text without the reply, call, result or blank message that is not complete at its end.
+
+    If a message of the user follows it, the text stays as it is.
+
+    >>> cut_torn("<user>Why?</user>\n<reasoning>Hm</reasoning>\n<assistant>\nRAW|Beca")
+    '<user>Why?</user>\n'
+    """
+    nodes = reversed(parse(text).children)
+    last = next((node for node in nodes if not (isinstance(node, Text) and node.is_blank)), None)
+    if last is None or (isinstance(last, Element) and last.is_closed):
+        return text
+    start = last.span.start
+    torn = text[start:].strip(BLANK)
+    start = text.rindex(torn) if torn else start
+    begins = torn.startswith(_WRITTEN[:-1]) or any(tag.startswith(torn) for tag in _WRITTEN) or _BLANK_TURN.match(torn)
+    if not begins or "</user>" in torn:
+        return text
+    for item in reversed(interpret(parse(text[:start]))[0].items):  # thoughts belong to the reply after them
+        if not isinstance(item, ReasoningItem):
+            break
+        start = item.span.start
+    return text[:start]
+
+
+def _without_incomplete(text: str) -> str:
+    """Remove a reply at the end that a run has marked as incomplete, and the blank user message after it."""
+    if f'<assistant status="{INCOMPLETE}">' not in text:
+        return text
+    items = list(interpret(parse(text))[0].items)
+    while items and isinstance(items[-1], MessageItem) and items[-1].role == "user" and items[-1].is_blank:
+        items.pop()
+    start = len(text)
+    cut_off = ("assistant", INCOMPLETE)
+    while items and isinstance(last := items[-1], MessageItem) and (last.role, last.status) == cut_off:
+        start = items.pop().span.start
+        while items and isinstance(items[-1], ReasoningItem):
+            start = items.pop().span.start
+    return text[:start].rstrip(BLANK) + "\n" if start < len(text) and items else text

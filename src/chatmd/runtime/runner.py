@@ -13,18 +13,14 @@ from contextlib import AsyncExitStack
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 
+from chatmd.config import ChatmdSettings
 from chatmd.content.documents import SourceDocument, plain_text
 from chatmd.content.expand import locate
-from chatmd.context import AgentRequest, Configuration, Rules, Run, RunOptions, log_notices, open_model, settings_of
+from chatmd.context import AgentRequest, Configuration, Run, RunOptions, log_notices, open_model, settings_of
 from chatmd.errors import InvalidDocument, LimitReached
-from chatmd.language.agent import read_agent
-from chatmd.language.inputs import check_values
-from chatmd.language.repair import cut_torn, repair
-from chatmd.language.transcript import gap, parse_cached, user_element_text, user_text
-from chatmd.runtime import events
-from chatmd.runtime.events import RunResult
-from chatmd.runtime.rewind import fork
-from chatmd.runtime.transcript_file import Transcript, open_transcript, without_blank_turn
+from chatmd.language.agent import check_values, read_agent
+from chatmd.language.transcript import cut_torn, gap, parse_cached, repair, user_element_text, user_text
+from chatmd.runtime.transcript_file import Transcript, fork, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation, with_inputs
 from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
@@ -36,7 +32,7 @@ from lmm.disk.files import read_document
 from lmm.disk.folder import check_named
 from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
-from lmm.messages import Event, Failed
+from lmm.messages import Delivered, Event, Failed, RunResult, RunStopped, YourTurn
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import given_model
 
@@ -100,7 +96,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
     named, given = given_model(options.model)
     place, config = file or folder / "text", Path(options.config) if options.config is not None else None
     configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
-    rules = Rules.of(configuration.file)
+    rules = ChatmdSettings.of(configuration.file)
     limits = parse_budget(options.budget) if options.budget else UsageLimits()
     turns = rules.max_turns if options.max_turns is None else options.max_turns
     return Run(
@@ -250,7 +246,7 @@ class Runner:
             if task is None or task.cancelling():
                 raise
             self._cancelled = True
-            self.context.tell(events.RunStopped())
+            self.context.tell(RunStopped())
         except LmmError as error:
             if not self.context.goes_on:
                 raise
@@ -266,7 +262,7 @@ class Runner:
         for note in notes:
             conversation.say(note)
         if notes:
-            self.context.tell(events.Delivered(notes, with_result=False))
+            self.context.tell(Delivered(notes, with_result=False))
         return bool(notes)
 
     async def _user_says(self, conversation: Conversation) -> bool:
@@ -275,7 +271,7 @@ class Runner:
         if ask is None:
             return False
         conversation.transcript.hand_over()
-        self.context.tell(events.YourTurn(pending=not conversation.spec.waits_for_user))
+        self.context.tell(YourTurn(pending=not conversation.spec.waits_for_user))
         said = await ask()
         if said is None:
             return False

@@ -8,58 +8,61 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import inspect
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
 from dataclasses import dataclass, field, replace
 from pathlib import Path
+from typing import Any
 
-from chatmd.compaction.compact import LOOK_BACK, Compactor, look_back_in
-from chatmd.compaction.summary import cut_to_tokens
-from chatmd.content.expand import Expansions, expansions
+from chatmd.compaction.compact import LOOK_BACK, Compactor, cut_to_tokens, look_back_in
+from chatmd.content.expand import Expansions, expansions, locate
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
 from chatmd.errors import AnswerRejected, ChatmdError, NothingToCompact, StoppedByUser
 from chatmd.language.agent import (
     AgentSpec,
     MessageItem,
     OutputItem,
-    content_of,
+    check_values,
     interpret,
     parts_in,
     read_agent,
+    set_inputs,
     text_of,
 )
 from chatmd.language.imports import imports_in
-from chatmd.language.inputs import check_values, set_inputs
 from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, SyntaxTree
 from chatmd.language.syntax import errors_of, write
 from chatmd.language.transcript import (
+    NOTE_TAG,
     USER_TURN,
     ReceivedReply,
     answer_of,
     items_of,
     lines_of,
     messages_of,
+    notes_in,
     parse_cached,
     user_text,
     with_notes,
 )
-from chatmd.runtime import events
-from chatmd.runtime.output import AGAIN, AnswerJudge, open_judge, with_shown
 from chatmd.runtime.transcript_file import Transcript
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, OpenTool, ToolCaller, open_tools
-from chatmd.tools.command import scrubber
+from chatmd.tools.command import open_command, scrubber
 from chatmd.tools.consent import Consent
-from chatmd.tools.schedule import PRESENT
+from chatmd.tools.registry import PRESENT
 from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
     ChatRequest,
+    Delivered,
     Message,
     Notice,
+    Ready,
     ReasoningDelta,
     Reply,
     Retrying,
@@ -69,9 +72,64 @@ from lmm.messages import (
     ToolResult,
     message_texts,
 )
-from lmm.models.port import ChatModel, connected
+from lmm.models.port import ChatModel, RunnableTool, connected
 from lmm.models.replies import check_called
+from lmm.models.structured import Mismatch, NoJson, Schema, load_schema, make_schema, shown_schema, valid_records
 from lmm.models.tokens import check_fits, count_tokens, surely_fits, window_of
+
+# -- Checks of the last reply: a schema, a program, a function; if one fails, the model is asked again ---------
+
+
+AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
+"""The message sent to the model about a reply that has a problem."""
+_RETRIES = 2  # how often the model is asked again, by default
+
+
+def value_in(answer: str, schema: Schema) -> Any:
+    """Return the data in a reply.
+
+    Raises:
+        Mismatch, NoJson: no data in it fits the schema.
+    """
+    records = valid_records(answer, schema)
+    return records if schema.many else records[0]
+
+
+def schema_of(spec: AgentSpec, run: Run) -> Schema | None:
+    """Return the schema that replies must fit: the caller's, else the file's.
+
+    Raises:
+        LmmError: the schema is not a JSON file, or cannot be read.
+    """
+    if run.options.schema is not None:
+        return make_schema(run.options.schema)
+    if spec.output is None or not spec.output.schema:
+        return None
+    where = spec.output.span.where
+    if not spec.output.schema.lower().endswith(".json"):
+        raise ChatmdError(f'schema="{spec.output.schema}" is not a JSON file', where=where, hint="use a JSON schema")
+    try:
+        return load_schema(str(locate(spec.output.schema, run)))
+    except LmmError as error:
+        raise ChatmdError(error.message, where=where, hint=error.hint) from error
+
+
+ABOUT_NOTES = (
+    f"A tool's result may end in <{NOTE_TAG}>: the user sent that message while you were at work, and it counts like "
+    "any other message of the user."
+)
+
+
+def with_shown(messages: Sequence[Message], schema: Schema | None) -> tuple[Message, ...]:
+    """Return messages with the schema after the first instructions, and with what notes in results are, if there are.
+
+    They stay there in every request.
+    """
+    more = [shown_schema(schema)] if schema is not None else []
+    more += [ABOUT_NOTES] if any(notes_in(result.text) for one in messages for result in one.results) else []
+    first = next((n for n, message in enumerate(messages) if message.role != "system"), len(messages))
+    return (*messages[:first], *(Message("system", text) for text in more), *messages[first:])
+
 
 # -- Agents from a URL, which may only answer ------------------------------------------------------------------
 
@@ -88,8 +146,7 @@ def restrict(document: SyntaxTree) -> AgentSpec:
     """
     named = [(element.get("src") or "", element.span) for element in imports_in(document.children)]
     spec = interpret(document)[0] if named else read_agent(document)
-    parts = [part for item in spec.items for part in parts_in(content_of(item))]
-    for src, span in (*named, *((part.src, part.span) for part in parts if part.local)):
+    for src, span in (*named, *((part.src, part.span) for part in spec.parts if part.local)):
         hint = "save it to a file, if you trust it"
         raise ChatmdError(f"an agent from a URL may not read '{src}' on this machine", where=span.where, hint=hint)
     return replace(spec, tools=())
@@ -149,11 +206,12 @@ class Conversation:
     _caller: ToolCaller = field(init=False)
     _payloads: Payloads = field(init=False)
     _compactor: Compactor = field(init=False)
-    _judge: AnswerJudge = field(init=False)
+    _schema: Schema | None = None  # of the last reply
+    _program: RunnableTool | None = None  # that checks it
 
     # -- before the first turn -----------------------------------------------------------------------
 
-    async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> events.Ready | None:
+    async def open(self, stack: AsyncExitStack, *, though_waiting: bool = False) -> Ready | None:
         """Read the agent and open its tools, until `stack` is closed; return None if there is nothing to do.
 
         Values of inputs are written into the text. On the user's turn, nothing is opened, unless `though_waiting`.
@@ -196,7 +254,9 @@ class Conversation:
         self._opening = asyncio.create_task(asyncio.to_thread(run.open_model, model))
         self._opening.add_done_callback(lambda opening: opening.cancelled() or opening.exception())
         tools = await open_tools(self.spec.tools, run, stack)
-        self._judge = await open_judge(self.spec, run, stack)
+        self._schema, output = schema_of(self.spec, run), self.spec.output
+        if output is not None and output.check:
+            (self._program,) = await stack.enter_async_context(open_command(output.tool, run))
         self._caller = ToolCaller(
             tools,
             run.rules.max_parallel,
@@ -208,7 +268,7 @@ class Conversation:
         self._offer_look_back()
         done, _ = await asyncio.wait([self._opening], timeout=_AT_ONCE)
         known = (await self._connect()).name if done or not self.spec.waits_for_user else str(model.model)
-        return events.Ready(known, self.tools)
+        return Ready(known, self.tools)
 
     def _offer_look_back(self) -> None:
         """Offer the tool that searches what a summary replaced, if the original is kept."""
@@ -306,10 +366,12 @@ class Conversation:
             AnswerRejected: no reply passed the checks of `<output>` or of the caller.
             FileWriteError: the transcript cannot be written.
         """
-        file, asked = self.run.chain[0], not self.spec.waits_for_user
+        file, asked, options = self.run.chain[0], not self.spec.waits_for_user, self.run.options
+        retries = self.spec.output.retries if self.spec.output is not None else _RETRIES
+        retries = retries if options.retries is None else options.retries
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
-            done, retries = await self._exchange(), self._judge.retries
-            while asked and done and not self.run.options.once and (problem := await self._judge.problem(self.answer)):
+            done = await self._exchange()
+            while asked and done and not options.once and (problem := await self._problem(self.answer)):
                 if not retries:
                     hint = "it is in the transcript; say what is wrong with it, or allow more retries"
                     raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
@@ -317,6 +379,26 @@ class Conversation:
                 self.run.tell(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
                 self.say(AGAIN.format(problem))
                 done = await self._exchange()
+
+    async def _problem(self, answer: str) -> str:
+        """Return what is wrong with a reply, in words for the model; empty if it is accepted."""
+        try:
+            if self._schema is not None:
+                value_in(answer, self._schema)
+        except (Mismatch, NoJson) as error:
+            return str(error)
+        if self._program is not None:
+            output = await self._program.call({"arguments": [], "stdin": answer})
+            if not output.text.startswith("exit code 0"):
+                return output.text
+        if (check := self.run.options.check) is None:
+            return ""
+        try:
+            verdict = await asyncio.to_thread(check, answer)
+            verdict = await verdict if inspect.isawaitable(verdict) else verdict
+        except (ValueError, AssertionError) as error:
+            return str(error) or f"{type(error).__name__} in the check"
+        return "" if verdict in (None, True, "") else "The check failed." if verdict is False else str(verdict)
 
     async def _exchange(self) -> bool:
         """Ask the model and make its calls until it is the user's turn; return False if the user stopped that."""
@@ -327,22 +409,20 @@ class Conversation:
                 await self._refresh()  # what others write from now on goes after the reply
                 if self.spec.waits_for_user:
                     break
-            calls = await self._ask_with_room()
+            for attempt in range(_TIMES_TOO_LONG + 1):
+                try:
+                    calls = await self._ask()
+                    break
+                except TooLong as refusal:
+                    if attempt == _TIMES_TOO_LONG:
+                        raise
+                    await self._after(refusal)
             if calls and not await self._carry_out(calls):
                 return False
             await self._refresh()
             if self.run.options.once:
                 break
         return True
-
-    async def _ask_with_room(self) -> tuple[ToolCall, ...]:
-        """Ask the model; if it refuses the request as too long, make room, and ask again."""
-        for _ in range(_TIMES_TOO_LONG):
-            try:
-                return await self._ask()
-            except TooLong as refusal:
-                await self._after(refusal)
-        return await self._ask()
 
     async def _after(self, refusal: TooLong) -> None:
         """Make room after a request was too long.
@@ -356,26 +436,19 @@ class Conversation:
         if self.transcript.text != before:
             await self._refresh()
             return
-        if await self._shorten_results():
+        # Results that came while the window was unknown are sent shortened; the transcript has them whole.
+        window = (await window_of(self._compactor.model)).tokens
+        longest = window // 4 if self._longest is None else self._longest // 2
+        if longest >= _SHORTEST_RESULT and any(count_tokens(text) > longest for text in self._results):
+            self._longest = longest
+            told = f"the request was too long: results of more than {longest:,} tokens are sent shortened"
+            self.run.tell(Notice(told))
             return
         if self._is_compact:
             refusal.hint = f"nothing of it can be summarised: shorten the last message or its documents, or {_LARGER}"
         elif self.transcript.path is not None:
             refusal.hint = f"lmm compact {self.transcript.path.name} makes room; or {_LARGER}"
         raise refusal
-
-    async def _shorten_results(self) -> bool:
-        """Return whether there are long results, which are sent shortened from now on; the transcript has them whole.
-
-        They came while the window was unknown.
-        """
-        window = (await window_of(self._compactor.model)).tokens
-        longest = window // 4 if self._longest is None else self._longest // 2
-        if longest < _SHORTEST_RESULT or all(count_tokens(text) <= longest for text in self._results):
-            return False
-        self._longest = longest
-        self.run.tell(Notice(f"the request was too long: results of more than {longest:,} tokens are sent shortened"))
-        return True
 
     async def _make_room(self) -> None:
         """Replace the older part by a summary, because the conversation outgrows its model."""
@@ -399,14 +472,9 @@ class Conversation:
         where = f"; the original: {done.original}" if done.original else ""
         self.run.tell(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
 
-    async def _check_fits(self, messages: Sequence[Message], model: ChatModel) -> None:
-        settings, text = self._compactor.model, "\n".join(text for one in messages for text in message_texts(one))
-        if model.name == str(settings.model) and not surely_fits(settings, text):
-            check_fits(text, await window_of(settings), model.name, hint=_LARGER)
-
     async def _ask(self) -> tuple[ToolCall, ...]:
         """Make one request, write its reply to the transcript, and return its calls."""
-        model, items, schema = await self._connect(), self.spec.sent, self._judge.schema
+        model, items, schema = await self._connect(), self.spec.sent, self._schema
         self._expanded = await expansions(items, self.run, self.recorded, self._payloads, self._expanded)
         messages = with_shown(messages_of(items, expand=self._expanded.__getitem__), schema)
         if (longest := self._longest) is not None:
@@ -416,7 +484,9 @@ class Conversation:
             )
         self._results = [result.text for one in messages for result in one.results]
         await asyncio.to_thread(self.transcript.check_room)
-        await self._check_fits(messages, model)
+        settings, text = self._compactor.model, "\n".join(text for one in messages for text in message_texts(one))
+        if model.name == str(settings.model) and not surely_fits(settings, text):
+            check_fits(text, await window_of(settings), model.name, hint=_LARGER)
         self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
         self.run.tell(Asked(request, model.name))
@@ -457,7 +527,7 @@ class Conversation:
         self.run.tell(reply)
         self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
-            self.run.tell(events.Delivered(notes, with_result=False))
+            self.run.tell(Delivered(notes, with_result=False))
         self.is_cut = reply.cut
         if reply.cut:
             self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
@@ -498,7 +568,7 @@ class Conversation:
         if is_news:
             self.run.tell(whole)
         if notes:
-            self.run.tell(events.Delivered(notes, with_result=True))
+            self.run.tell(Delivered(notes, with_result=True))
 
     @property
     def _turn(self) -> str:

@@ -27,19 +27,16 @@ from rich.table import Table
 from rich.text import Text
 
 from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
-from chatmd.compaction.compact import estimate
-from chatmd.compaction.summary import cut
+from chatmd.compaction.compact import cut, estimate
 from chatmd.context import model_settings
 from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
-from chatmd.runtime import events, rewind
+from chatmd.runtime import transcript_file
 from chatmd.runtime.runner import Runner, open_run, write_copy
-from chatmd.runtime.transcript_file import open_transcript
 from chatmd.sidecar import FOLDER
-from chatmd.terminal import conversations
 from chatmd.terminal.screen import KEYS, Screen
-from chatmd.terminal.view import ChatView
+from chatmd.terminal.view import ChatView, described, exchange_in, latest, remember, used_for
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent
@@ -47,7 +44,7 @@ from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature
 from lmm.errors import ConfigError, FileReadError, LmmError, Place, nearest
-from lmm.messages import Event, Reply, ToolCall, ToolDefinition, ToolResult
+from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, ToolResult, YourTurn
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
 from lmm.terminal import clipped, usage_text
@@ -79,7 +76,7 @@ class TerminalSession:
     def __init__(self, start: Runner, draft: str = "", *, ask: bool = False) -> None:
         assert start.path is not None, "a conversation is in a file"
         self.path, self.tally = start.path, start.context.tally
-        self.before = conversations.used_for(self.path)
+        self.before = used_for(self.path)
         self.goes_to: Path | None = None
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = start
@@ -220,8 +217,8 @@ class TerminalSession:
         if not text:
             return text
         try:
-            files = () if self.markup else rewind.attached_files(text, self.context)
-            element = rewind.message_element(rewind.Draft(text, self.markup), files)
+            files = () if self.markup else transcript_file.attached_files(text, self.context)
+            element = transcript_file.message_element(transcript_file.Draft(text, self.markup), files)
         except LmmError as error:
             self._print_error(error)
             self.screen.draft(text)
@@ -234,12 +231,12 @@ class TerminalSession:
         self._loop.call_soon_threadsafe(self._on_event, event, place)
 
     def _on_event(self, event: Event, place: Place) -> None:
-        if isinstance(event, events.Ready):
+        if isinstance(event, Ready):
             self.model, self.tools = event.model, event.tools
             self._measuring = asyncio.create_task(self._measure())
-        elif isinstance(event, events.YourTurn):
+        elif isinstance(event, YourTurn):
             self._pending = event.pending
-            conversations.remember(self.path, self.before + self.tally.usage)
+            remember(self.path, self.before + self.tally.usage)
         elif isinstance(event, Reply) and not place.path:
             self.used = event.usage.input_tokens + event.usage.output_tokens
         self.view.size = self.screen.size
@@ -371,7 +368,7 @@ class TerminalSession:
     def _show_last(self) -> None:
         """Show the last exchange of the conversation."""
         with contextlib.suppress(LmmError):
-            said, answer = conversations.exchange_in(read_document(self.path))
+            said, answer = exchange_in(read_document(self.path))
             self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
@@ -460,10 +457,10 @@ class TerminalSession:
             self.note(f"/{name} comes once the model is done; Ctrl-C cancels what it does")
         self._enqueue(action)
 
-    async def undo(self) -> rewind.Draft | None:
+    async def undo(self) -> transcript_file.Draft | None:
         """Remove the last message from the file, and return it; None if there is none."""
-        with open_transcript(self.path) as transcript:
-            taken = rewind.rewind_transcript(transcript)
+        with transcript_file.open_transcript(self.path) as transcript:
+            taken = transcript_file.rewind_transcript(transcript)
         if taken is None:
             self.note("there is no message of yours that could be taken back")
             return None
@@ -486,8 +483,8 @@ class TerminalSession:
     async def compact(self) -> None:
         """Replace the older part of the conversation with a summary."""
         self.note("writing a summary …")
-        with open_transcript(self.path) as transcript:
-            done = await rewind.compact_transcript(transcript, self.context)
+        with transcript_file.open_transcript(self.path) as transcript:
+            done = await transcript_file.compact_transcript(transcript, self.context)
         kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
         self.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})")
@@ -497,12 +494,12 @@ class TerminalSession:
         if number:
             self.change_file("fork", partial(self._fork, number))
             return
-        said = enumerate(rewind.forks(read_document(self.path), str(self.path)), 1)
+        said = enumerate(transcript_file.forks(read_document(self.path), str(self.path)), 1)
         self.show_table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
 
     async def _fork(self, number: str) -> None:
         text = await asyncio.to_thread(read_document, self.path)
-        taken = rewind.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
+        taken = transcript_file.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())
         await asyncio.to_thread(write_copy, self.path, taken.text, output)
@@ -527,9 +524,9 @@ class TerminalSession:
                 raise FileReadError("there is no such file", where=name, hint="/resume lists the latest ones")
             self._go_to(path)
             return
-        others = [path for path in conversations.latest() if path != self.path.resolve()]
+        others = [path for path in latest() if path != self.path.resolve()]
         for path in others:
-            head, last = conversations.described(path, self.view.size.columns)
+            head, last = described(path, self.view.size.columns)
             self.screen.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
         if not others:
             self.note("there is no other conversation yet")

@@ -1,37 +1,48 @@
 """The look of a conversation: replies as Markdown by rich, calls, remarks, and what is at work.
 
-This module uses no clock and no terminal: the time, in seconds, and the size are passed in.
+`ChatView` uses no clock and no terminal: the time, in seconds, and the size are passed in.
 """
 
 from __future__ import annotations
 
+import json
 from collections.abc import Sequence
+from contextlib import suppress
 from dataclasses import dataclass, field
-from pathlib import PurePath
+from datetime import datetime
+from pathlib import Path, PurePath
 
 from prompt_toolkit.data_structures import Size
 from rich.console import RenderableType
 from rich.text import Text
 
 from chatmd.call_texts import call_line, changed_lines
-from chatmd.runtime import events
-from lmm.errors import Place
+from chatmd.compaction.compact import is_summary, said
+from chatmd.language.agent import MessageItem, interpret
+from chatmd.language.syntax import parse
+from chatmd.language.transcript import answer_of
+from lmm.disk import trust
+from lmm.disk.files import read_document
+from lmm.errors import LmmError, Place
 from lmm.messages import (
     Asked,
+    Delivered,
     Event,
     Failed,
     Notice,
     ReasoningDelta,
     Reply,
     Retrying,
+    RunStopped,
     TextDelta,
     ToolCall,
     ToolProgress,
     ToolResult,
     Usage,
     Waiting,
+    YourTurn,
 )
-from lmm.terminal import usage_text
+from lmm.terminal import clipped, path_text, usage_text
 from lmm.terminal_markdown import Arriving, clean, markdown_lines, render
 
 # -- The conversation: events become permanent lines, and changing lines at the bottom -------------------------
@@ -135,11 +146,11 @@ class ChatView:
             self._thought += event.text
         elif isinstance(event, Reply):
             return self.replied(event.text)
-        elif isinstance(event, events.Delivered):
+        elif isinstance(event, Delivered):
             more = "(with the result above)" if event.with_result else ""
             self.waiting = [text for text in self.waiting if text not in event.texts]
             return [line for text in event.texts for line in self.said(text, more)]
-        elif isinstance(event, events.RunStopped | events.YourTurn | Failed):
+        elif isinstance(event, RunStopped | YourTurn | Failed):
             return self._ended(event, now)
         return []
 
@@ -173,10 +184,10 @@ class ChatView:
         lines = render(words, self.size.columns - first.cell_len)
         return [f"{' ' * first.cell_len if at else marked}{line}" if line else "" for at, line in enumerate(lines)]
 
-    def _ended(self, event: events.RunStopped | events.YourTurn | Failed, now: float) -> list[str]:
+    def _ended(self, event: RunStopped | YourTurn | Failed, now: float) -> list[str]:
         self._work.clear()
         lines = self.replied("")
-        if isinstance(event, events.RunStopped):
+        if isinstance(event, RunStopped):
             return lines + self.note("cancelled", "yellow")
         if isinstance(event, Failed):
             return lines + self.note(str(event.error), "red")
@@ -211,3 +222,53 @@ class ChatView:
 def _indent(chain: tuple[str, ...]) -> Text:
     """Return the prefix of an event in an agent: its depth as spaces, and its name."""
     return Text.assemble("  " * len(chain), (f"{clean(PurePath(chain[-1]).stem)} ", "dim")) if chain else Text()
+
+
+# -- The list of conversations: the file, cost and last exchange of each ---------------------------------------
+
+
+_STORE = "conversations.json"
+_MOST = 15
+
+
+def exchange_in(transcript: str) -> tuple[str, str]:
+    """Return the last exchange of a conversation: the user's message and the model's reply.
+
+    >>> exchange_in("<user>Why?</user><assistant>Because.</assistant><user>\\n</user>")
+    ('Why?', 'Because.')
+    """
+    items = interpret(parse(transcript))[0].items
+    users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
+    last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
+    return said(last.content, {}).strip(), answer_of(items).strip()
+
+
+def used_for(path: Path) -> Usage:
+    """Return the usage of the conversation in a file so far."""
+    with suppress(LookupError, ValueError, TypeError):
+        return Usage(*json.loads(trust.remembered(_STORE)[str(path.resolve())]))
+    return Usage()
+
+
+def remember(path: Path, usage: Usage) -> None:
+    """Store the usage of a conversation so far, which puts it on the list; errors of writing are ignored."""
+    with suppress(LmmError, OSError):
+        kept = json.dumps([usage.input_tokens, usage.output_tokens, usage.cost, usage.requests])
+        trust.remember(_STORE, str(path.resolve()), kept)
+
+
+def latest() -> list[Path]:
+    """Return the files of the latest conversations, the one that was changed last first."""
+    found = [path for name in trust.remembered(_STORE) if (path := Path(name)).is_file()]
+    return sorted(found, key=lambda path: path.stat().st_mtime, reverse=True)[:_MOST]
+
+
+def described(path: Path, width: int) -> tuple[str, str]:
+    """Describe a conversation in two lines: file, time and cost; the last exchange, cut to `width` columns."""
+    here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    cost = used_for(path).cost
+    head = f"{path_text(here)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
+    with suppress(LmmError):
+        last = " → ".join(exchange_in(read_document(path)))
+        return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)
+    return head, ""

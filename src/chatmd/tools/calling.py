@@ -22,14 +22,20 @@ from typing import Any
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import WITHOUT, ChatmdError, StoppedByUser, ToolNotAvailable
-from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, Tool, content_of, parts_in, read_agent, text_of
-from chatmd.language.inputs import DeclaredInput
+from chatmd.language.agent import (
+    AgentSpec,
+    DeclaredInput,
+    MessageItem,
+    SubAgent,
+    Tool,
+    read_agent,
+    text_of,
+)
 from chatmd.language.nodes import Comment, Element, SyntaxTree
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
-from chatmd.tools.registry import FunctionTool, kind_of, load_json
-from chatmd.tools.schedule import PRESENT, waits_for
+from chatmd.tools.registry import PRESENT, FunctionTool, kind_of, load_json
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
@@ -127,8 +133,7 @@ def may_write(declared: Tool, run: Run, seen: frozenset[str] = frozenset()) -> b
     if str(path) in seen:
         return False
     inside = replace(run, folder=path.parent)
-    parts = [part for item in spec.items for part in parts_in(content_of(item)) if isinstance(part, SubAgent)]
-    agents = [Tool("agent", part.src, agent=part.src, local=part.local) for part in parts]
+    agents = [Tool("agent", one.src, agent=one.src, local=one.local) for one in spec.parts if isinstance(one, SubAgent)]
     checks = spec.output is not None and bool(spec.output.check)
     return checks or any(may_write(tool, inside, seen | {str(path)}) for tool in (*spec.tools, *agents))
 
@@ -224,7 +229,7 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
     Raises:
         ChatmdError: a tool is unknown, it cannot be opened, or two have the same name.
     """
-    tools: dict[str, OpenTool] = {}
+    found = list[tuple[OpenTool, str, str]]()
     for one in declared:
         try:
             opened = await stack.enter_async_context(kind_of(one).load()(one, run))
@@ -238,18 +243,16 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
         # An agent without a timeout has the limits of the run.
         has_none = one.timeout is None and one.kind == "agent"
         timeout = None if has_none else (one.timeout or run.rules.tool_timeout) + _GRACE
-        for tool in opened:
-            _add(tools, OpenTool(tool, timeout, may_write(one, run)), one.span.where, hint)
+        found += [(OpenTool(tool, timeout, may_write(one, run)), one.span.where, hint) for tool in opened]
     for function in run.functions:
-        _add(tools, OpenTool(function, run.rules.tool_timeout, longest=run.rules.max_output), "", "rename the function")
+        own = OpenTool(function, run.rules.tool_timeout, longest=run.rules.max_output)
+        found.append((own, "", "rename the function"))
+    tools: dict[str, OpenTool] = {}
+    for added, where, hint in found:
+        if (name := added.tool.definition.name) in tools:
+            raise ChatmdError(f"there are two tools named '{name}'", where=where, hint=hint)
+        tools[name] = added
     return tools
-
-
-def _add(tools: dict[str, OpenTool], added: OpenTool, where: str, hint: str) -> None:
-    name = added.tool.definition.name
-    if name in tools:
-        raise ChatmdError(f"there are two tools named '{name}'", where=where, hint=hint)
-    tools[name] = added
 
 
 # -- Make the calls of a reply, each with a result for the model ------------------------------------------------
@@ -286,7 +289,7 @@ class OpenTool:
 
 @dataclass(slots=True)
 class ToolCaller:
-    """Makes calls of `tools` in the order that `waits_for` sets, at most `parallel` of those that only read at once.
+    """Makes calls of `tools` in an order in which none reads what an earlier one writes, at most `parallel` at once.
 
     `scrub` removes secrets from texts. `began` is called before each call, `ended` with its result.
     """
@@ -312,11 +315,12 @@ class ToolCaller:
         self._stopped = False
         limit = asyncio.Semaphore(self.parallel)
         ended = [asyncio.Event() for _ in calls]
-        before = waits_for([call.name in self.tools and self.tools[call.name].may_write for call in calls])
+        writes = [call.name in self.tools and self.tools[call.name].may_write for call in calls]
 
         async def one(number: int, call: ToolCall) -> None:
-            for earlier in before[number]:
-                await ended[earlier].wait()
+            for earlier in range(number):  # one that may write waits for all before it, others for those that may
+                if writes[number] or writes[earlier]:
+                    await ended[earlier].wait()
             async with limit:
                 if self._stopped:
                     return

@@ -15,9 +15,8 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import store
 from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
-from chatmd.tools.registry import FunctionTool, OpenTools
+from chatmd.tools.registry import IN_ORDER, PRESENT, FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
-from chatmd.tools.schedule import IN_ORDER, PRESENT
 from lmm.config import Settings
 from lmm.config_tables import TIERS
 from lmm.disk.folder import Folder

@@ -16,9 +16,9 @@ from dataclasses import dataclass, replace
 from pathlib import Path, PurePath
 
 from chatmd.content.expand import in_working_folder, locate
-from chatmd.context import Confirm, Run
+from chatmd.context import Run
 from chatmd.errors import ChatmdError, ConsentNeeded, ToolNotAvailable
-from chatmd.language.agent import AgentSpec, Doc, Expandable, Img, SubAgent, Tool, content_of, interpret, parts_in
+from chatmd.language.agent import AgentSpec, Doc, Img, SubAgent, Tool, interpret
 from chatmd.language.syntax import parse
 from chatmd.sidecar import is_stored
 from chatmd.tools.command import variables_of
@@ -125,7 +125,8 @@ def own_declarations(
     if spec.output is not None and spec.output.check:
         declarations.append(_declaration(spec.output.tool, run, together))
     asks = is_asked({"network"}, together)
-    for src in dict.fromkeys(one.src for one in _inline_agents(spec) if not one.local):
+    agents = (part for part in spec.parts if isinstance(part, SubAgent) and not part.local)
+    for src in dict.fromkeys(agent.src for agent in agents):
         words = f"asks the agent {src}"
         declarations.append(Declaration("<agent>", words + _LEAVES * asks, asks, words, is_tool=False))
     sent = sent_files(spec, run)
@@ -146,13 +147,10 @@ def powers_of(spec: AgentSpec, run: Run) -> frozenset[Power]:
     The powers of local agents are not included: their files are checked too.
     """
     powers = frozenset[Power]().union(*map(_powers, spec.tools))
-    parts = tuple(_parts(spec))
-    shows = any(
-        part.local and not isinstance(part, SubAgent) and _real_path(part.src, run) is not None for part in parts
-    )
-    if shows or spec.imported:
+    shown = (part for part in spec.parts if part.local and not isinstance(part, SubAgent))
+    if spec.imported or any(_real_path(part.src, run) is not None for part in shown):
         powers |= {"read"}
-    if any(isinstance(part, SubAgent) and not part.local for part in parts):
+    if any(isinstance(part, SubAgent) and not part.local for part in spec.parts):
         powers |= {"network"}
     return powers
 
@@ -167,7 +165,7 @@ def _walk(
     seen.add(_path_of(spec, run))
     yield spec, run, name, depth
     asked = [tool.agent for tool in spec.tools if tool.kind == "agent" and tool.local]
-    for src in (*asked, *(part.src for part in _inline_agents(spec) if part.local)):
+    for src in (*asked, *(part.src for part in spec.parts if isinstance(part, SubAgent) and part.local)):
         try:
             below = locate(src, run)
         except LmmError:  # it cannot be asked either
@@ -176,15 +174,6 @@ def _walk(
         seen.add(str(below))
         if found is not None:
             yield from _walk(found, replace(run, folder=below.parent), src, depth + 1, seen)
-
-
-def _inline_agents(spec: AgentSpec) -> Iterator[SubAgent]:
-    return (part for part in _parts(spec) if isinstance(part, SubAgent))
-
-
-def _parts(spec: AgentSpec) -> Iterator[Expandable]:
-    """Iterate over the documents, images and agents in messages, calls and results."""
-    return (part for item in spec.items for part in parts_in(content_of(item)))
 
 
 def _read(path: Path, run: Run) -> AgentSpec | None:
@@ -212,12 +201,17 @@ def sent_files(spec: AgentSpec, run: Run) -> dict[Path, Doc | Img]:
     """Map the real paths of files that may contain keys, or are in the working folder, to where each appears first."""
     roots = [Path(os.path.realpath(folder)) for folder in (run.folder, *run.rules.roots)]
     sent: dict[Path, Doc | Img] = {}
-    for part in _parts(spec):
+    for part in spec.parts:
         if isinstance(part, SubAgent) or not part.local:
             continue
         elsewhere = in_working_folder(part.src, run)
-        real = elsewhere or _real_path(part.src, run)
-        if real is not None and (elsewhere or real in run.outside or _may_hold_keys(real, roots, part)):
+        if (real := elsewhere or _real_path(part.src, run)) is None:
+            continue
+        # The path below the innermost root counts, as a root itself was allowed. Files outside of the roots are not
+        # read at all, except under the name of a file that a run has stored.
+        inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
+        holds_keys = is_secret_file(PurePath(*min(inside, key=len))) if inside else is_stored(part.src)
+        if elsewhere or real in run.outside or holds_keys:
             sent.setdefault(real, part)
     return sent
 
@@ -237,15 +231,6 @@ def _real_path(src: str, run: Run) -> Path | None:
         if not is_stored(src) or path.is_symlink() or path.parent.is_symlink():
             return Path(os.path.realpath(path))
     return None
-
-
-def _may_hold_keys(real: Path, roots: Iterable[Path], part: Doc | Img) -> bool:
-    """Return whether a file's path below the innermost root suggests keys; a root itself was allowed.
-
-    Files outside of the roots are not read at all, except under the name of a file that a run has stored.
-    """
-    inside = [real.relative_to(root).parts for root in roots if real.is_relative_to(root)]
-    return is_secret_file(PurePath(*min(inside, key=len))) if inside else is_stored(part.src)
 
 
 # -- one declaration ---------------------------------------------------------------------------------------
@@ -382,7 +367,16 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     asked = frozenset(key for file in files for key in file.keys)
     agreed, shown = _stored(files[0].path)
     if not run.options.yes and asked and agreement(asked) != agreed:
-        _ask(files, shown, run.options.confirm)
+        where = visible(files[0].name, line=True)
+        if run.options.confirm is None:
+            raise ConsentNeeded(
+                f"{_reason(files, changed=bool(shown))}: {_listed(files)}",
+                where=where,
+                hint="run it in a terminal, which asks once, or agree with --yes",
+            )
+        if not run.options.confirm(question(files, shown)):
+            what = "its tools" if _has_tools(files) else "what it sends"
+            raise ConsentNeeded(f"not run: you did not agree to {what}", where=where)
         lines = [line for file in files for line in _lines(file)]
         record = {"agreed": agreement(asked), "shown": lines}  # a hash to compare, and lines to show changes
         trust.remember(STORE, files[0].path, json.dumps(record, ensure_ascii=False))
@@ -430,19 +424,6 @@ def _lines(file: DeclaringFile) -> list[str]:
     if file.depth and rows:
         return [f"the agent {visible(file.name, line=True)}:", *(f"  {row}" for row in rows)]
     return rows
-
-
-def _ask(files: tuple[DeclaringFile, ...], before: Sequence[str], confirm: Confirm | None) -> None:
-    where = visible(files[0].name, line=True)
-    if confirm is None:
-        raise ConsentNeeded(
-            f"{_reason(files, changed=bool(before))}: {_listed(files)}",
-            where=where,
-            hint="run it in a terminal, which asks once, or agree with --yes",
-        )
-    if not confirm(question(files, before)):
-        what = "its tools" if _has_tools(files) else "what it sends"
-        raise ConsentNeeded(f"not run: you did not agree to {what}", where=where)
 
 
 def _reason(files: tuple[DeclaringFile, ...], *, changed: bool) -> str:

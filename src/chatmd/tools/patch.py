@@ -20,11 +20,18 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
-from chatmd.tools.changes import Change, apply_changes, lock_files, read_content
-from chatmd.tools.registry import OpenTools, offer
+from chatmd.tools.registry import IN_ORDER, OpenTools, offer
 from chatmd.tools.roots import ToolRoots, roots_of
-from chatmd.tools.schedule import IN_ORDER
-from chatmd.tools.text_lines import TextLines, are_numbered, decode_text, encode_text
+from chatmd.tools.text_files import (
+    Change,
+    TextLines,
+    apply_changes,
+    are_numbered,
+    decode_text,
+    encode_text,
+    lock_files,
+    read_content,
+)
 from lmm.terminal import count
 
 # -- Parse the text of a patch: files to add, to delete, to update. Models know the format as V4A

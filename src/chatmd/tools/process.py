@@ -19,7 +19,7 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
@@ -304,7 +304,12 @@ async def _start(program: Program, stdin: bytes | None) -> _Process:
     outer = program.environment.get(MARK)
     environment = {**program.environment, MARK: f"{outer}/{mark}" if outer else mark}
     loop = asyncio.get_running_loop()
-    with _as_file(stdin) as file:
+    with contextlib.ExitStack() as opened:
+        file: IO[bytes] | int = asyncio.subprocess.DEVNULL
+        if stdin is not None:  # a file, which the program may open again by name
+            file = opened.enter_context(tempfile.TemporaryFile())
+            file.write(stdin)
+            file.seek(0)
         starting = loop.create_task(
             loop.subprocess_exec(
                 lambda: _Process(mark, program.hear),
@@ -325,18 +330,6 @@ async def _start(program: Program, stdin: bytes | None) -> _Process:
         except OSError as error:
             raise _not_started(program, error) from error
     return process
-
-
-@contextlib.contextmanager
-def _as_file(data: bytes | None) -> Iterator[IO[bytes] | int]:
-    """Yield the standard input of a program: a file, which it may open again by name, or nothing."""
-    if data is None:
-        yield asyncio.subprocess.DEVNULL
-        return
-    with tempfile.TemporaryFile() as file:
-        file.write(data)
-        file.seek(0)
-        yield file
 
 
 _NOT_STARTED = {  # error number: message and hint
@@ -365,23 +358,17 @@ async def _wait(event: asyncio.Event, seconds: float) -> None:
 
 def _kill_marked(mark: str) -> None:
     """Kill all processes with the mark in their environment, several times, as they may start others meanwhile."""
-    for _ in range(10):
-        if not (found := list(_marked(mark))):
-            return
-        for pid in found:
-            with contextlib.suppress(ProcessLookupError, PermissionError):
-                os.kill(pid, signal.Signals["SIGKILL"])
-
-
-def _marked(mark: str) -> Iterator[int]:
-    processes = Path("/proc")
-    if not (processes / "self" / "environ").exists():
+    if not Path("/proc/self/environ").exists():
         return
-    for process in processes.iterdir():
-        if process.name.isdigit():
+    for _ in range(10):
+        found = False
+        for process in Path("/proc").iterdir():
             with contextlib.suppress(OSError):
-                if mark.encode() in (process / "environ").read_bytes():
-                    yield int(process.name)
+                if process.name.isdigit() and mark.encode() in (process / "environ").read_bytes():
+                    found = True
+                    os.kill(int(process.name), signal.Signals["SIGKILL"])
+        if not found:
+            return
 
 
 # -- Sandboxes by bubblewrap: programs read like their user, but write only below their roots ---------------

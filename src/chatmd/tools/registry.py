@@ -13,6 +13,7 @@ import re
 import warnings
 from collections.abc import Awaitable, Callable, Iterable, Mapping, Sequence
 from contextlib import AbstractAsyncContextManager, nullcontext
+from contextvars import ContextVar
 from dataclasses import dataclass
 from difflib import get_close_matches
 from importlib import import_module
@@ -64,9 +65,9 @@ KINDS: dict[str, ToolKind] = {
 # Built-in tools, by the name in <tool name="…"/>.
 BUILTINS: dict[str, ToolKind] = {
     "read_file": _row("chatmd.tools.files:open_read_file", "read"),
-    "read_directory": _row("chatmd.tools.search:open_read_directory", "read"),
+    "read_directory": _row("chatmd.tools.files:open_read_directory", "read"),
     "read_skill": _row("chatmd.tools.files:open_read_skill", "read"),
-    "search_files": _row("chatmd.tools.search:open_search_files", "read"),
+    "search_files": _row("chatmd.tools.files:open_search_files", "read"),
     "write_file": _row("chatmd.tools.files:open_write_file", "write"),
     "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),
     "find_and_replace": _row("chatmd.tools.files:open_find_and_replace", "write"),
@@ -273,15 +274,11 @@ def _checked(function: Callable[..., Any], name: str) -> tuple[Callable[..., Any
     try:
         return validate_call(function), TypeAdapter[Any](function).json_schema()  # type: ignore[arg-type]
     except (PydanticUserError, NameError, TypeError) as error:
+        reason = str(error).splitlines()[0]  # without advice for users of Pydantic
+        found = re.search(r"<class '(.+?)'>|core_schema\.(\w+)Schema", reason)
         hint = "types that JSON supports are str, int, float, bool, list[str], dict, dataclasses, Pydantic models"
-        raise refusal(f"has a parameter whose type cannot be sent to a model: {_type_in(error)}", hint) from error
-
-
-def _type_in(error: Exception) -> str:
-    """Return what Pydantic, or Python, says of a type, without advice for users of Pydantic."""
-    reason = str(error).splitlines()[0]
-    found = re.search(r"<class '(.+?)'>|core_schema\.(\w+)Schema", reason)
-    return str(found[1] or found[2]) if found else reason
+        kind = found[1] or found[2] if found else reason
+        raise refusal(f"has a parameter whose type cannot be sent to a model: {kind}", hint) from error
 
 
 _SECTION = re.compile(r"^(Args|Arguments|Parameters|Returns|Raises|Yields|Examples?):?\s*$|^:\w+|^>>> ", re.MULTILINE)
@@ -300,3 +297,9 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     about = text[: section.start()] if section else text
     rest = text[len(about) :].partition("Returns:")[0]
     return about.strip(), {one[1] or one[2]: " ".join(one[3].split()) for one in _ITEM.finditer(rest)}
+
+
+PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
+"""The id of the call that is being made, for code that acts on its behalf."""
+IN_ORDER = "It begins after all calls before it in the same reply have ended."
+"""What the descriptions of tools that write files or run programs say about it."""

@@ -235,13 +235,12 @@ def _as_on_disk(path: Path) -> Path:
         return path
     found = Path(path.anchor)
     for part in path.parts[1:]:
-        found = found / (part if part.isascii() or os.path.lexists(found / part) else _respelled(found, part))
+        if not (part.isascii() or os.path.lexists(found / part)):
+            wanted = unicodedata.normalize("NFC", part)
+            alike = (name for name in sorted(_names(found)) if unicodedata.normalize("NFC", name) == wanted)
+            part = next(alike, part)
+        found /= part
     return found
-
-
-def _respelled(folder: Path, name: str) -> str:
-    wanted = unicodedata.normalize("NFC", name)
-    return next((other for other in sorted(_names(folder)) if unicodedata.normalize("NFC", other) == wanted), name)
 
 
 def _names(folder: Path) -> Iterable[str]:

@@ -12,7 +12,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.files import OFFSET
 from chatmd.tools.registry import OpenTools, offer
-from chatmd.tools.text_lines import fitting
+from chatmd.tools.text_files import fitting
 from lmm.errors import LmmError
 from lmm.fetch import FetchRules, GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of

@@ -36,6 +36,10 @@ from lmm.terminal import clipped
 
 NAME = "Builtin/extractive"
 NOTICE = "*Quoted by Builtin/extractive: it finds sentences that share words with the question, no more.*"
+STAND_IN = (
+    f"No language model is set, so {NAME} answers: it quotes documents, and can neither talk nor use tools. "
+    'Choose a model: `export OPENAI_API_KEY=…`, `--model`, `major` in config.toml, or `<config model="…"/>`.'
+)
 MAX_QUOTES = 3
 _CENTRAL_SENTENCES = 400
 _DEFINES = {"is", "are", "means", "ist", "sind", "heißt"}
@@ -123,6 +127,8 @@ def answer(messages: Sequence[Message]) -> str:
     if chosen:
         return "\n\n".join([*map(_quote, chosen), NOTICE])
     central = central_sentences(sentences, 2)
+    if not documents:
+        return f"{STAND_IN}\n\n{NOTICE}"
     if not central:
         return f"There is no {'sentence left' if said else 'prose'} to quote.\n\n{NOTICE}"
     opening = "No sentence shares a significant word with the question. Central to the text:"

@@ -14,9 +14,8 @@ from talking import PaidScript
 import chatmd
 from chatmd import Chat, Element
 from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument, NothingToCompact
-from chatmd.runtime.events import RunResult
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
-from lmm.messages import ChatEvent, ChatRequest, Event, Reply, TextDelta, ToolCall, ToolResult
+from lmm.messages import ChatEvent, ChatRequest, Event, Reply, RunResult, TextDelta, ToolCall, ToolResult
 from lmm.testing import ScriptedModel
 
 PLANTS = "<system>Name plants.</system>\n<user>A tree?</user>\n"

@@ -6,14 +6,14 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import Rules
+from chatmd.config import ChatmdSettings
 from lmm.config_tables import Config
 from lmm.errors import ConfigError
 
 
 def test_folders_are_relative_to_the_file() -> None:
     """Whatever the current folder is."""
-    rules = Rules.of(Config(Path("/course/config.toml"), '[chatmd]\nroots = ["shared"]', own=True))
+    rules = ChatmdSettings.of(Config(Path("/course/config.toml"), '[chatmd]\nroots = ["shared"]', own=True))
     assert rules.roots == (Path("/course/shared"),)
 
 
@@ -32,5 +32,5 @@ def test_folders_are_relative_to_the_file() -> None:
 def test_mistakes(line: str, wanted: str) -> None:
     """The error says what is expected."""
     with pytest.raises(ConfigError, match=wanted) as error:
-        Rules.of(Config(text=f"[chatmd]\n{line}"))
+        ChatmdSettings.of(Config(text=f"[chatmd]\n{line}"))
     assert error.value.where == "config.toml:2"

@@ -8,7 +8,7 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import Rules
+from chatmd.config import ChatmdSettings
 from lmm.config import load_settings
 from lmm.config_files import reference, template, with_values
 from lmm.config_tables import TABLES, Config, Key, Origin, Setting, check_config, keys_in, renamed_keys
@@ -23,7 +23,7 @@ def test_the_file_sets_nothing_as_it_is() -> None:
     """All of its settings are comments."""
     assert load_settings(template(), {}) == load_settings("", {})
     assert course_settings(Config(text=template())) == CourseSettings()
-    assert Rules.of(Config(text=template())) == Rules()
+    assert ChatmdSettings.of(Config(text=template())) == ChatmdSettings()
 
 
 def test_uncommented_every_line_is_understood() -> None:

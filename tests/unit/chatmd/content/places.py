@@ -4,12 +4,13 @@ from __future__ import annotations
 
 from pathlib import Path
 
-from chatmd.context import AgentRequest, Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import AgentRequest, Run
 from chatmd.language.agent import Item, read_agent
 from chatmd.language.syntax import parse
 from lmm.config import load_settings
 
-HERE = Rules(private_network=True, fetch_timeout=20, fetch_limit=100_000)
+HERE = ChatmdSettings(private_network=True, fetch_timeout=20, fetch_limit=100_000)
 
 
 class Agents:
@@ -23,7 +24,7 @@ class Agents:
         return f"answer {len(self.asked)}"
 
 
-def place(folder: Path, agents: Agents | None = None, rules: Rules = HERE) -> Run:
+def place(folder: Path, agents: Agents | None = None, rules: ChatmdSettings = HERE) -> Run:
     return Run(folder.resolve(), load_settings(env={}), rules, ask=(agents or Agents()).ask)
 
 

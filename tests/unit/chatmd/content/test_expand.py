@@ -12,8 +12,9 @@ from fakes.web_server import WebServer, page
 from unit.chatmd.content.places import Agents, items, place
 from unit.chatmd.content.test_image_data import png
 
+from chatmd.config import ChatmdSettings
 from chatmd.content.expand import expansions
-from chatmd.context import AgentRequest, Rules, Run
+from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.transcript import messages_of
 from chatmd.sidecar import ExpansionRecord
@@ -131,11 +132,11 @@ def test_other_folders_have_to_be_named(tmp_path: Path) -> None:
     (folder / "link.md").symlink_to(tmp_path / "b.md")
     for name in ("../b.md", "link.md"):  # the folder of a link is that of its target
         assert f"(allow its folder: --root {tmp_path.resolve()}; " in failure(user(name), place(folder))
-    assert sent(user("../b.md"), place(folder, rules=Rules(roots=(tmp_path,)))) == ["B"]
+    assert sent(user("../b.md"), place(folder, rules=ChatmdSettings(roots=(tmp_path,)))) == ["B"]
 
 
 def test_the_network_has_rules(tmp_path: Path, web: WebServer) -> None:
-    told = failure(user(f"{web.url}/?key=secret", ""), place(tmp_path, rules=Rules()))
+    told = failure(user(f"{web.url}/?key=secret", ""), place(tmp_path, rules=ChatmdSettings()))
     assert told.startswith(f"a.chatmd:1:7: {web.url}/?…: '127.0.0.1' is not a public address, but this machine")
     assert "secret" not in told
 

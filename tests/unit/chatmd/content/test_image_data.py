@@ -8,7 +8,7 @@ import zlib
 
 import pytest
 
-from chatmd.content.images import image_from
+from chatmd.content.documents import image_from
 from chatmd.errors import ChatmdError
 
 

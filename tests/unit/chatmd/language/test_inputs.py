@@ -11,8 +11,7 @@ from hypothesis import given, strategies as st
 import chatmd
 from chatmd import Chat, Element, Text
 from chatmd.errors import ChatmdError, InvalidDocument
-from chatmd.language.agent import content_of
-from chatmd.language.inputs import set_inputs
+from chatmd.language.agent import content_of, set_inputs
 from chatmd.mcp_server import read_prompts
 from lmm import loop
 from lmm.messages import Event, Notice, Reply, ToolCall

@@ -5,8 +5,7 @@ from __future__ import annotations
 from hypothesis import given, strategies as st
 
 from chatmd.refine.cases import Case, RunOutcome
-from chatmd.refine.measure import CaseResult
-from chatmd.refine.search import Version, best_of, split
+from chatmd.refine.search import CaseResult, Version, best_of, split
 
 
 def result(passed: bool, score: float | None = None) -> CaseResult:

@@ -10,8 +10,7 @@ from chatmd.language.agent import Doc, MessageItem, read_agent
 from chatmd.language.nodes import BLANK
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable
-from chatmd.refine.measure import read_versions
-from chatmd.refine.search import find_instructions
+from chatmd.refine.search import find_instructions, read_versions
 
 SOURCE = '<config model="m"/>\r\n<system>\n  Be <!-- why? --> brief.\n</system>\n<!-- x --><user>Hi</user>'
 _TEXTS = st.lists(

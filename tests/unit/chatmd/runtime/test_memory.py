@@ -7,8 +7,7 @@ from collections.abc import AsyncGenerator
 from pathlib import Path
 
 from chatmd import Chat
-from chatmd.runtime.events import RunResult
-from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, ToolCall
+from lmm.messages import ChatEvent, ChatRequest, Reply, RunResult, TextDelta, ToolCall
 from lmm.testing import ScriptedModel
 
 DULL = "## Goal\nThe work goes on."

@@ -10,7 +10,7 @@ from hypothesis import given, strategies as st
 from chatmd.errors import InvalidDocument
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import USER_TURN, element_text
-from chatmd.runtime.rewind import Draft, draft_of, message_element, rewind_text
+from chatmd.runtime.transcript_file import Draft, draft_of, message_element, rewind_text
 
 NAMES = st.sampled_from(["a.md", "my notes.md", "pic.png", "x/y.txt"])
 TEXTS = st.text(st.characters(exclude_categories=("Cs", "Cc")), min_size=1).filter(lambda text: bool(text.strip()))

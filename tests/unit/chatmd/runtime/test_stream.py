@@ -10,10 +10,9 @@ from pathlib import Path
 import pytest
 
 from chatmd.context import RunOptions
-from chatmd.runtime.events import RunResult
 from chatmd.runtime.runner import Runner, open_text, prepare
 from lmm.errors import Place
-from lmm.messages import Event, Notice
+from lmm.messages import Event, Notice, RunResult
 from lmm.testing import ScriptedModel
 
 

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from prompt_toolkit.data_structures import Size
 
-from chatmd.runtime import events
 from chatmd.terminal.view import ChatView
+from lmm import messages as events
 from lmm.errors import ModelError, Place
 from lmm.messages import (
     Asked,

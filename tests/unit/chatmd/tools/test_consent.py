@@ -7,7 +7,8 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import Run
 from chatmd.errors import ChatmdError, ConsentNeeded
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.imports import resolve_imports
@@ -294,7 +295,7 @@ def test_files_that_may_hold_keys_are_asked_about(prompts: Prompts, text: str) -
 def test_a_file_that_is_named_as_a_root_may_be_sent(prompts: Prompts) -> None:
     spec = read(prompts.write('<user><doc src=".env" local/></user>'))
     assert not is_agreed(spec, prompts.place)
-    assert is_agreed(spec, replace(prompts.place, rules=Rules(roots=(prompts.place.folder / ".env",))))
+    assert is_agreed(spec, replace(prompts.place, rules=ChatmdSettings(roots=(prompts.place.folder / ".env",))))
 
 
 def test_tools_that_can_do_the_same_are_told_together(prompts: Prompts) -> None:

@@ -209,7 +209,7 @@ def test_what_cannot_be_read_is_reported(tmp_path: Path, monkeypatch: pytest.Mon
     assert call("read_directory", tmp_path, depth=2).splitlines()[-1] == "[1 folder below cannot be read]"
     monkeypatch.undo()
     errors["open"] = errors.pop("closed")
-    monkeypatch.setattr("chatmd.tools.search.open_folder", opened)
+    monkeypatch.setattr("chatmd.tools.files.open_folder", opened)
     assert call("search_files", tmp_path, pattern="Leaves").splitlines()[-1].startswith("[not searched: 1 ")
 
 

@@ -8,7 +8,7 @@ import pytest
 from hypothesis import given, strategies as st
 
 from chatmd.errors import ChatmdError
-from chatmd.tools.mcp_connection import read_address
+from chatmd.tools.mcp import read_address
 from lmm.hosts import is_loopback
 
 

@@ -17,7 +17,7 @@ from mcp_types import (
     TextResourceContents,
 )
 
-from chatmd.tools.mcp_connection import output_of
+from chatmd.tools.mcp import output_of
 
 DATA = base64.b64encode(b"x" * 1500).decode()
 

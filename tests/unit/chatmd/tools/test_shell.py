@@ -8,7 +8,8 @@ from pathlib import Path
 
 import pytest
 
-from chatmd.context import Rules, Run
+from chatmd.config import ChatmdSettings
+from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
 from chatmd.tools.command import find_program, minimal_environment, open_command, split_command
@@ -21,7 +22,7 @@ HERE = {"PATH": os.environ["PATH"]}
 
 def definition(folder: Path, tool: Tool, environment: Mapping[str, str] = HERE, toml: str = "") -> ToolDefinition:
     async def go() -> ToolDefinition:
-        place = Run(folder, load_settings(toml, environment), Rules(), environment)
+        place = Run(folder, load_settings(toml, environment), ChatmdSettings(), environment)
         async with open_command(tool, place) as (opened,):
             return opened.definition
 

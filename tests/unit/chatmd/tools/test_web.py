@@ -10,7 +10,7 @@ import pytest
 from fakes.web_server import WebServer, page, redirect
 from unit.chatmd.content.places import HERE, place
 
-from chatmd.context import Rules
+from chatmd.config import ChatmdSettings
 from chatmd.language.agent import Tool
 from chatmd.tools.web import open_webpage_to_markdown
 from lmm.errors import LmmError
@@ -30,7 +30,7 @@ def web() -> Iterator[WebServer]:
         yield server
 
 
-def tool(rules: Rules = HERE, most: int | None = None, resolve: Resolve = resolve_host) -> RunnableTool:
+def tool(rules: ChatmdSettings = HERE, most: int | None = None, resolve: Resolve = resolve_host) -> RunnableTool:
     declared = Tool("builtin", "webpage_to_markdown", max_output=most)
     opened = open_webpage_to_markdown(declared, place(Path(), rules=rules), resolve=resolve)
 
@@ -118,7 +118,7 @@ def test_what_cannot_be_read(web: WebServer, path: str, message: str) -> None:
 
 def test_this_machine_is_not_read(web: WebServer) -> None:
     with pytest.raises(LmmError, match="not a public address"):
-        read(f"{web.url}/leaves", tool(Rules()))
+        read(f"{web.url}/leaves", tool(ChatmdSettings()))
     assert not web.requests
 
 

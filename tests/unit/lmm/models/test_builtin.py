@@ -120,6 +120,14 @@ def test_it_says_when_it_has_nothing(text: str, question: str, opening: str) -> 
     assert reply.endswith(NOTICE)
 
 
+def test_without_a_document_it_says_what_it_is() -> None:
+    """A first agent, without a key: the reply says what answers, and what to set."""
+    reply = answer([Message("user", "Hello")])
+    assert reply.startswith("No language model is set, so Builtin/extractive answers:")
+    assert "nor use tools" in reply
+    assert '<config model="…"/>' in reply
+
+
 def test_when_everything_was_said() -> None:
     """A chat that has quoted the whole text ends."""
     first = asked("leaf?", text="A leaf is green.")
