@@ -374,7 +374,7 @@ class _Page:
         if problem is None:
             return i + 1, 1, "this metadata is not where it is read", "put a blank line above it, and none below"
         asks = any(metadata.PROMPT_START.match(line) for line in body)
-        reason = f"there is a question in a block that cannot be read: {problem.reason}" if asks else problem.reason
+        reason = f"there is a question in a block that cannot be read: {problem.message}" if asks else problem.message
         return end - len(body) + problem.line, problem.column, reason, problem.hint
 
     def _bare_header(self, i: int) -> tuple[Lookalike | None, int]:

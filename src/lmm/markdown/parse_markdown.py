@@ -228,7 +228,7 @@ class _Parser:
             return kind(text[start : closing.end()], line)
         if not metadata.is_meant(body, header=start == 0):
             return None
-        return self._error(start, at, line, problem.reason, problem.hint, line + problem.line, problem.column)
+        return self._error(start, at, line, problem.message, problem.hint, line + problem.line, problem.column)
 
     def _error(
         self, start: int, at: int, line: int, reason: str, hint: str, error_line: int, error_column: int
