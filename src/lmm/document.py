@@ -26,7 +26,7 @@ from lmm.disk.undo import UndoneChange
 from lmm.errors import IN_PYTHON, DocumentError, Failure, FileWriteError, Finding, LmmError, Place
 from lmm.extraction import Record, RecordSource, plan_records, read_records
 from lmm.loop import Stopped, background, blocking, run, run_async
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, MetadataBlock, serialize
+from lmm.markdown.blocks import Block, MetadataBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.markdown.tree import HeaderNode, tree_to_blocks, without_metadata
 from lmm.messages import Failed, Listener, Notice, Waiting, ignore
@@ -39,22 +39,18 @@ from lmm.notebook import authorship, edits as pending_edits
 from lmm.notebook.annotations import rag_annotations
 from lmm.notebook.answers import AnsweredPrompt, AnswerPlanner, PromptKey
 from lmm.notebook.authorship import Authorship
-from lmm.notebook.batch import BatchFunction, FieldPlanner, find_batch_model, old_tree
+from lmm.notebook.batch import BatchFunction, FieldPlanner, changed_metadata, find_batch_model, find_nodes, old_tree
 from lmm.notebook.chat_log import ChatExchange, clear_chat, cleared, read_log, waiting_texts
 from lmm.notebook.edits import EDIT, is_sound
 from lmm.notebook.generated_fields import FieldStatus
-from lmm.notebook.header import check_conflicts, check_readable, complete_header
+from lmm.notebook.header import check_conflicts, check_readable, complete_header, make_docid
 from lmm.notebook.mentions import load_mentions
 from lmm.notebook.patches import changes_between
 from lmm.notebook.pending_prompts import PendingPrompt, plan as pending_threads
 from lmm.notebook.problems import find_problems, header_gaps, with_fixes, without_running_code
-from lmm.notebook.references import (
-    citation_warning,
-    find_unknown_references,
-    unknown_references,
-)
+from lmm.notebook.references import citation_warning, find_unknown_references, unknown_references
 from lmm.notebook.staleness import State, without_generated
-from lmm.pipeline import ChangedDocument, P, ParsedDocument, Patch, Planner, R, Report
+from lmm.pipeline import P, ParsedDocument, Patch, Planner, R, Report
 from lmm.prompts.templates import load_prompts
 from lmm.terminal import word_diff
 
@@ -412,25 +408,18 @@ class Document:
             BatchFailed: the function failed; its results until then are in the document.
         """
         function = find_batch_model(function) if isinstance(function, str) else function
-        planner = FieldPlanner(lambda settings: function, refresh)
-        return await self._fields(planner, estimate, complete=self._is_chapter, **asking)
+        header = {"docid": make_docid(self._name, self.text)} if self._is_chapter else None
+        return await self._fields(FieldPlanner(lambda settings: function, refresh, header), estimate, **asking)
 
     batch = blocking(abatch)
 
     async def _fields(
-        self, planner: FieldPlanner, estimate: bool, complete: bool = False, **asking: Unpack[ModelOptions]
+        self, planner: FieldPlanner, estimate: bool, **asking: Unpack[ModelOptions]
     ) -> Report[FieldStatus]:
         async with self._locked(estimate):
             if self._file is not None and not estimate:
                 files.check_writable(self._file.path)
-            client = self._client("minor", estimate=estimate, **asking)
-            before, patches = self.text, [*self._patches]
-            if complete and self.blocks and not isinstance(self.blocks[0], HeaderBlock | ErrorBlock):
-                self.complete()  # else the tree would add a header with a title
-            report: Report[FieldStatus] = await self._work(planner, client)
-            if not report.changed:
-                self._take(before)
-                self._patches = patches
+            report: Report[FieldStatus] = await self._work(planner, self._client("minor", estimate=estimate, **asking))
         if report.error is not None:
             raise BatchFailed(report.error, report) from report.error
         return report
@@ -506,9 +495,13 @@ class Document:
 
         A chapter of a book gets no title: its first heading is the title, and Pandoc would print both.
         """
-        name = self._parsed.name or "document"
-        chapter = self._is_chapter
-        return self._do(lambda blocks: complete_header(blocks, name=name, chapter=chapter))
+        found = find_nodes(replace(self._version, name=self._name))
+        complete_header(found[0][1].root, self.blocks, name=self._name, chapter=self._is_chapter)
+        return self._apply(changed_metadata(found)).changed
+
+    @property
+    def _name(self) -> str:
+        return self._parsed.name or "document"
 
     @property
     def _is_chapter(self) -> bool:
@@ -592,7 +585,7 @@ class Document:
         def clear(block: MetadataBlock) -> MetadataBlock:
             return clear_chat(block, pending=pending) if line is None or block.source in chosen else block
 
-        return self._do(lambda blocks: cleared(blocks, clear))
+        return self._replace(cleared(self.blocks, clear))
 
     def clear_annotations(self, *fields: str) -> bool:
         """Remove generated annotations, all or those named; return whether there were any. What people edited stays.
@@ -603,7 +596,7 @@ class Document:
             ConfigError: there is no annotation of that name.
         """
         check_annotations(fields)
-        return self._do(lambda blocks: cleared(blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
+        return self._replace(cleared(self.blocks, lambda block: without_generated(block, fields or ANNOTATIONS)))
 
     def _apply(self, patch: Patch) -> Report[Any]:
         """Apply a patch, and keep it, to be applied to what the author saves meanwhile."""
@@ -611,10 +604,6 @@ class Document:
         changed = self._take(serialize(applied.blocks))
         self._patches += [patch] if changed else []
         return replace(applied.report, changed=changed)
-
-    def _do(self, change: Callable[[Sequence[Block]], Sequence[Block]]) -> bool:
-        """Make a change that is a function of the blocks; return whether the text differs."""
-        return self._apply(lambda version: ChangedDocument(change(version.blocks))).changed
 
     def _replace(self, blocks: Sequence[Block]) -> bool:
         """Replace the document's blocks; what is to be replaced must still be there when it is saved."""

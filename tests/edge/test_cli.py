@@ -113,10 +113,9 @@ def test_scan_completes_reports_and_checks(tmp_path: Path) -> None:
     check = lmm("scan", "--check", "good.md", "bad.md", cwd=tmp_path)
     assert check.returncode == 1
     assert check.stdout.splitlines() == [
-        "good.md:1:1: warning: the header has no title (lmm scan adds it)",
-        "good.md:1:1: warning: the header has no docid (lmm scan adds it)",
-        "bad.md:9:1: this sets 'type', but cannot be read: could not find expected ':' "
-        "(write 'key: value', with a colon)",
+        "good.md:1:1: warning: there is no header, and so no title and no docid (lmm scan adds it)",
+        "bad.md:8:1: this sets 'type', but cannot be read: could not find expected ':' "
+        "(write 'see: that', with a colon)",
     ]
     assert good.read_text() == "# Cells\n\nCells divide.\n"
     assert lmm("scan", "good.md", cwd=tmp_path).stdout == "good.md: completed the header\n1 file: no problems\n"
@@ -125,7 +124,7 @@ def test_scan_completes_reports_and_checks(tmp_path: Path) -> None:
     assert lmm("scan", "good.md", cwd=tmp_path).stdout == "1 file: no problems\n"
     assert good.read_bytes() == before
     rows = [json.loads(line) for line in lmm("scan", "--json", "bad.md", cwd=tmp_path).stdout.splitlines()]
-    assert [(row["line"], row["severity"]) for row in rows] == [(9, "error")]
+    assert [(row["line"], row["severity"]) for row in rows] == [(8, "error")]
 
 
 def test_clear_undoes_messages(tmp_path: Path) -> None:
@@ -242,7 +241,7 @@ def test_a_reader_that_goes_away_is_no_error(tmp_path: Path) -> None:
         ["bash", "-c", f"{sys.executable} -m lmm scan --check a.md | head -n 1"],
         cwd=tmp_path, capture_output=True, text=True, check=False,
     )  # fmt: skip
-    assert result.stdout.startswith("a.md:3:1:")
+    assert result.stdout.startswith("a.md:2:1:")
     assert result.stderr == ""
 
 

@@ -32,7 +32,7 @@ def editor(folder: Path, server: ScriptedServer) -> Iterator[FakeEditor]:
 def test_problems_are_shown_as_they_are_written(editor: FakeEditor) -> None:
     """As `lmm scan` says them, at the place as the editor counts it; they go when they are mended, and on closing."""
     editor.open("a.md", "😀 x\u2028y\n\n---\ntype: a: b\n---\n\nText.\n")
-    found = editor.wait_for_problem("a.md", "quote values")
+    found = editor.wait_for_problem("a.md", "quote it")
     assert (found.range.start.line, found.source) == (3, "lmm")
     editor.type_after("a.md", "type: ", "'")
     editor.type_after("a.md", "a: b", "'")
@@ -72,7 +72,7 @@ def test_a_model_that_hangs_blocks_nothing(editor: FakeEditor, server: ScriptedS
     editor.press("a.md", "Ask")
     wait_until(lambda: "Green" in str(editor.client.progress_reports))
     editor.type("a.md", 0, 0, "---\nsee: a: b\n---\n\n")
-    editor.wait_for_problem("a.md", "quote values")
+    editor.wait_for_problem("a.md", "quote it")
     editor.press("a.md", "Cancel")
     wait_until(lambda: "Ask" in [title for _, title in editor.titles("a.md")])
     assert editor.text("a.md") == "---\nsee: a: b\n---\n\n" + NOTES
@@ -348,7 +348,7 @@ def test_a_long_document_is_read_when_its_author_pauses(editor: FakeEditor) -> N
     filler = "A leaf is green.\n\n" * 15_000
     bad = "---\ntype: a: b\n---\n\n"
     editor.open("a.md", "# Leaves\n\n" + filler + bad + "End.\n")
-    last = editor.wait_for_problem("a.md", "quote values").range.start.line
+    last = editor.wait_for_problem("a.md", "quote it").range.start.line
     for count in (1, 2):
         editor.type("a.md", 10, 10, bad)
         wait_until(lambda n=count: len(editor.problems("a.md")) == n + 1)  # type: ignore[misc]

@@ -84,6 +84,12 @@ def test_no_metadata_is_left(text: str) -> None:
         assert not header.prompts
 
 
+def test_a_rule_that_would_begin_metadata_is_named() -> None:
+    """Once the metadata is gone that made it a rule."""
+    with pytest.raises(ExportError, match="document:1: without our metadata, this rule would begin metadata"):
+        clean_notes("---\n```\n```\n---\n0:\n---\n=:\n---")
+
+
 @given(anything)
 def test_exporting_again_changes_nothing(text: str) -> None:
     """Whether line numbers were kept or not."""

@@ -43,7 +43,6 @@ from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import METADATA_OPEN, div_ends, misread, parse_markdown_text
 
 _CLOSERS = ("```", "~~~", "$$", "-->")
-_ANY = object()
 
 
 class Node:
@@ -79,8 +78,12 @@ class Node:
 
     def inherited(self, key: str, default: Any = None) -> Any:
         """Return the value of `key` in the nearest ancestor that has it; this node is not searched."""
-        found = (node.own(key, _ANY) for node in self.ancestors())
-        return next((value for value in found if value is not _ANY), default)
+        missing = object()
+        for node in self.ancestors():
+            value = node.own(key, missing)
+            if value is not missing:
+                return value
+        return default
 
     def __iter__(self) -> Iterator[Block]:
         """Iterate over the blocks of this node and of all nodes below, as `serialize` joins them."""
@@ -297,6 +300,7 @@ class HeaderNode(HeadingNode):
     ) -> None:
         super().__init__(None, metadata_block, children)
         self._title = title
+        self.default_header: Mapping[str, Any] | None = None  # its values, if one must be added; else a title
         self.ended = False  # whether its document has replaced this tree by another
 
     @property
@@ -324,9 +328,10 @@ class HeaderNode(HeadingNode):
         return block if isinstance(block, ForeignHeader) else None
 
     def ensure_header(self, values: Mapping[str, Any] | None = None) -> None:
-        """Add a header with these values, or a title, if the document has none."""
+        """Add a header with these values, by default `default_header` or a title, if the document has none."""
         if self.metadata_block is None:
-            self.metadata_block = self._new_metadata(values or {"title": self.title or "Untitled"})
+            values = values or self.default_header or {"title": self.title or "Untitled"}
+            self.metadata_block = self._new_metadata(values)
 
     def _new_metadata(self, values: Mapping[str, Any]) -> MetadataBlock:
         if self.foreign is not None:
@@ -336,7 +341,7 @@ class HeaderNode(HeadingNode):
         newline = first.own_blocks()[0].newline if first else "\n"
         block = HeaderBlock.make(values, newline=newline)
         bom = "\ufeff" if first and _take_byte_order_mark(first) else ""
-        return block.with_source(bom + block.source + newline)
+        return block.with_source(bom + block.source + newline * bool(first))
 
 
 def _first(root: HeadingNode) -> Node:
@@ -498,11 +503,14 @@ def preorder(tree: Node | None) -> Iterator[Node]:
 
 def postorder(tree: Node | None) -> Iterator[Node]:
     """Iterate over every node, children before their parents."""
-    stack, order = [tree] if tree is not None else [], list[Node]()
+    stack: list[tuple[Node, bool]] = [(tree, False)] if tree is not None else []
     while stack:
-        order.append(node := stack.pop())
-        stack.extend(children(node))
-    return reversed(order)
+        node, seen = stack.pop()
+        if seen:
+            yield node
+            continue
+        stack.append((node, True))
+        stack.extend((child, False) for child in reversed(children(node)))
 
 
 def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
@@ -542,6 +550,9 @@ def extract(tree: Node, key: str, function: Callable[[Node, list[Any]], Any]) ->
     fold(tree, visit)
 
 
+_ANY = object()
+
+
 def select(tree: Node | None, *, kind: str | None = None, key: str | None = None, value: object = _ANY) -> list[Node]:
     """Return the nodes of a kind (``header``, ``heading``, ``text``), with a metadata key of their own, or its value.
 
@@ -549,11 +560,16 @@ def select(tree: Node | None, *, kind: str | None = None, key: str | None = None
     >>> [n.text for n in select(load_text("a\\n\\n---\\ntype: exercise\\n---\\nb\\n"), key="type", value="exercise")]
     ['b']
     """
-    nodes = [node for node in preorder(tree) if kind is None or node.kind == kind]
-    own = [node.own(key, _ANY) if key is not None else None for node in nodes]
-    return [
-        node for node, found in zip(nodes, own, strict=True) if found is not _ANY and (value is _ANY or found == value)
-    ]
+
+    def matches(node: Node) -> bool:
+        if kind is not None and node.kind != kind:
+            return False
+        if key is None:
+            return True
+        found = node.own(key, _ANY)
+        return found is not _ANY and (value is _ANY or found == value)
+
+    return [node for node in preorder(tree) if matches(node)]
 
 
 def prune(tree: Node | None, test: Callable[[Node], bool]) -> list[Node]:

@@ -28,16 +28,7 @@ from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.models.structured import object_of
 from lmm.notebook.batch import BatchFunction
-from lmm.notebook.generated_fields import (
-    Batch,
-    Field,
-    FieldMaterial,
-    Make,
-    MakeTogether,
-    Values,
-    sections_of,
-    text_of,
-)
+from lmm.notebook.generated_fields import Batch, Field, FieldMaterial, Make, MakeTogether, Values, sections_of, text_of
 from lmm.prompts.templates import Prompts, packaged_prompt
 
 LANGUAGES = {

@@ -9,7 +9,6 @@ from bisect import bisect_left
 from collections.abc import Awaitable, Callable, Iterator, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from functools import partial
 from typing import Any
 
 from lmm.config import ModelSettings, Settings
@@ -30,20 +29,13 @@ from lmm.models.tokens import (
     surely_fits,
     window_of,
 )
-from lmm.notebook.chat_log import (
-    ChatExchange,
-    current_chat,
-    log_exchange,
-    logged,
-    read_log,
-)
+from lmm.notebook.chat_log import ChatExchange, current_chat, log_exchange, logged, read_log
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
-from lmm.notebook.edit_reply import EditReply
-from lmm.notebook.edit_restore import new_text
+from lmm.notebook.edit_reply import EditReply, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_restorable, find_edits, ids_for, place_edit, place_revision
+from lmm.notebook.edits import check_edit, check_restorable, find_edits, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
-from lmm.notebook.patches import PutResults, Target, bisect_failures
+from lmm.notebook.patches import PutResults, Target
 from lmm.notebook.pending_prompts import (
     AskedAnew,
     PendingPrompt,
@@ -78,17 +70,34 @@ def put_replies(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> 
         start, end = (i + bisect_left(shared, i - ask.shares) for i in ask.extent)
         there = replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end))
         moved.append(AnsweredPrompt(there, one.reply))
-    moved.sort(key=_turn)
+    moved.sort(key=lambda one: _turn(one.prompt))
     result = _with_chats(blocks, [one for one in moved if not one.prompt.is_edit])
     edits = [one for one in moved if one.prompt.is_edit]
     whole = "\0".join([serialize(result), *(one.reply.text for one in moved)]) if edits else ""
     return _with_edits(result, edits, ids_for(whole)) if edits else result
 
 
-def _turn(one: AnsweredPrompt) -> tuple[bool, int, int]:
-    """Return a reply's turn: chats are placed first, as they move no blocks; then edits, the last one first."""
-    block, edits = one.prompt.block, one.prompt.is_edit
-    return edits, -block if edits else block, one.prompt.prompt.start
+def _turn(ask: PendingPrompt) -> tuple[bool, int, int]:
+    """Return a prompt's turn: chats are placed first, as they move no blocks; then edits, the last one first."""
+    return ask.is_edit, -ask.block if ask.is_edit else ask.block, ask.prompt.start
+
+
+def _refusals(blocks: Sequence[Block], asks: Sequence[PendingPrompt]) -> dict[int, LmmError]:
+    """Return the errors of the prompts whose reply could not be placed, whatever it is, by their ids."""
+    errors, asked = dict[int, LmmError](), set[int]()
+    pending = find_edits(blocks) if any(ask.is_edit for ask in asks) else []
+    for ask in sorted(asks, key=_turn):
+        block = blocks[ask.block]
+        assert isinstance(block, MetadataBlock)
+        try:
+            if block.values():
+                log_exchange(block, ChatExchange(ask.word, ask.text, ""), None if ask.again else ask.prompt)
+            if ask.is_edit and ask.revises is None:
+                check_edit(blocks, ask.block, ask.extent, pending, asked)
+                asked.add(ask.block)
+        except LmmError as error:
+            errors[id(ask)] = error
+    return errors
 
 
 def _with_chats(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> list[Block]:
@@ -116,7 +125,7 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt], new
     result, ids = list(blocks), list[str]()
     pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
     for ask, reply in ((one.prompt, one.reply) for one in answered):
-        new = ask.new or (new_text(reply.text, ask.request) if reply.text else EditReply(""))
+        new = ask.new or new_text(reply.text, ask.request)
         new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
         if ask.revises is not None:
             ids.append(ask.revises.id)
@@ -229,10 +238,7 @@ class AnswerPlanner:
                     wanted, answered = "pending or answered", dict.fromkeys(blocks[at].line for at, _ in logged(blocks))
                     hint += f"; answered prompts are at {', '.join(map(str, answered))}" if answered else ""
                 raise LmmError(f"no prompt is {wanted} at line {line}", hint=hint)
-        empty = Reply("", str(settings.major.model))
-        tried = [AnsweredPrompt(ask, empty) for thread in threads for ask in thread.asks]
-        _, refused = bisect_failures(sorted(tried, key=_turn), partial(put_replies, blocks))
-        errors = {id(one.prompt): error for one, error in refused}
+        errors = _refusals(blocks, [ask for thread in threads for ask in thread.asks])
         asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
         threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
         return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks))
@@ -394,9 +400,8 @@ def _patch(document: ParsedDocument, answered: Sequence[AnsweredPrompt]) -> PutR
 
     first = places(document)
     position = {(ask.block, ask.prompt, ask.again): i for i, (_, ask) in enumerate(first)}
-    results = {
-        position[one.prompt.block, one.prompt.prompt, one.prompt.again]: one for one in sorted(answered, key=_turn)
-    }
+    prompts = ((one.prompt, one) for one in sorted(answered, key=lambda one: _turn(one.prompt)))
+    results = {position[ask.block, ask.prompt, ask.again]: one for ask, one in prompts}
     return PutResults([target for target, _ in first], results, places, put_replies)
 
 

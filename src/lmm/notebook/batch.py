@@ -17,6 +17,7 @@ from __future__ import annotations
 import asyncio
 from collections.abc import Awaitable, Callable, Hashable, Mapping, Sequence
 from dataclasses import dataclass
+from typing import Any
 
 from lmm.config import Settings
 from lmm.errors import ConfigError, Failure, LmmError, Place, Untrusted
@@ -107,11 +108,12 @@ class FieldPlanner:
     """Lets a batch model add fields to the sections of a document. Only its changes to metadata are kept.
 
     `choose` returns the function for the current settings; `refresh` also regenerates fields made with another prompt,
-    model or heading path.
+    model or heading path. `header` are the values of a header that must be added, by default a title.
     """
 
     choose: Callable[[Settings], BatchFunction]
     refresh: bool = False
+    header: Mapping[str, Any] | None = None
 
     def plan(self, document: ParsedDocument, settings: Settings) -> FieldPlan:
         """Plan work on the tree without pending edits.
@@ -122,8 +124,8 @@ class FieldPlanner:
         check_readable(document.blocks, ("model", "skip", "frozen"), document.file)
         system = settings.messages.system if settings.is_set("messages", "system") else ""
         found = find_nodes(document)
-        tree = found[0][1].node
-        assert isinstance(tree, HeaderNode)
+        tree = found[0][1].root
+        tree.default_header = self.header
         return FieldPlan(document, tree, found, self.choose(settings), system)
 
     async def ask(self, plan: FieldPlan, client: Client) -> tuple[Patch, Report[FieldStatus]]:
@@ -151,9 +153,7 @@ class FieldPlanner:
         ]
         hints = ("the batch model changed more than metadata; these changes are not saved",) * (texts[0] != texts[1])
         report = Report(tuple(batch.visited), tuple(batch.failures), hints=hints, error=error)
-        changed = {i: one for i, (_, one) in enumerate(plan.found) if one.node.metadata_block is not one.metadata_block}
-        targets = [target for target, _ in plan.found]
-        return PutResults(targets, changed, find_nodes, put_metadata, reported=False), report
+        return changed_metadata(plan.found), report
 
 
 def old_tree(document: ParsedDocument) -> HeaderNode:
@@ -172,6 +172,13 @@ class FoundNode:
     node: Node
     metadata_block: MetadataBlock | None
     main: Block | None
+
+    @property
+    def root(self) -> HeaderNode:
+        """The root of its tree."""
+        root = self.node.root
+        assert isinstance(root, HeaderNode)
+        return root
 
     def at(self, place: FoundNode) -> FoundNode | None:
         """Change the metadata of a node of another version in the same way, unless its author has changed these keys.
@@ -209,6 +216,12 @@ class FoundNode:
         return Failure(Place(version.file, node.line, path=node.heading_path), error, what)
 
 
+def changed_metadata(found: Sequence[tuple[Target, FoundNode]]) -> Patch:
+    """Return the patch with the changes of the nodes' metadata since they were found."""
+    changed = {i: one for i, (_, one) in enumerate(found) if one.node.metadata_block is not one.metadata_block}
+    return PutResults([target for target, _ in found], changed, find_nodes, put_metadata, reported=False)
+
+
 def find_nodes(document: ParsedDocument) -> list[tuple[Target, FoundNode]]:
     """Return all nodes of a new tree, in document order, with what identifies each: its headings, and its text."""
     found = list[tuple[Target, FoundNode]]()
@@ -243,7 +256,7 @@ def put_metadata(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> list[
     if header and blocks:  # the header has the byte order mark now
         placed[0] = blocks[0].with_source(blocks[0].source.removeprefix("\ufeff"))
     result = insert_blocks(_with_inserted(placed, new), 0, header)
-    if changes and misread(result):
+    if changes and any(block.content.strip() for block in misread(result)):
         raise LmmError("metadata before this heading is never closed", hint="close it with ---: lmm scan shows where")
     return result
 

@@ -2,20 +2,35 @@
 
 The text is asked for between ``<new>`` and ``</new>``; what is outside is the model's remark, and ``<none>`` says that
 there is no new text. Where the tags are missing, as from small models or after a project's own edit.md, what models put
-around a text is taken off.
+around a text is taken off. What the new text has lost, or writes otherwise than its document, is put back where there
+is only one way.
 """
 
 from __future__ import annotations
 
 import json
 import re
-from collections.abc import Sequence
+from bisect import bisect_right
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
-from dataclasses import dataclass, replace
-from itertools import count
+from dataclasses import dataclass, field, replace
+from itertools import accumulate, count
+from typing import Any
 
 from lmm.errors import EmptyReply, NoEdit
-from lmm.markdown.spans import without
+from lmm.markdown import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.blocks import insert_blocks
+from lmm.markdown.parse_markdown import div_ends, parse_markdown_text, unclosed_construct
+from lmm.markdown.spans import spans, without
+from lmm.markdown.units import kind_of, texts_of
+from lmm.notebook.edit_warnings import (
+    MODELS_METADATA,
+    asks_for,
+    leaves_comment_open,
+    placeholders,
+    says_nothing,
+    without_heading,
+)
 
 SEVERAL = "the reply holds several new texts, of which this is the first"
 OPEN = "the reply has no closing tag: its end may be missing"
@@ -110,8 +125,10 @@ def _tagged(reply: str, tag: str, old: str) -> EditReply | None:
     doubts = (SEVERAL,) if more else ()
     if not re.search(rf"</{tag}>\s*\Z", first[0], re.I):
         doubts = (*doubts, OPEN)
-    remark = _remark(reply[: first.start()], reply[first.end() :])
-    return EditReply(_without_fence(first[1].strip("\n"), old), remark, doubts)
+    text, mark = first[1].strip("\n"), "markdown|md" if "```" in old or "~~~" in old else "markdown|md|"
+    fenced = re.fullmatch(rf"(`{{3,}}|~{{3,}})[ \t]*(?:{mark})[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
+    text = fenced[2] if fenced and fenced[1] not in fenced[2] else text
+    return EditReply(text, _remark(reply[: first.start()], reply[first.end() :]), doubts)
 
 
 def _remark(above: str, below: str) -> str:
@@ -196,6 +213,8 @@ _VERSION = re.compile(
     r"^(?:#+ |\*\*)?(?:(?:option|version|variante?|alternative|opción|vorschlag)\s*(?:\d|[A-C]\b)|(?<=\*\*)[A-C][.):])",
     re.I | re.M,
 )
+_WORDS = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]+")
+_LABELLED = re.compile(r"[*_#>\[ ]*((?:\w+ ){0,2}\w+)[*_]*:[*_]*(?=\s|\Z)")
 _DIFF = "the model sent a diff instead of the new text"
 
 
@@ -216,23 +235,39 @@ def _untagged(reply: _Untagged) -> EditReply:
         reply = replace(reply, text=reply.text[assent.end() :], above=assent[0])
     for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words, _off_quotes):
         reply = unwrap(reply)
-    paragraphs = [p for p in re.split(r"\n\s*\n", reply.text.strip()) if p.strip()]
-    doubtful = [] if _ADDRESS.search(reply.old) else [p for p in {*paragraphs[:1], *paragraphs[-1:]} if _speaks(p)]
-    doubts = tuple(f"{_WRAPPED}'{' '.join(p.split())[:60]}'" for p in doubtful)
+    doubts = tuple(f"{_WRAPPED}'{' '.join(words.split())[:60]}'" for words in _remarks_in(reply.text, reply.old))
     return EditReply(reply.text.strip("\n"), _remark(reply.above, reply.below), doubts)
 
 
-def _speaks(paragraph: str) -> bool:
-    """Return whether a paragraph speaks to the author, it seems."""
-    return (
-        bool(_ADDRESS.search(without(paragraph, "comment", "code", "code_block", "math"))) and "<!--" not in paragraph
-    )
+def _remarks_in(text: str, old: str) -> Iterator[str]:
+    """Iterate over what may be a remark at the edges of a text: a paragraph that speaks to the author, a line without
+    the words of the old text while the others have them, a label."""
+    paragraphs = [p for p in re.split(r"\n\s*\n", text.strip()) if p.strip()]
+    for paragraph in () if _ADDRESS.search(old) else {*paragraphs[:1], *paragraphs[-1:]}:
+        prose = without(paragraph, "comment", "code", "code_block", "math")
+        if _ADDRESS.search(prose) and "<!--" not in paragraph:
+            yield paragraph
+            return
+    own, all_words = ({*re.findall(r"\w+", some.casefold())} for some in (old, text))
+    if len(all_words & own) <= max(4, 0.4 * len(all_words)):  # another text
+        return
+    lines = [line for line in text.split("\n") if line.strip()]
+    for edge in {lines[0]: 0, lines[-1]: 0} if len(lines) > 1 else ():
+        words = {*(_WORDS.findall(edge.casefold()) or re.findall(r"\w+", edge.casefold()))}
+        is_new = len(words & own) < len(words) / 3 and not edge.startswith(("#", "|", "[^"))
+        if is_new and not any(placeholders(old, edge)):
+            yield edge
+            return
+    for label in filter(None, map(_LABELLED.match, [*paragraphs[:1], *paragraphs[-2:]])):
+        if own.isdisjoint(_WORDS.findall(label[1].casefold())):
+            yield label[0]
+            return
 
 
 def _off_tag(reply: _Untagged) -> _Untagged:
     """Take off a tag around the text, such as that of the request."""
     match = re.search(
-        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n(.*)\n[ \t]*</\1>[ \t]*$", reply.text, re.DOTALL | re.M | re.I
+        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$", reply.text, re.DOTALL | re.M | re.I
     )
     if match is None or match[0].partition("\n")[0] in reply.old:
         return reply
@@ -255,10 +290,8 @@ def _off_fence(reply: _Untagged) -> _Untagged:
     last = ends[-1:] if first[2] else ends[:1]
     if not last or (not first[2] and len(fences) > 2 and _VERSION.search(reply.text)):
         return reply
-    inside, outside = (
-        reply.text[first.end() : last[0].start()],
-        reply.text[: first.start()] + reply.text[last[0].end() :],
-    )
+    inside = reply.text[first.end() : last[0].start()]
+    outside = reply.text[: first.start()] + reply.text[last[0].end() :]
     own = set(reply.old.split())
     if reply.old.lstrip().startswith(first[1]) and not first[2]:
         return reply  # the text itself is code
@@ -297,6 +330,9 @@ def _off_words(reply: _Untagged) -> _Untagged:
 def _off_quotes(reply: _Untagged) -> _Untagged:
     """Take off quotation marks, or the marks of a quotation, around the whole text."""
     text, old = reply.text.strip(), reply.old.lstrip()
+    ruled = re.fullmatch(r"([-*_]{3,})[ \t]*\n[ \t]*\n(.*)\n\1", text, re.DOTALL)
+    if ruled and not old.startswith(ruled[1]):
+        return replace(reply, text=ruled[2].strip("\n"))
     pairs = (('"""', '"""'), ('"', '"'), ("“", "”"), ("«", "»"), ("``", "''"), ("`", "`"), ("**", "**"))
     for opening, closing in pairs:
         if (
@@ -312,20 +348,15 @@ def _off_quotes(reply: _Untagged) -> _Untagged:
     return reply
 
 
-def _without_fence(text: str, old: str) -> str:
-    """Take off a fence around a whole text that is marked as markdown, or has no mark where the old one has no code."""
-    mark = "markdown|md" if "```" in old or "~~~" in old else "markdown|md|"
-    match = re.fullmatch(rf"(`{{3,}}|~{{3,}})[ \t]*(?:{mark})[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
-    return match[2] if match and match[1] not in match[2] else text
-
-
 # -- what is no text -----------------------------------------------------------------------------------
 
 
 def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     """Say what a reply is that is not one new text; an empty string if it is."""
-    lines = text.strip().splitlines()
-    if _is_diff(lines, old):
+    lines, own = text.strip().splitlines(), {line.strip() for line in old.splitlines()}
+    gone, added = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)], re.search(r"^\+(?!\+)", text, re.M)
+    is_patch = bool(gone and added) and own.issuperset(gone)
+    if is_patch or any(re.match(r"@@ .* @@|diff --git |<{5,} SEARCH", line) for line in lines):
         return _DIFF
     if len(_VERSION.findall(text)) > 1 and not _VERSION.search(old):
         return "the model sent several versions instead of one text"
@@ -338,10 +369,194 @@ def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     return "the model wrote no new text" if asks or declines else ""
 
 
-def _is_diff(lines: Sequence[str], old: str) -> bool:
-    if any(re.match(r"@@ .* @@|diff --git |<{5,} SEARCH", line) for line in lines):
-        return True
-    gone = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)]
-    added = [line for line in lines if re.match(r"\+(?!\+)", line)]
-    own = {line.strip() for line in old.splitlines()}
-    return bool(gone and added) and all(line in own for line in gone)
+# -- what is put back ----------------------------------------------------------------------------------
+
+MARKS = ("<!-- lmm:new ", "<!-- lmm:end ")
+_IN_BACKSLASHES = (
+    (r"(?<!\\)\\\([ \t]*([^\n]+?)[ \t]*(?<!\\)\\\)", "$", "\\("),
+    (r"(?<!\\)\\\[((?:(?!\n[ \t]*\n|\\\]).)*[\\=^_+<>](?:(?!\n[ \t]*\n|\\\]).)*)\\\]", "$$", "\\["),
+)
+_NOTE = re.compile(r"\[\^([^\[\]\s]+)\]")
+_DIV_LINE = re.compile(r"^[ ]{0,3}(:{3,})[ \t]*(\S?)[^\n]*$", re.MULTILINE)
+
+
+@dataclass(frozen=True, slots=True)
+class EditRequest:
+    """What an edit was asked of: the `old` text, the author's `prompt`, its section's `heading`, the header.
+
+    `latest` is the new text that the author wants to be changed once more.
+    """
+
+    old: str
+    prompt: str = ""
+    latest: str = ""
+    heading: HeadingBlock | None = None
+    header: Mapping[str, Any] = field(default_factory=dict)
+
+
+def new_text(reply: str, request: EditRequest) -> EditReply:
+    """Read a reply to a request for an edit, and return it with its text as it can take the place of the old one.
+
+    Raises:
+        NoEdit: the model refused, changed nothing, or sent something else than one text.
+        EmptyReply: the new text is empty, but for comments.
+    """
+    found = read_edit_reply(reply, request.old, request.prompt)
+    text = restored(found.text, request)
+    if says_nothing(text):
+        raise EmptyReply("the reply is empty", hint="try again, or rephrase the prompt")
+    now, before = ([*map(str.rstrip, some.strip().splitlines())] for some in (text, request.latest or request.old))
+    if now == before:
+        raise no_edit("the model changed nothing", found.remark)
+    return replace(found, text=text)
+
+
+def restored(new: str, request: EditRequest) -> str:
+    r"""Return a new text as it can take the place of the old one.
+
+    The repeated heading and front matter go, headings get the level of their section, formulas the document's dollars;
+    a lost footnote label, table caption or the fences around a div come back. The model's metadata becomes a comment.
+
+    >>> restored("Mind \\(x\\).\n", EditRequest("::: {.note}\nMind $x$!\n:::\n"))
+    '::: {.note}\nMind $x$.\n:::\n'
+    """
+    old, text = request.old.replace("\r\n", "\n"), new
+    if text.lstrip().startswith("---"):  # a front matter that repeats the author's
+        first, *rest = parse_markdown_text(text.lstrip())
+        values = first.values() if isinstance(first, HeaderBlock) else {}
+        repeats = values and rest and all(request.header.get(key) == value for key, value in values.items())
+        text = serialize(rest) if repeats else text
+    text = without_heading(text, request.heading.title if request.heading else "")
+    text = _with_levels(text, old, request.heading)
+    for pattern, mark, opening in _IN_BACKSLASHES:
+        if opening not in old:
+            text = _outside_code(text, pattern, lambda match, mark=mark: f"{mark}{match[1]}{mark}")  # type: ignore[misc]
+    was, now = (dict.fromkeys(_NOTE.findall(some)) for some in (old, text))
+    gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
+    if len(gone) == len(come) == 1:  # a footnote with another label
+        text = _outside_code(text, re.escape(f"[^{come[0]}]"), lambda match: f"[^{gone[0]}]")
+    text = _with_caption(text, old)
+    if not asks_for(request.prompt, "div"):
+        text = _with_div(text, old)
+    return without_marks(text, old)
+
+
+def without_marks(text: str, old: str = "") -> str:
+    """Close what a text leaves open, and disarm metadata and marks of ours in it, unless the author wrote them so."""
+    text = closed(text)
+    if "---" in text:
+        blocks = parse_markdown_text(text)
+        for i, block in enumerate(blocks):
+            if isinstance(block, MetadataBlock | ErrorBlock) and block.content not in old:
+                lines = MetadataBlock(block.source, block.line).body.replace("-->", "--\\>").rstrip("\n")
+                blocks[i] = TextBlock(f"{MODELS_METADATA}\n{lines}\n-->\n\n", block.line)
+        text = closed(serialize(blocks))
+    if "<!-- lmm:" not in text:
+        return text
+    # After accepting, these marks would belong to no edit.
+    return serialize([block for block in parse_markdown_text(text) if not is_mark(block)])
+
+
+def is_mark(block: Block) -> bool:
+    """Return whether a block is one of our comments about edits."""
+    return "<!-- lmm:" in block.source and block.content.startswith(MARKS) and len(block.content.split()) == 4
+
+
+def _with_levels(text: str, old: str, heading: HeadingBlock | None) -> str:
+    """Move all headings by as many levels as puts them under the section's, or to the levels that they had."""
+    blocks = parse_markdown_text(text)
+    levels = [block.level for block in blocks if isinstance(block, HeadingBlock)]
+    before = [block.level for block in parse_markdown_text(old) if isinstance(block, HeadingBlock)]
+    if not levels:
+        return text
+    shifts = {was - now for was, now in zip(before, levels, strict=False)}
+    shift = next(iter(shifts)) if len(before) == len(levels) and len(shifts) == 1 else 0
+    if heading is not None and not shift and min(levels) <= heading.level:
+        shift = heading.level + 1 - min(levels)
+    if not shift or max(levels) + shift > 6:
+        return text
+    return serialize(
+        b.with_source(b.source.replace("#" * b.level, "#" * (b.level + shift), 1)) if isinstance(b, HeadingBlock) else b
+        for b in blocks
+    )
+
+
+def _outside_code(text: str, pattern: str, new: Callable[[re.Match[str]], str]) -> str:
+    """Replace matches of a pattern that are not in code, comments or formulas."""
+    inside = _within(text, "code", "code_block", "comment", "math")
+    return re.sub(pattern, lambda match: match[0] if inside(match.start()) else new(match), text, flags=re.DOTALL)
+
+
+def _within(text: str, *kinds: str) -> Callable[[int], bool]:
+    """Return a function that tells whether an offset is within a span of these kinds."""
+    found = [span for span in spans(text, in_list=True) if span.kind in kinds]
+    starts, ends = [span.start for span in found], [0, *accumulate((span.end for span in found), max)]
+    return lambda at: at < ends[bisect_right(starts, at)]
+
+
+def _with_caption(text: str, old: str) -> str:
+    """Put a table's caption, or its id, back, if there is one table with a caption, and one without."""
+    was, now = parse_markdown_text(old), parse_markdown_text(text)
+    tables, captions = ([b for b in was if _is(b, kind)] for kind in ("table", "caption"))
+    here = [i for i, block in enumerate(now) if _is(block, "table")]
+    written = [i for i, block in enumerate(now) if _is(block, "caption")]
+    if not len(tables) == len(captions) == len(here) == 1:
+        return text
+    caption = captions[0].content
+    if not written:
+        above = was.index(captions[0]) < was.index(tables[0])
+        return serialize(insert_blocks(now, here[0] + (not above), [TextBlock.make(caption)]))
+    group = re.search(r"[ \t]*\{#[^{}\n]*\}\s*\Z", caption)
+    block = now[written[0]]
+    if len(written) == 1 and group and "{" not in block.content:
+        now[written[0]] = block.with_source(block.content + group[0].rstrip() + block.trailing)
+    return serialize(now)
+
+
+def _is(block: Block, kind: str) -> bool:
+    return isinstance(block, TextBlock) and kind_of(block.source) == kind
+
+
+def _with_div(text: str, old: str) -> str:
+    """Put the fences of a div back around the text, if the old text was one div, and the new one has one less."""
+    lines, now = (texts_of(parse_markdown_text(some)) for some in (old.strip(), text))
+    divs = div_ends(lines)
+    first, _, rest = old.strip().partition("\n")
+    if divs.get(0) != len(lines) - 1 or len(div_ends(now)) != len(divs) - 1 or first.strip() in text:
+        return text
+    return f"{first}\n{text.strip(chr(10))}\n{rest.rpartition(chr(10))[2]}\n"
+
+
+# -- what is open --------------------------------------------------------------------------------------
+
+
+def closed(text: str) -> str:
+    """Close constructs left open in `text`, which would swallow the end mark; remove fences that close other divs.
+
+    >>> closed("::: {.note}\\nA leaf.\\n"), closed("A leaf.\\n\\n:::\\n")
+    ('::: {.note}\\nA leaf.\\n:::\\n', 'A leaf.\\n\\n')
+    """
+    opened = unclosed_construct(text)
+    if opened is not None:
+        text = text.rstrip("\n") + "\n" + ("-->" if opened[1] == "<!--" else opened[1])
+    if leaves_comment_open(text):
+        text = text.rstrip("\n") + "\n-->"
+    if ":::" not in text:
+        return text
+    depth, at, kept, inside = 0, 0, list[str](), _within(text, "code_block", "comment", "math")
+    for line in text.split("\n"):
+        fence = None if inside(at) else _DIV_LINE.match(line)
+        at += len(line) + 1
+        if fence is not None and not fence[2] and not depth:
+            continue
+        depth += 0 if fence is None else 1 if fence[2] else -1
+        kept.append(line)
+    return "\n".join(kept).rstrip("\n") + "\n:::" * depth + "\n" if depth else "\n".join(kept)
+
+
+def as_metadata(block: Block) -> Block:
+    """Turn a comment with the model's metadata back into the metadata block that the model wrote."""
+    if not block.content.startswith(MODELS_METADATA):
+        return block
+    body = block.content.removeprefix(MODELS_METADATA).removesuffix("-->").replace("--\\>", "-->")
+    return TextBlock.make(f"---{body}---", newline=block.newline, line=block.line)

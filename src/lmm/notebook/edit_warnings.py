@@ -86,6 +86,7 @@ _CONDENSES = re.compile(
 _CHANGES_NUMBERS = re.compile(
     r"\d|round|number|value|updat|correct|calculat|rund|zahl|wert|arrond|nombre", re.IGNORECASE
 )
+_COUNTED_SPANS = {"code_block": "code block", "math": "formula", "footnote": "footnote"}
 _COUNTS = {
     "task": r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+\[[ xX]\][ \t]",
     "list item": r"^[ \t>]*(?:[-*+]|\d+[.)])[ \t]+(?=\S)",
@@ -137,9 +138,10 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     (('it drops a table',), ())
     """
     old, new = (text.replace("\r\n", "\n") for text in (old, new))
-    found = [*_placeholders(old, new), *_torn(_prose(old), _prose(new), prompt)]
-    found += [] if asks_for(prompt, "paragraph") else _dropped_words(old, new, prompt)
-    then, now = _contents(old), _contents(new)
+    prose, new_prose = _prose(old), _prose(new)
+    found = [*placeholders(old, new), *_torn(prose, new_prose, prompt)]
+    found += [] if asks_for(prompt, "paragraph") else _dropped_words(prose, new, prompt)
+    then, now = _contents(old, prose), _contents(new, new_prose)
     for kind, names in then.items():
         here, asked = now.get(kind, []), asks_for(prompt, kind)
         if kind in ("table row", "table column") and len(then.get("table", [])) != len(now.get("table", [])):
@@ -253,7 +255,7 @@ def code_notices(old: str, new: str) -> tuple[str, ...]:
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
         notices.append(f"until the edit is resolved, chunk labels occur twice and knitr stops: {', '.join(labels)}")
-    now, then = ({name for kind, name in _elements(text) if kind == _INLINE} for text in (new, old))
+    now, then = ({name for kind, name in _elements(text, "") if kind == _INLINE} for text in (new, old))
     added, known = ({(chunk.attributes, chunk.text) for chunk in _chunks(text)} for text in (new, old))
     if added - known or now - then:
         notices.append(RUNS)
@@ -294,7 +296,7 @@ def asks_for(prompt: str, kind: str) -> bool:
     )
 
 
-def _placeholders(old: str, new: str) -> Iterator[str]:
+def placeholders(old: str, new: str) -> Iterator[str]:
     """Find lines that stand for text which a model left out."""
     for pattern in (_PLACEHOLDER, _BRACKETED, _ELLIPSIS):
         for match in pattern.finditer(new):
@@ -304,16 +306,16 @@ def _placeholders(old: str, new: str) -> Iterator[str]:
 
 
 def _dropped_words(old: str, new: str, prompt: str) -> Iterator[str]:
-    """Find numbers that are gone, in any form, and paragraphs that are gone while others stay.
+    """Find numbers of an old prose that are gone, in any form, and paragraphs that are gone while others stay.
 
     >>> [*_dropped_words("Of 1,200 mice, 3.93 %.\\n", "Of 1200 mice, few.\\n", "fix the style")]
     ['it drops the number 3.93']
     """
     if not _CHANGES_NUMBERS.search(prompt):
         digits = {_digits(number) for number in re.findall(r"\d[\d.,]*", new)}
-        yield from _dropped("number", [one for one in _NUMBER.findall(_prose(old)) if _digits(one) not in digits], ())
+        yield from _dropped("number", [one for one in _NUMBER.findall(old) if _digits(one) not in digits], ())
     words = {*re.findall(r"\w{4,}", new.casefold())}
-    texts = [(b.content, {*re.findall(r"\w{4,}", b.content.casefold())}) for b in parse_markdown_text(_prose(old))]
+    texts = [(b.content, {*re.findall(r"\w{4,}", b.content.casefold())}) for b in parse_markdown_text(old)]
     shares = [(len(own & words) / len(own), text) for text, own in texts if len(own) > 7]
     if sum(share > 0.6 for share, _ in shares) * 2 >= len(shares):
         yield from (f"it drops a paragraph: {excerpt(text)}" for share, text in shares if share < 0.35)
@@ -338,50 +340,40 @@ def _count_fences(text: str) -> tuple[int, int]:
     return opened, len(lines) - opened
 
 
-def _contents(text: str) -> dict[str, list[str]]:
+def _contents(text: str, prose: str) -> dict[str, list[str]]:
     """Return what a text consists of besides words, by kind: its names, empty where only their number counts."""
     found: dict[str, list[str]] = {kind: [] for kind in _NAMES.values()}
-    for match in _NAME.finditer(_prose(text)):
+    for match in _NAME.finditer(prose):
         found[_NAMES[match.lastgroup or ""]].append(match[match.lastgroup or 0])
-    named = [*(("chunk label", label) for label in chunk_labels(text)), *_elements(text)]
-    for kind, name in (*named, *((kind, "") for kind in _counts(text).elements())):
+    counts, before = Counter[str](), ""
+    for block in parse_markdown_text(text):
+        if isinstance(block, HeadingBlock):
+            counts["heading"] += 1
+        kind = kind_of(block.source) if isinstance(block, TextBlock) else ""
+        counts["table"] += kind == "table" or (kind == "ruled" and before != "table")
+        if kind == "table" and block.content.startswith("|"):
+            rows = block.content.split("\n")
+            counts.update({"table row": len(rows), "table column": rows[0].count("|") - 1})
+        if kind:
+            counts["quotation"] += block.content.startswith(">") and not block.content.startswith("> [!")
+            counts["admonition"] += bool(re.match(r"(?:!!!|\?\?\?\+?|===) |> \[!\w+\]", block.content))
+        before = kind
+    for span in spans(text, in_list=True):
+        if span.kind == "raw" and span.target == "tex" and not _REFERS.match(span.text):
+            counts["raw LaTeX"] += 1
+        elif span.kind == "html" and not span.target.startswith("/"):
+            counts["HTML tag"] += 1
+        elif (name := _COUNTED_SPANS.get(span.kind)) and not (name == "footnote" and span.target):
+            counts[name] += 1
+    counts["formula"] += len(re.findall(r"(?<!\\)\\[(\[]", prose))
+    counts.update({kind: len(re.findall(pattern, prose, re.MULTILINE)) for kind, pattern in _COUNTS.items()})
+    named = [*(("chunk label", label) for label in chunk_labels(text)), *_elements(text, prose)]
+    for kind, name in (*named, *((kind, "") for kind in (+counts).elements())):
         found.setdefault(kind, []).append(name)
     return found
 
 
-def _counts(text: str) -> Counter[str]:
-    """Count what a text consists of and that has no name, by kind."""
-    blocks = parse_markdown_text(text)
-    found = Counter[str]()
-    for at, block in enumerate(blocks):
-        if isinstance(block, HeadingBlock):
-            found["heading"] += 1
-        elif isinstance(block, TextBlock):
-            kind = kind_of(block.source)
-            found["table"] += kind == "table" or (
-                kind == "ruled" and kind_of(blocks[at - 1].source if at else "") != "table"
-            )
-            rows = block.content.split("\n") if kind == "table" and block.content.startswith("|") else []
-            found["table row"] += len(rows)
-            found["table column"] += rows[0].count("|") - 1 if rows else 0
-            found["quotation"] += block.content.startswith(">") and not block.content.startswith("> [!")
-            found["admonition"] += bool(re.match(r"(?:!!!|\?\?\?\+?|===) |> \[!\w+\]", block.content))
-    for span in spans(text, in_list=True):
-        if span.kind == "code_block":
-            found["code block"] += 1
-        elif span.kind == "math":
-            found["formula"] += 1
-        elif span.kind == "footnote" and not span.target:
-            found["footnote"] += 1
-        elif span.kind == "raw" and span.target == "tex" and not _REFERS.match(span.text):
-            found["raw LaTeX"] += 1
-        elif span.kind == "html" and not span.target.startswith("/"):
-            found["HTML tag"] += 1
-    found["formula"] += len(re.findall(r"(?<!\\)\\[(\[]", _prose(text)))
-    return +(found + Counter({k: len(re.findall(one, _prose(text), re.MULTILINE)) for k, one in _COUNTS.items()}))
-
-
-def _elements(text: str) -> Iterator[tuple[str, str]]:
+def _elements(text: str, prose: str) -> Iterator[tuple[str, str]]:
     """Iterate over elements besides words, which are easily dropped unnoticed: the kind and an identifier of each."""
     # The definition of a label may be in another place of the document.
     labels = dict.fromkeys(_LABEL.findall(text))
@@ -392,7 +384,7 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
             yield "link", span.target
         elif span.kind == "role":
             yield "role", f"{span.target} {span.text}"
-        elif span.kind in ("comment", "shortcode"):
+        elif span.kind in ("comment", "shortcode") and not text.startswith(MODELS_METADATA, span.start):
             name = " ".join(text[span.start : span.end].split())
             yield "mark of a page" if PAGE_MARK.fullmatch(name) else span.kind, name
         elif span.expression or (span.kind == "code" and span.text.startswith("r#")):
@@ -402,7 +394,7 @@ def _elements(text: str) -> Iterator[tuple[str, str]]:
         elif span.kind == "html":
             known = {"id": "HTML id", "src": "picture" if span.target == "img" else "embedded file"}
             yield from ((known[name], value) for name, value in span.values.items() if name in known)
-    for match in _OTHERS.finditer(_prose(text)):
+    for match in _OTHERS.finditer(prose):
         yield _OTHER[match.lastgroup or ""], match[match.lastgroup or 0]
 
 

@@ -31,7 +31,7 @@ change of the old text, and ``~~warning``, if there were warnings when the edit 
 from __future__ import annotations
 
 import re
-from bisect import bisect_left, bisect_right
+from bisect import bisect_right
 from collections import Counter
 from collections.abc import Callable, Collection, Mapping, Sequence
 from dataclasses import dataclass
@@ -42,16 +42,8 @@ from typing import Any, Literal
 from lmm.disk import digest
 from lmm.disk.diff import Hunk, hunks
 from lmm.errors import EditError, LmmError
-from lmm.markdown.blocks import (
-    Block,
-    ErrorBlock,
-    HeadingBlock,
-    MetadataBlock,
-    TextBlock,
-    ended,
-    insert_blocks,
-    serialize,
-)
+from lmm.markdown import Block, ErrorBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown.blocks import ended, insert_blocks
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
 from lmm.markdown.sentences import sentence_ends
@@ -59,8 +51,7 @@ from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM, kind_of
 from lmm.messages import Reply
 from lmm.notebook.chat_log import WARNING, unless_emptied, waiting_prompt, without_prompt
-from lmm.notebook.edit_reply import DOUBTS, EditReply
-from lmm.notebook.edit_restore import as_metadata, is_mark
+from lmm.notebook.edit_reply import DOUBTS, EditReply, as_metadata, is_mark
 from lmm.notebook.edit_warnings import (
     CUT,
     MODELS_METADATA,
@@ -86,7 +77,8 @@ class WaitingEdit:
     `block` is its metadata block; `start` to `end` (exclusive) everything between the annotated heading
     and the end marker, marker included; `old` and `new` are the blocks of the two texts; `heading` is the
     title of the annotated heading, if there is one; `remark` is what the model said about its text; `doubts` are the
-    warnings that no change of the text settles; `seen` is a hash of the old text that the model saw.
+    warnings that no change of the text settles; `seen` is a hash of the old text that the model saw; `unanswered` are
+    requests for a second round.
     """
 
     block: int
@@ -103,6 +95,7 @@ class WaitingEdit:
     remark: str = ""
     doubts: tuple[str, ...] = ()
     seen: str = ""
+    unanswered: tuple[str, ...] = ()
 
     @property
     def losses(self) -> tuple[str, ...]:
@@ -129,7 +122,8 @@ class WaitingEdit:
     def notices(self) -> tuple[str, ...]:
         """Messages for an author who accepts the edit."""
         old, new = visible_text(self.old), visible_text(self.new)
-        return (*metadata_notices(new), *(each for each in code_notices(old, new) if each == RUNS))
+        asked = (f"'+: {prompt}' is not answered, and asks about the accepted text now" for prompt in self.unanswered)
+        return (*asked, *metadata_notices(new), *(each for each in code_notices(old, new) if each == RUNS))
 
 
 OLD_CHANGED = "you changed the old text after the model saw it"
@@ -181,11 +175,46 @@ def orphaned_marks(blocks: Sequence[Block]) -> list[int]:
 
 
 def _read(blocks: Sequence[Block]) -> tuple[list[WaitingEdit], list[int]]:
-    """Return the pending edits, and the lines of damaged ones."""
-    marks = _marks(blocks)
-    records = [(i, record) for i, block in enumerate(blocks) if (record := _record(block)) is not None]
-    found = [(i, _edit_at(blocks, i, record, marks)) for i, record in records]
-    return [edit for _, edit in found if edit is not None], [blocks[i].line for i, edit in found if edit is None]
+    """Return the pending edits, and the lines of damaged ones; what is inside an edit is a part of its texts."""
+    marks, found, damaged = _marks(blocks), list[WaitingEdit](), list[int]()
+    for index, block in enumerate(blocks):
+        if (record := _record(block)) is None or (found and index < found[-1].end):
+            continue
+        assert isinstance(block, MetadataBlock)
+        edit_id, start, heading = str(record["~~id"]), index + 1, ""
+        above = blocks[start] if start < len(blocks) else None
+        if isinstance(above, HeadingBlock) and not _is_mark(above, "old text"):
+            start, heading = start + 1, above.title
+        new, end = (marks.get(marker(kind, edit_id), []) for kind in ("new", "end"))
+        new_mark = next((at for at in new if at >= start), -1)
+        end_mark = next((at for at in end if at > new_mark), -1)
+        has_old = new_mark > start
+        if min(new_mark, end_mark) < 0 or not _is_mark(blocks[new_mark + 1], "new text"):
+            damaged.append(block.line)
+            continue
+        if has_old and not _is_mark(blocks[start], "old text"):
+            damaged.append(block.line)
+            continue
+        tail, warnings = record.get("~~tail"), str(record.get(WARNING, "")).split("; ")
+        edit = WaitingEdit(
+            block=index,
+            id=edit_id,
+            line=block.line,
+            prompt="\n".join([str(record.get("edit", "")), *_rounds(record)]),
+            model=str(record.get("~~model", "")),
+            start=start,
+            end=end_mark + 1,
+            old=tuple(blocks[start + 1 : new_mark]) if has_old else (),
+            new=tuple(blocks[new_mark + 2 : end_mark]),
+            tail=tail if isinstance(tail, str) else None,
+            heading=heading,
+            remark=str(record.get(REMARK, "")),
+            doubts=tuple(one for one in warnings if one.startswith((CUT, *DOUBTS))),
+            seen=str(record.get("~~old", "")),
+            unanswered=tuple(prompt.text for prompt in block.prompts if prompt.word == "message"),
+        )
+        found.append(edit)
+    return found, damaged
 
 
 def _marks(blocks: Sequence[Block]) -> dict[str, list[int]]:
@@ -205,50 +234,10 @@ def _record(block: Block) -> dict[str, Any] | None:
     return record if isinstance(record, dict) and record.get("~~id") else None
 
 
-def _edit_at(
-    blocks: Sequence[Block], index: int, record: Mapping[str, Any], marks: Mapping[str, Sequence[int]]
-) -> WaitingEdit | None:
-    """Return the edit recorded in the block at `index`, or None if its marks are damaged."""
-    edit_id = str(record["~~id"])
-    start, heading = index + 1, ""
-    above = blocks[start] if start < len(blocks) else None
-    if isinstance(above, HeadingBlock) and not _is_mark(above, "old text"):
-        start, heading = start + 1, above.title
-    new_mark = _first_from(marks.get(marker("new", edit_id), ()), start)
-    end_mark = _first_from(marks.get(marker("end", edit_id), ()), new_mark) if new_mark is not None else None
-    if new_mark is None or end_mark is None or not _is_mark(blocks[new_mark + 1], "new text"):
-        return None
-    has_old = new_mark > start
-    if has_old and not _is_mark(blocks[start], "old text"):
-        return None
-    tail = record.get("~~tail")
-    return WaitingEdit(
-        block=index,
-        id=edit_id,
-        line=blocks[index].line,
-        prompt="\n".join([str(record.get("edit", "")), *_rounds(record)]),
-        model=str(record.get("~~model", "")),
-        start=start,
-        end=end_mark + 1,
-        old=tuple(blocks[start + 1 : new_mark]) if has_old else (),
-        new=tuple(blocks[new_mark + 2 : end_mark]),
-        tail=tail if isinstance(tail, str) else None,
-        heading=heading,
-        remark=str(record.get(REMARK, "")),
-        doubts=tuple(one for one in str(record.get(WARNING, "")).split("; ") if one.startswith((CUT, *DOUBTS))),
-        seen=str(record.get("~~old", "")),
-    )
-
-
 def _rounds(record: Mapping[str, Any]) -> list[str]:
     """Return the later requests about a new text, which ``+:`` asked for."""
     later = record.get("message", [])
     return [str(one) for one in (later if isinstance(later, list) else [later])]
-
-
-def _first_from(positions: Sequence[int], start: int) -> int | None:
-    at = bisect_left(positions, start)
-    return positions[at] if at < len(positions) else None
 
 
 def _is_mark(block: Block, title: str) -> bool:
@@ -284,6 +273,31 @@ def ids_for(document: str) -> Callable[..., str]:
     return new_id
 
 
+def check_edit(
+    blocks: Sequence[Block],
+    index: int,
+    extent: tuple[int, int],
+    pending: Sequence[WaitingEdit],
+    asked: Collection[int] = (),
+) -> None:
+    """Check that an edit of the blocks `extent` (start, end) can be placed beside them, for the metadata block `index`.
+
+    `pending` are the edits of the document, `asked` the positions of the blocks in which others are asked for.
+
+    Raises:
+        LmmError: an edit is pending there, in the text, or around it; or the text leaves something open.
+    """
+    if inside := [i for i in (index, *range(*extent)) if i in asked or _record(blocks[i]) is not None]:
+        where = "of" if inside[0] == index else "inside"
+        hint = "lmm accept or lmm reject it first, or continue it: +: in its block"
+        raise LmmError(f"an edit {where} this text is pending", hint=hint)
+    if any(edit.block < index < edit.end for edit in pending):
+        raise LmmError("an edit of the text around it is pending", hint="lmm accept or lmm reject it first")
+    texts = (block.content for block in blocks[slice(*extent)] if isinstance(block, TextBlock))
+    for opened in filter(None, map(unclosed_construct, texts)):
+        raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
+
+
 def place_edit(
     blocks: Sequence[Block],
     index: int,
@@ -305,21 +319,12 @@ def place_edit(
 
     Raises:
         MetadataError: nothing can be added to the block in its form.
-        LmmError: an edit is already pending there, in the text, or around it.
+        LmmError: it cannot be placed there (`check_edit`).
     """
-    block = blocks[index]
+    check_edit(blocks, index, extent, pending)
+    block, (start, end) = blocks[index], extent
     assert isinstance(block, MetadataBlock)
-    start, end = extent
     old, newline = list(blocks[start:end]), block.newline
-    if any(_record(one) is not None for one in [block, *old]):
-        where = "of" if _record(block) is not None else "inside"
-        hint = "lmm accept or lmm reject it first, or continue it: +: in its block"
-        raise LmmError(f"an edit {where} this text is pending", hint=hint)
-    if any(edit.block < index < edit.end for edit in pending):
-        raise LmmError("an edit of the text around it is pending", hint="lmm accept or lmm reject it first")
-    for opened in (unclosed_construct(block.content) for block in old if isinstance(block, TextBlock)):
-        if opened is not None:
-            raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
     above = blocks[start - 1]
     heading = above.title if isinstance(above, HeadingBlock) else ""
     added: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
@@ -355,8 +360,6 @@ def _as_in_the_file(blocks: Sequence[Block], newline: str) -> Sequence[Block]:
 
 
 def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:
-    if not reply.text:  # it is only tried whether an edit can be placed here
-        return {}
     wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(old, new.text, prompt)]
     wrong += oddities(old, new.text, heading=heading)
     return {WARNING: "; ".join(wrong)} if wrong else {}
@@ -628,30 +631,25 @@ def _resolve_edits(
     sign: Signature | None = None,
 ) -> list[Block]:
     """Accept or reject the given edits, which are in the order of the document; return all blocks."""
-    result, changed_from = list(blocks), len(blocks)
-    last: list[Block] = []
+    result, last = list(blocks), list[Block]()
     for edit in reversed(edits):  # last first: the positions of the others stay valid
-        inside = edit.end > changed_from  # another edit, which its author has put there
-        whole = next((e for e in find_edits(result) if e.id == edit.id), None) if inside else edit
-        if whole is not None:
-            above, text = result[whole.block : whole.start], _with_tail(list(whole.old), whole.tail)
-            if verdict == "accept":
-                text, tail = _with_metadata_of(whole.old, whole.new)[0], whole.tail
-                text = _with_tail(text, whole.old[-1].trailing if tail is None else tail) if whole.old else text
-            if verdict != "accept" and not whole.old:  # the block above the empty place ended differently
-                above = _with_tail(above, whole.tail)
-            block = above[0]
-            assert isinstance(block, MetadataBlock)
-            block = block.without_key(EDIT)
-            if verdict == "again":
-                block = block.with_body(add_prompt(block.body, "edit", whole.prompt, newline=block.newline))
-            if sign is not None and verdict == "accept":
-                block = sign(block, whole.model, [new.content for new in _visible(whole.new)])
-            after = [*above[1:], *text]
-            following = next(iter([*after, *result[whole.end : whole.end + 1]]), None)
-            result[edit.block : whole.end] = placed = [*unless_emptied(block, following), *after]
-            last += placed[-1:] or result[max(edit.block - 1, 0) : edit.block]
-        changed_from = edit.block
+        above, text = result[edit.block : edit.start], _with_tail(list(edit.old), edit.tail)
+        if verdict == "accept":
+            text, tail = _with_metadata_of(edit.old, edit.new)[0], edit.tail
+            text = _with_tail(text, edit.old[-1].trailing if tail is None else tail) if edit.old else text
+        elif not edit.old:  # the block above the empty place ended differently
+            above = _with_tail(above, edit.tail)
+        block = above[0]
+        assert isinstance(block, MetadataBlock)
+        block = block.without_key(EDIT)
+        if verdict == "again":
+            block = block.with_body(add_prompt(block.body, "edit", edit.prompt, newline=block.newline))
+        if sign is not None and verdict == "accept":
+            block = sign(block, edit.model, [new.content for new in _visible(edit.new)])
+        after = [*above[1:], *text]
+        following = next(iter([*after, *result[edit.end : edit.end + 1]]), None)
+        result[edit.block : edit.end] = placed = [*unless_emptied(block, following), *after]
+        last += placed[-1:] or result[max(edit.block - 1, 0) : edit.block]
     return _set_apart(result, last, new=verdict == "accept")
 
 

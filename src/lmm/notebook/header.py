@@ -9,20 +9,22 @@ from collections.abc import Collection, Sequence
 
 from lmm.disk import digest
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeaderBlock, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, serialize
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import header_of
-from lmm.markdown.tree import blocks_to_tree, tree_to_blocks
+from lmm.markdown.tree import HeaderNode
 
 
-def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False) -> list[Block]:
-    """Add ``title`` and ``docid`` to the header if they are missing; `name` is the file's name without its suffix.
+def complete_header(tree: HeaderNode, blocks: Sequence[Block], *, name: str, chapter: bool = False) -> None:
+    """Add ``title`` and ``docid`` to a document's header if they are missing; `name` is its file's, without the suffix.
 
     The title is the only topmost heading's, else `name`; a `chapter` of a book gets none. A document that begins with
     broken metadata, or with a header in another notation, is left as it is, and so is a header that cannot be extended.
 
-    >>> from lmm.markdown.parse_markdown import parse_markdown_text
-    >>> print(serialize(complete_header(parse_markdown_text("# Cells\\n"), name="bio")), end="")
+    >>> from lmm.markdown import load_text, serialize
+    >>> tree = load_text("# Cells\\n")
+    >>> complete_header(tree, list(tree), name="bio")
+    >>> print(serialize(tree), end="")
     ---
     title: Cells
     docid: bio-9fe855
@@ -30,17 +32,10 @@ def complete_header(blocks: Sequence[Block], *, name: str, chapter: bool = False
     <BLANKLINE>
     # Cells
     """
-    missing = missing_keys(blocks, chapter=chapter)
-    if not missing:
-        return list(blocks)
-    tree = blocks_to_tree(blocks, title=name)
-    values = {"title": tree.title if tree else name, "docid": make_docid(name, serialize(blocks))}
-    if tree is None:
-        return [HeaderBlock.make({key: values[key] for key in missing})]
-    for key in missing:
+    values = {"title": tree.title, "docid": make_docid(name, serialize(blocks))}
+    for key in missing_keys(blocks, chapter=chapter):
         with contextlib.suppress(MetadataError):
             tree.set_metadata(key, values[key])
-    return tree_to_blocks(tree)
 
 
 def check_readable(blocks: Sequence[Block], controls: Collection[str], document: str = "") -> None:

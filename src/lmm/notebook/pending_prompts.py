@@ -8,30 +8,14 @@ from dataclasses import dataclass, field, replace
 from typing import NamedTuple
 
 from lmm.errors import LmmError, MetadataError
-from lmm.markdown import metadata
+from lmm.markdown import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, metadata, tree_to_blocks
 from lmm.markdown.blocks import Block, HeadingBlock, MetadataBlock, serialize
 from lmm.markdown.metadata import Prompt
-from lmm.markdown.tree import (
-    HeaderNode,
-    HeadingNode,
-    Node,
-    TextNode,
-    blocks_to_tree,
-    preorder,
-    tree_to_blocks,
-    without_metadata,
-)
+from lmm.markdown.tree import preorder, without_metadata
 from lmm.markdown.units import balanced, div_ends, texts_of, unit_ends
-from lmm.notebook.chat_log import (
-    ABOUT,
-    LOG_KEYS,
-    ChatExchange,
-    read_log,
-    unrepeated,
-)
+from lmm.notebook.chat_log import ABOUT, LOG_KEYS, ChatExchange, read_log, unrepeated
 from lmm.notebook.context import header_text, visible_text
-from lmm.notebook.edit_reply import EditReply
-from lmm.notebook.edit_restore import EditRequest
+from lmm.notebook.edit_reply import EditReply, EditRequest
 from lmm.notebook.edits import EDIT, WaitingEdit, find_edits, old_view
 from lmm.notebook.mentions import NO_MENTIONS, Mentions
 from lmm.notebook.staleness import text_hash

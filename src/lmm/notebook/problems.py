@@ -14,7 +14,7 @@ from lmm.errors import ConfigError, Finding, MetadataError, ModelNotFound, Untru
 from lmm.markdown import metadata, yaml_core
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
-from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.markdown.parse_markdown import FENCE, div_ends, header_of, unclosed_construct
 from lmm.markdown.spans import spans
 from lmm.markdown.units import like_captions, texts_of
 from lmm.models.chat import check_chat, refused_settings
@@ -45,7 +45,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
 
     >>> from lmm.markdown.parse_markdown import parse_markdown_text
     >>> [(p.line, p.hint) for p in find_problems(parse_markdown_text("---\\ntype: x\\nsee: a: b\\n---\\n"))]
-    [(3, "quote values that contain ': ' or ' #', or start with a special character")]
+    [(3, 'quote it: see: "a: b"')]
     """
     found = unread(blocks)
     lines = [miss.line for miss in found]
@@ -55,6 +55,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
         elif isinstance(block, TextBlock) and not _is_within(lines, block):
             found += _text_problems(block)
     found += _taken_for_tables(blocks)
+    found += _unclosed_divs(blocks)
     found += _edit_problems(blocks)
     found += stale_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
@@ -131,9 +132,10 @@ def _is_within(lines: Sequence[int], block: Block) -> bool:
 
 
 def header_gaps(blocks: Sequence[Block], *, chapter: bool = False) -> list[Finding]:
-    """Return warnings for keys that `lmm scan` would add to the header of a document, or of a `chapter` of a book."""
-    missing = missing_keys(blocks, chapter=chapter)
-    return [_warning(1, f"the header has no {key}", "lmm scan adds it") for key in missing]
+    """Return a warning for the keys that `lmm scan` would add to the header of a document, or of a `chapter`."""
+    missing = " and no ".join(missing_keys(blocks, chapter=chapter))
+    what = f"the header has no {missing}" if header_of(blocks) else f"there is no header, and so no {missing}"
+    return [_warning(1, what, "lmm scan adds it")] if missing else []
 
 
 def _edit_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
@@ -147,6 +149,16 @@ def _edit_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
         for warning in edit.warnings:
             hint = "lmm accept would lose text: correct the new text, or lmm reject" if warning in losses else _RESOLVE
             yield _warning(edit.line, warning, hint)
+
+
+def _unclosed_divs(blocks: Sequence[Block]) -> Iterator[Finding]:
+    """Iterate over fenced divs that never close: for Pandoc, all below is in them."""
+    texts = texts_of(blocks)
+    ends = div_ends(texts)
+    for at, text in enumerate(texts):
+        if text and at not in ends and (fence := FENCE.match(text, metadata.prefix_end(text))) and fence["opens"]:
+            what = f"this div never closes: ::: {fence['opens'].strip()}"
+            yield _warning(blocks[at].line, what, "put a line ':::' below its last line")
 
 
 def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Finding]:

@@ -13,7 +13,8 @@ from lmm.notebook.edits import find_edits
 
 # Quarto's and bookdown's references within a document.
 _CROSS = re.compile(
-    r"(?:fig|tbl|tab|sec|eq|lst|thm|lem|cor|prp|cnj|def|exm|exr|sol|rem|alg|nte|tip|wrn|imp|cau|vid|dia|suppfig)[-:]"
+    r"(?:fig|tbl|tab|sec|eq|lst|thm|lem|cor|prp|cnj|def|exm|exr|sol|rem|alg|nte|tip|wrn|imp|cau|vid|dia|suppfig)[-:]",
+    re.IGNORECASE,
 )
 _LABEL = re.compile(r"\(@([\w-]+)\)|#([\w:.-]+)")
 _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
@@ -23,23 +24,27 @@ _HINT = "models invent references: correct it, or add it to the bibliography"
 def unknown_references(text: str, known: frozenset[str] | None, *, beside: str = "") -> list[str]:
     """Return the keys that a text cites and that are not `known`; what the text `beside` it cites is the author's.
 
-    Cross-references, labels and addresses are none. A name without brackets is a citation if it contains a year.
+    Cross-references, labels and addresses are none. Where there is no bibliography, a name without brackets is a
+    citation only if it contains a year.
 
     >>> unknown_references("See [@darwin1859; @fox] and @fig-x, @ann, a@b.org, `@code`.", frozenset({"darwin1859"}))
-    ['fox']
+    ['fox', 'ann']
     """
     if known is None or "@" not in text:
         return []
     labels = {name or other for name, other in _LABEL.findall(f"{text}\n{beside}")}
-    cited = [key for key in _cited(text) if key not in known and key not in labels and not _CROSS.match(key)]
-    own = set(_cited(beside)) if cited and "@" in beside else set[str]()
+    cited = [key for key in _cited(text, alone=bool(known)) if key not in known | labels and not _CROSS.match(key)]
+    own = set(_cited(beside, alone=True)) if cited and "@" in beside else set[str]()
     return [key for key in dict.fromkeys(cited) if key not in own]
 
 
-def _cited(text: str) -> Iterator[str]:
+def _cited(text: str, *, alone: bool) -> Iterator[str]:
+    """Iterate over the keys that a text cites; without brackets or a year only if they may stand `alone`, and are not
+    the name of an account whose address is there."""
     for span in spans(text):
-        if span.kind == "citation":
-            yield from (key for key in span.target.split(";") if span.text.startswith("[") or _YEAR.search(key))
+        for key in span.target.split(";") if span.kind == "citation" else ():
+            if span.text.startswith("[") or _YEAR.search(key) or (alone and f"/{key}" not in text):
+                yield key
 
 
 def citation_warning(keys: Iterable[str]) -> str:

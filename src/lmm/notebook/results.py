@@ -36,7 +36,13 @@ _MEANINGS = (
     (re.compile(r"\b(?:SE|st(?:an)?d(?:ard)?[-_. ]+err(?:or)?)\b", re.IGNORECASE), " stderror "),
     (re.compile(r"\b(?:avg|average)\b", re.IGNORECASE), " mean "),
     (re.compile(r"\bcorr?\b", re.IGNORECASE), " correlation "),
+    (re.compile(r"\bvar\b", re.IGNORECASE), " variance "),
+    (re.compile(r"\b(m(?:ax|in))\b", re.IGNORECASE), r" \1imum "),
     (re.compile(r"(?<=[a-z])(?=[A-Z])"), " "),
+)
+# A line of code that prints what a function returns, whatever it is rounded by.
+_CALL = re.compile(
+    r"^(?:(?:print|round|signif|format|cat)\()*(?:[\w.]+::)?([A-Za-z][\w.]*)\([^\n]*\)[ \t]*(?:#[^\n]*)?$", re.MULTILINE
 )
 _IS = re.compile(r"(?:\b(?:is|was|are|were|of|equals?|be|about|approximately|ist|war|beträgt)|[=≈])[\s$*(]*$")
 _HYPOTHETICAL = re.compile(
@@ -52,6 +58,7 @@ _BOUND = re.compile(
 _COMPUTED = re.compile(
     r"\b(?:differ\w*|ratio|times|sum|total|minus|plus|twice|half|more|less|larger|smaller|\w*ifferenz|mal|Summe)\b|[-+*/−·]|\\times"
 )
+_TIMES = re.compile(r"[ -]*(?:times|fold|mal|fach)\b")
 _INDEX = re.compile(r"(?<!R)[_^](?:\{[^{}]*\}|\d)")
 _HIDDEN = ("code", "comment", "html", "raw", "attributes", "citation", "image", "definition")
 
@@ -103,7 +110,11 @@ def _outputs(blocks: Sequence[Block], path: Path) -> list[_Output]:
         cell = next((read_cell(span) for span in spans(block.source)), None) if isinstance(block, TextBlock) else None
         if cell is not None and shown and shown[0][0] == (cell.label or cell.code.partition("\n")[0]):
             name, text, file = shown.pop(0)
-            found.append(_Output(name, at, file, tuple(quantities_in(text))))
+            quantities, calls = [*quantities_in(text)], [*_CALL.finditer(cell.code)]
+            if len(quantities) == len(calls) and not any(each.names for each in quantities):
+                both = zip(quantities, calls, strict=True)
+                quantities = [Quantity(each.value, _names(call[1]), call[0].strip()) for each, call in both]
+            found.append(_Output(name, at, file, tuple(quantities)))
     return found
 
 
@@ -219,9 +230,10 @@ def _differing(
         before, at = sentence[at : number.start], number.end
         precise = all(int(value.as_tuple().exponent) < 0 for value in number.values)
         if (
-            _digits(number) < 2
+            (_digits(number) < 2 and number.values <= {Decimal(0), Decimal(1)})
             or _BOUND.search(before)
-            or not (precise or (_IS.search(before) and not number.is_count))
+            or _TIMES.match(sentence, number.end)
+            or not (precise or (_IS.search(before) and not (number.is_count and number.counted)))
         ):
             continue
         if is_said(number, every if _digits(number) > 2 else near, roughly=True):

@@ -28,7 +28,7 @@ from lmm.disk import digest, files
 from lmm.disk.folder import EXPORTED, SUFFIXES, Folder, check_named
 from lmm.errors import ConfigError, EditError, FileReadError, FileWriteError, LmmError, MetadataError
 from lmm.markdown import Span, spans, yaml_core
-from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, TextBlock, ended, serialize
+from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, ended, serialize
 from lmm.markdown.comments import without_percent_comments
 from lmm.markdown.inline import SCHEME
 from lmm.markdown.metadata import without_blank_start
@@ -127,6 +127,11 @@ def clean_notes(
     stay = [cleaned if block is header else block for block in blocks if id(block) in kept or block is header]
     result = [block for block in stay if block is not None]
     text = _joined(result, blocks, header, cleaned, keep_lines)
+    for block in parse_markdown_text(text)[cleaned is not None :]:
+        if isinstance(block, MetadataBlock | ErrorBlock):  # a rule, once what closed it is gone
+            line = next((each.line for each in result if block.content.startswith(each.content)), 1)
+            what = "without our metadata, this rule would begin metadata"
+            raise ExportError(what, where=f"{where}:{line}", hint="put a blank line below it, or write *** for it")
     nothing = bool(left_out) and not any(isinstance(block, TextBlock | HeadingBlock) for block in result)
     return Notes(text, tuple(left_out), nothing)
 

@@ -234,7 +234,7 @@ def test_a_save_that_a_killed_run_had_taken_out_is_kept_and_told_of(
     monkeypatch.setattr(swap, "LEFT_AFTER", -1)
     told: list[str] = []
     document = Document.open(path, listener=lambda event, place: told.append(f"{place}: {getattr(event, 'text', '')}"))
-    document._do(lambda blocks: [TextBlock("ours, and more", 1)])
+    document._replace([TextBlock("ours, and more", 1)])
     document.save()
     [kept] = tmp_path.glob("recovered-*.md")
     assert (kept.read_text(), path.read_text()) == ("what its author saved", "ours, and more")

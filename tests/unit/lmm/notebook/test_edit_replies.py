@@ -69,6 +69,18 @@ NO_TEXT = [
 ]  # fmt: skip
 
 
+OTHER_WORDS = [
+    "Fixed:\n\n{}", "The corrected text is:\n\n{}", "My suggestion:\n\n{}", "BEGIN\n{}\nEND", "[new]\n{}\n[/new]",
+    "--- new ---\n{}\n--- end ---", "***\n\n{}\n\n***", "<corrected>\n{}\n</corrected>", "<answer>{}</answer>",
+    "```plain\n{}\n```", "> Here is the text\n\n{}", "Thought: fix it\nFinal Answer: {}", "**Thinking:** typos.\n\n{}",
+    "No problem!\n\n{}", "Texto corregido:\n\n{}", "Korrigierter Text:\n\n{}", "Assistant: {}", "Text:\n{}",
+    "{}\n\n(4 typos corrected)", "{}\n\nFixed: tre → tree.", "{}\n\nThat should do it!",
+    "{}\n\n### Changes\n\n- spelling",
+    "{}\n\n<!-- fixed the typos -->", "{}\n\n---\nFixed four typos.",
+    "{}\n\nCorrections:\n- tre → tree\n- leafs → leaves",
+]  # fmt: skip
+
+
 class Case(NamedTuple):
     """One edit: what is said of it, its request, the old text, the reply, and the text in the document."""
 
@@ -115,6 +127,17 @@ def test_only_the_text_is_taken(number: int) -> None:
                 document.accept()
             found += [case.prompt] if case.verdict not in str(refused.value) else []
     assert found == []
+
+
+@pytest.mark.parametrize("wrapper", OTHER_WORDS)
+def test_what_no_rule_takes_off_is_named(wrapper: str) -> None:
+    """A line at the edge that has none of the old words, while the others have them, may be a remark."""
+    old = "The tre is green, and it has leafs.\n\nIt grow in the wood for many year."
+    new = "The tree is green, and it has leaves.\n\nIt grows in the wood for many years."
+    document = talking.answered(DOCUMENT.format("fix it", old), model=ScriptedModel([wrapper.format(new)]), again=True)
+    if document.edits[0].new.strip() != new:
+        with pytest.raises(EditError, match="may be a remark"):
+            document.accept()
 
 
 def test_there_are_sixty_edits() -> None:

@@ -8,15 +8,18 @@ import pytest
 from hypothesis import given
 from strategies import documents, written_documents
 
-from lmm.markdown import ErrorBlock, HeaderBlock, parse_markdown_text, serialize
+from lmm import Document
+from lmm.markdown import ErrorBlock, HeaderBlock, parse_markdown_text
 from lmm.markdown.blocks import ForeignHeader
 from lmm.markdown.lookalikes import find_lookalikes
-from lmm.notebook.header import complete_header, make_docid, missing_keys
+from lmm.notebook.header import make_docid, missing_keys
 
 
 def completed(text: str) -> str:
     """`text` with its header completed; the file is called notes.md."""
-    return serialize(complete_header(parse_markdown_text(text), name="notes"))
+    document = Document.from_text(text, title="notes")
+    document.complete()
+    return document.text
 
 
 @pytest.mark.parametrize(

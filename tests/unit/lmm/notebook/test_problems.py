@@ -17,7 +17,7 @@ CASES = {
     "broken": (
         "Text.\n\n---\ntype: 1\nb: c«: d\n---\n",
         "mapping values are not allowed in this context",
-        "quote values",
+        'quote it: b: "c: d"',
     ),
     "mixed list": ("Text.\n\n---\n«- type: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
     "duplicate key": (
@@ -96,9 +96,13 @@ CASES = {
         "the marks of this edit are missing",
         "delete '~edit_'",
     ),
-    "CRLF": ("# A\r\n\r\n---\r\ntype: 1\r\nb: c«: d\r\n---\r\n", "mapping values are not allowed", "quote values"),
+    "CRLF": (
+        "# A\r\n\r\n---\r\ntype: 1\r\nb: c«: d\r\n---\r\n",
+        "mapping values are not allowed",
+        'quote it: b: "c: d"',
+    ),
     "a byte order mark": ("\ufeff«---\nkey: x\n\nText.\n", "never closes", "put a line"),
-    "blank lines first": ("\n\n---\nb: c«: d\n---\n", "mapping values are not allowed", "quote values"),
+    "blank lines first": ("\n\n---\nb: c«: d\n---\n", "mapping values are not allowed", 'quote it: b: "c: d"'),
 }
 ERRORS = {
     "never closes",

@@ -23,7 +23,7 @@ SLIPS = [
     "8 38.9 is not what the code printed: (Intercept) is 37.285126",
     "14 3.41 is not what the code printed: Residual standard error is 3.046",
     "15 0.85 is not what the code printed: Multiple R-squared is 0.7528",
-    "23 21.4 miles a gallon is not what the code printed: it is 20.09062",
+    "23 21.4 miles a gallon is not what the code printed: mean(mtcars$mpg) is 20.09062",
     "35 0.0024 is not what the code printed: p-value is 0.001374",
     "35 24.93 is not what the code printed: it is 24.39231",
     "36 p = .01 does not follow from t(18.33) = -3.77",
