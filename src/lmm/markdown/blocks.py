@@ -314,20 +314,11 @@ def ended(block: Block, newline: str) -> Block:
 
 def apart(before: Block, block: Block) -> Block:
     """Return `before` so that `block` can follow it; unchanged if the two were parsed one after the other."""
-    if before.source.endswith(("\n\n", "\n\r\n")) or _stood_together(before, block):
-        return before
-    return ended(before, block.newline)
-
-
-def _stood_together(before: Block, block: Block) -> bool:
-    """Return whether `block` was parsed directly after `before`. (Blocks made in memory are on line 0.)"""
-    if not before.line or not block.line or not before.source.endswith("\n"):
-        return False
-    distance = block.line - before.line
-    if distance == before.source.count("\n"):
-        return True
-    # The blank lines before a document's first block belong to its source, and its line is after them.
-    return distance == (before.content + before.trailing).count("\n")
+    # Blocks made in memory are on line 0; a document's first block is on the line after the blank ones in its source.
+    known = before.line and block.line and before.source.endswith("\n")
+    lines = {before.source.count("\n"), (before.content + before.trailing).count("\n")} if known else ()
+    together = before.source.endswith(("\n\n", "\n\r\n")) or block.line - before.line in lines
+    return before if together else ended(before, block.newline)
 
 
 # -- code ------------------------------------------------------------------------------------------

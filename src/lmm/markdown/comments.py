@@ -7,7 +7,6 @@ from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
 from itertools import accumulate
-from typing import TypeVar
 
 from lmm.markdown.blocks import Block, MetadataBlock
 from lmm.markdown.spans import spans
@@ -16,7 +15,6 @@ _MARK = re.compile(r"(?<!%)%%(?!%)")
 _OPERAND = re.compile(r"(?:\b\w|\d|\))([ ]?)\Z")  # before an operator, as in 5 %% 3
 _SECOND = re.compile(r"%%[ ]?(?:\d|[^\W\d]\b|\w+\(|\()")
 _VERBATIM = ("code", "code_block", "math", "comment")
-_Block = TypeVar("_Block", bound=Block)
 
 
 def percent_comments(text: str) -> Iterator[tuple[int, int]]:
@@ -49,14 +47,10 @@ def without_percent_comments(blocks: Sequence[Block]) -> list[Block]:
     """
     if not any("%%" in block.source for block in blocks):
         return list(blocks)
-    sources = [block.source for block in blocks]
-    shown = [
-        re.sub(r"[^\n]", " ", source) if isinstance(block, MetadataBlock) else source
-        for block, source in zip(blocks, sources, strict=True)
-    ]
+    shown = (re.sub(r"[^\n]", " ", b.source) if isinstance(b, MetadataBlock) else b.source for b in blocks)
     cuts, at, result = deque(percent_comments("".join(shown))), 0, list[Block]()
-    for block, source in zip(blocks, sources, strict=True):
-        kept, begins = list[str](), 0
+    for block in blocks:
+        source, kept, begins = block.source, list[str](), 0
         while cuts and cuts[0][0] < at + len(source):
             start, end = max(cuts[0][0] - at, 0), min(cuts[0][1] - at, len(source))
             if not isinstance(block, MetadataBlock):

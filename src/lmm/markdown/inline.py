@@ -192,6 +192,13 @@ class InlineReader:
         group = _GROUP.match(self.text, at, self.end) if self.text.startswith("{", at) else None
         return group[0] if group and (group[0].startswith("{=") or read_attributes(group[0]) is not None) else ""
 
+    def _find(self, mark: str, at: int) -> int:
+        """Return where a mark is next, or -1."""
+        found = -1 if mark in self.missing else self.text.find(mark, at)
+        if found < 0:
+            self.missing.add(mark)
+        return found
+
     # -- code and formulas -----------------------------------------------------------------------------
 
     def _code(self, at: int) -> int:
@@ -207,17 +214,16 @@ class InlineReader:
             places = self.runs.get(last - start, [])
             index = bisect_left(places, last)
             if index < len(places):
-                return self._code_between(start, last, places[index])
-        return last
-
-    def _code_between(self, start: int, inner: int, closing: int) -> int:
-        end = closing + inner - start
-        code = self.text[inner:closing].strip(" \t")
-        if "\n" in code:
-            first, *lines = code.replace("\r\n", "\n").split("\n")
-            code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
-        if role := self._role_before(start):
-            self.add("role", start - len(role) - 2, end, code, role)
+                break
+        else:
+            return last
+        end = places[index] + last - start
+        first, *lines = text[last : places[index]].strip(" \t").replace("\r\n", "\n").split("\n")
+        code = " ".join([first, *(line.lstrip(" \t>") for line in lines)]).strip(" \t")
+        opening = text.rfind("{", max(0, start - 60), start) if text.endswith("}", 0, start) else start
+        role = text[opening + 1 : start - 1]
+        if role[:1].isalpha() and role.translate(_ROLE_MARKS).isalnum():
+            self.add("role", opening, end, code, role)
             return end
         group = self._group_after(end)
         end += len(group)
@@ -226,11 +232,6 @@ class InlineReader:
         else:
             self.add("code", start, end, code, "", group)
         return end
-
-    def _role_before(self, at: int) -> str:
-        opening = self.text.rfind("{", max(0, at - 60), at) if self.text.endswith("}", 0, at) else -1
-        role = self.text[opening + 1 : at - 1] if opening >= 0 else ""
-        return role if role[:1].isalpha() and role.translate(_ROLE_MARKS).isalnum() else ""
 
     def _math(self, at: int) -> int:
         text = self.text
@@ -276,46 +277,34 @@ class InlineReader:
         """Parse TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, including blank lines."""
         text, begin, closing = self.text, f"\\begin{{{name}}}", f"\\end{{{name}}}"
         place, depth = at + len(begin), 1
-        while depth and closing not in self.missing:
-            end = text.find(closing, place)
-            if end < 0:
-                self.missing.add(closing)
-                break
+        while depth:
+            if (end := self._find(closing, place)) < 0:
+                return at + len(begin)
             depth += text.count(begin, place, end) - 1
             place = end + len(closing)
-        if depth:
-            return at + len(begin)
         self.add("raw", at, place, text[at:place], "tex")
         return place
 
     def _less_than(self, at: int) -> int:
         text = self.text
         if text.startswith("<!--", at):
-            return self._comment(at)
+            if (closing := self._find("-->", at + 4)) < 0:
+                return at + 4
+            self.add("comment", at, closing + 3, text[at + 4 : closing])
+            return closing + 3
         tag = _TAG.match(text, at)
         if tag is None:
             return at + 1
         if written := tag["address"]:
             return self._add_link("link", at, written, tag.end(), written if ":" in written else f"mailto:{written}")
-        name = (tag["name"] or tag["declaration"]).lower()
-        end = self._verbatim_end(name, tag.end()) if name in _VERBATIM else tag.end()
+        name, end = (tag["name"] or tag["declaration"]).lower(), tag.end()
+        if name in _VERBATIM and name not in self.missing:  # it contains no markdown
+            if element := re.compile(rf"</{name}\s*>", re.IGNORECASE).search(text, end):
+                end = element.end()
+            else:
+                self.missing.add(name)
         self.add("html", at, end, text[at:end], name)
         return end
-
-    def _comment(self, at: int) -> int:
-        closing = -1 if "-->" in self.missing else self.text.find("-->", at + 4)
-        if closing < 0:
-            self.missing.add("-->")
-            return at + 4
-        self.add("comment", at, closing + 3, self.text[at + 4 : closing])
-        return closing + 3
-
-    def _verbatim_end(self, name: str, at: int) -> int:
-        """Return the end of an element that contains no markdown, or `at` where nothing closes it."""
-        closing = None if name in self.missing else _closing_tag(name).search(self.text, at)
-        if closing is None:
-            self.missing.add(name)
-        return closing.end() if closing else at
 
     def _brace(self, at: int) -> int:
         shortcode = None
@@ -368,8 +357,13 @@ class InlineReader:
         text, inner = self.text, self.text[bracket.start : at]
         following = text[at + 1 : at + 2]
         if following == "(" and (destination := self._destination(at + 1)) is not None:
-            self._forget_links(kind, bracket.first)
-            return self._add_link(kind, opening, inner, destination.end(), _address(destination[1]))
+            for index in range(bracket.first, len(self.found) if kind == "link" else 0):
+                span = self.found[index]
+                if span is not None and span.kind == "link":  # a link may contain none: the outer one counts
+                    self.found[index] = None
+            written = destination[1]
+            address = written[1:-1] if written.startswith("<") else " ".join(written.split())
+            return self._add_link(kind, opening, inner, destination.end(), address)
         if following == "[" and (label := _LABEL.match(text, at + 1, self.end)) is not None:
             self.unresolved.append((len(self.found), label[1] or inner))
             return self._add_link(kind, opening, inner, label.end(), "")
@@ -389,13 +383,6 @@ class InlineReader:
         if match is None and self.text.find(")", at, self.end) < 0:
             self.absent.add(")")
         return match if match is None or not BLANK_LINES.search(match[0]) else None
-
-    def _forget_links(self, kind: str, first: int) -> None:
-        """Remove the links inside a link, which may contain none: the outer one counts."""
-        for index in range(first, len(self.found) if kind == "link" else 0):
-            span = self.found[index]
-            if span is not None and span.kind == "link":
-                self.found[index] = None
 
     def _add_link(self, kind: str, start: int, inner: str, end: int, target: str) -> int:
         group = self._group_after(end)
@@ -440,16 +427,7 @@ def _is_escaped(text: str, at: int) -> bool:
     return (at - before) % 2 == 1
 
 
-def _address(written: str) -> str:
-    return written[1:-1] if written.startswith("<") else " ".join(written.split())
-
-
 @lru_cache(maxsize=128)
 def closing_fence(margin: str, char: str, length: int) -> re.Pattern[str]:
     """Return a pattern for a line of at least `length` fence characters after a margin, with the line end before it."""
     return re.compile(rf"\n{margin}{char}{{{length},}}[ \t]*\r?(?=\n|\Z)")
-
-
-@lru_cache
-def _closing_tag(name: str) -> re.Pattern[str]:
-    return re.compile(rf"</{name}\s*>", re.IGNORECASE)

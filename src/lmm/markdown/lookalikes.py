@@ -12,7 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Iterator, Sequence
 from dataclasses import dataclass, replace
-from itertools import accumulate
+from itertools import accumulate, groupby
 from typing import Any
 
 from lmm.config_tables import TIERS
@@ -136,7 +136,13 @@ def _in_other_notation(block: ForeignHeader) -> Iterator[Lookalike]:
     if problem := foreign_problem(block.content):
         line, reason = problem
         yield Lookalike(block.line + line - 1, 1, reason, _CHECK_QUOTES, header=True)
-    if _is_asking(block):
+    values, text = block.values, block.content
+    names_model = _names_model(values.get("model")) or re.search(r"^\W*model\W*[:=]", text, re.M | re.I)
+    if not names_model and not values:  # it cannot be read
+        keys = map(bare_key, re.findall(r"^\W*(\w+)", text, re.M))
+        meant = any(key in ("llm", "models") or is_slip(key, "model") for key in keys)
+        names_model = _PROVIDER.search(text) if meant else None
+    if names_model or any(_model_meant(key, value) for key, value in values.items()):
         hint = "write a header of '---' lines and 'key: value' lines, or name the model in config.toml"
         yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
 
@@ -156,17 +162,6 @@ def _misplaced_keys(block: MetadataBlock) -> Iterator[Lookalike]:
                 reason = f"'{key}' is not 'model'" if name == "model" else f"'{key}' is not under 'model:'"
                 hint = "write 'model:'" if name == "model" else f"write 'model:', and under it '  {name}: …'"
             yield Lookalike(line, 1, reason, hint, _MODEL)
-
-
-def _is_asking(block: ForeignHeader) -> bool:
-    """Return whether a header in another notation names a model, also if it cannot be read."""
-    values, text = block.values, block.content
-    if _names_model(values.get("model")) or re.search(r"^\W*model\W*[:=]", text, re.M | re.I):
-        return True
-    if values:
-        return any(_model_meant(key, value) for key, value in values.items())
-    keys = map(bare_key, re.findall(r"^\W*(\w+)", text, re.M))
-    return any(key in ("llm", "models") or is_slip(key, "model") for key in keys) and bool(_PROVIDER.search(text))
 
 
 _MODEL = frozenset({"model"})
@@ -204,23 +199,20 @@ class _Page:
         self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text.removeprefix("\ufeff"))
         self.taken = bytearray(len(self.lines) + 1)  # 1: metadata; 2: code and the like; 3: comments
         self.headings = {block.line - 1 for block in blocks if isinstance(block, HeadingBlock)}
-        at, run, begins = 0, list[str](), 0
-        for block in (*blocks, None):
-            if block is not None and not isinstance(block, MetadataBlock | ForeignHeader):
-                run.append(block.source)
-                continue
-            self._hide("".join(run), begins)
-            at = begins = begins + sum(source.count("\n") for source in run)
-            run = []
-            if block is not None:
-                begins = at + block.source.count("\n")
-                last = at + len((block.around()[0] + block.content).split("\n"))
+        at = 0
+        for is_read, run in groupby(blocks, lambda block: isinstance(block, MetadataBlock | ForeignHeader)):
+            together = list(run)
+            if not is_read:
+                self._hide("".join(block.source for block in together), at)
+            for block in together:
+                last = at + (block.around()[0] + block.content).count("\n") + 1 if is_read else at
                 self.taken[at:last] = b"\1" * (last - at)
+                at += block.source.count("\n")
 
     def _hide(self, text: str, first: int) -> None:
         """Mark the lines of code, comments and formulas in a part of the document that begins on the line `first`."""
         starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
-        for span in spans(text, in_list=True) if text else ():
+        for span in spans(text, in_list=True):
             if span.kind in _HIDING:
                 i = bisect_right(starts, span.start) - 1
                 whole = not text[starts[i] : span.start].strip(" \t>")
@@ -282,26 +274,19 @@ class _Page:
                 following = k
                 while following < size and not self.lines[following].strip():
                     following += 1
-                goes_on = following < size and not self.taken[following]
-                if not goes_on or not (self.lines[following][0] in " \t" or self._is_like_body(following, top=top)):
+                after = self.lines[following] if following < size and not self.taken[following] else ""
+                is_body = top and (_KEY.match(after) or self._closes(following) or _is_noise(after)) if after else False
+                if not after.startswith((" ", "\t")) and not is_body:
                     break
                 k = following
-            elif _HEADING.match(self.lines[k]) and not self._is_comment(start, k, top=top):
-                k += k == start  # a formatter makes a heading of a key
-                break
-            else:
-                k += 1
+                continue
+            after = self.lines[k + 1] if k + 1 < len(self.lines) else ""
+            # Without a blank line around it, it is a comment of YAML.
+            is_comment = after.strip() and ((k > start and self.lines[k - 1].strip()) or (top and _KEY.match(after)))
+            if _HEADING.match(self.lines[k]) and not is_comment:
+                return k + (k == start)  # a formatter makes a heading of a key
+            k += 1
         return k
-
-    def _is_comment(self, start: int, k: int, *, top: bool) -> bool:
-        """Return whether a line that begins with ``#`` is a comment of YAML: there is no blank line around it."""
-        after = self.lines[k + 1] if k + 1 < len(self.lines) else ""
-        return bool(after.strip()) and (
-            (k > start and bool(self.lines[k - 1].strip())) or (top and bool(_KEY.match(after)))
-        )
-
-    def _is_like_body(self, k: int, *, top: bool) -> bool:
-        return top and (_KEY.match(self.lines[k]) is not None or self._closes(k) or _is_noise(self.lines[k]))
 
     def _judge(self, i: int, where: tuple[int, int], body: list[str], *, top: bool, closed: bool) -> Lookalike | None:
         """Return the metadata that a line like ``---`` opens, if it looks like metadata."""
@@ -323,18 +308,17 @@ class _Page:
         asks = any(metadata.PROMPT_START.match(line) for line in body)
         formatted = any(_FORMATTED.match(line.strip()) for line in body) or (heading is not None and start > i + 1)
         formatted = formatted or (start > i + 1 and re.match(r"[ \t>]*~{1,2}[\w.-]+:", first) is not None)
-        if not loose and (begins is None or (not begins["space"] and not closed)):
-            controls = set()
-        if self._is_text(i - 1) and not (closed and begins is not None):
+        unsure = not loose and (begins is None or (not begins["space"] and not closed))
+        if unsure or (self._is_text(i - 1) and not (closed and begins)):
             controls = set()
         is_key = begins is not None and (begins["space"] is not None or self.lines[i].startswith("+++"))
         other = is_key and ((top and (closed or start == i + 1)) or formatted)
         looks = bool(controls or asks or other or (formatted and begins is not None))
-        looks = looks and not (heading and not (controls or asks or first.startswith("~")))
+        looks = looks and bool(not heading or controls or asks or first.startswith("~"))
         if not (looks or closed):
             return None
-        line, column, reason, hint = self._reason(i, where, body, closed=closed, formatted=formatted)
-        found = Lookalike(line, column, reason, hint, frozenset(controls), asks, header=top and looks, is_sure=looks)
+        reason = self._reason(i, where, body, closed=closed, formatted=formatted)
+        found = Lookalike(*reason, frozenset(controls), asks, header=top and looks, is_sure=looks)
         return replace(found, body=(start + 1, end + 1), margin=self._margin(i), closed=closed)
 
     def _reason(
@@ -361,12 +345,9 @@ class _Page:
             (start > i + 1, i + 1, column, _A_RULE, "delete the blank line"),
             (not closed, i + 1, column, "this metadata block never closes", "put a line '---' below its last line"),
         )
-        found = next((rule[1:] for rule in rules if rule[0]), None)
-        return found or self._reason_inside(i, end, body)
-
-    def _reason_inside(self, i: int, end: int, body: list[str]) -> tuple[int, int, str, str]:
-        """The same, where the line that opens them is right."""
-        close = self.lines[end]
+        if found := next((rule[1:] for rule in rules if rule[0]), None):
+            return found
+        close = self.lines[end]  # the line that opens them is right
         if not metadata.CLOSE.match(close):
             at = len(close) - len(close.lstrip(" \t>")) + 1
             return end + 1, at, f"'{close.strip()}' does not close metadata", _WRITE_FENCE
@@ -374,7 +355,7 @@ class _Page:
             return i + 1, 1, "this metadata is not where it is read", "put a blank line above it, and none below"
         problem = metadata.explain("".join(body))
         asks = any(metadata.PROMPT_START.match(line) for line in body)
-        reason = f"there is a question in a block that cannot be read: {problem.reason}" if asks else problem.reason
+        reason = f"there is a question in a block that cannot be read: {problem.message}" if asks else problem.message
         return end - len(body) + problem.line, problem.column, reason, problem.hint
 
     def _bare_header(self, i: int) -> tuple[Lookalike | None, int]:
@@ -404,10 +385,8 @@ class _Page:
         asks = metadata.PROMPT_START.match(rest) is not None
         if not asks and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
             return None, i + 1
-        end = i + 1
-        while end < len(self.lines) and not self.taken[end] and not self._closes(end) and self.lines[end].strip():
-            if _HEADING.match(self.lines[end]):
-                break
+        end, lines = i + 1, self.lines
+        while end < len(lines) and self._is_text(end) and not (self._closes(end) or _HEADING.match(lines[end])):
             end += 1
         closes = end < len(self.lines) and not self.taken[end] and self._rest(end).startswith("---")
         below_text = self._is_text(i - 1)
@@ -419,10 +398,9 @@ class _Page:
             return (found if alone else None), end + alone
         if not (closes and not below_text if rest[0].isalpha() or margin.strip() else closes or not below_text):
             return None, end
-        below = "" if closes else " and below"
-        column = len(margin) + 1
-        found = Lookalike(i + 1, column, "this prompt is not in a metadata block", f"put a line '---' above{below} it")
-        found = replace(found, asks=True, body=(i + 1, end + 1), margin=margin, closed=closes)
+        hint, body = f"put a line '---' above{'' if closes else ' and below'} it", (i + 1, end + 1)
+        found = Lookalike(i + 1, len(margin) + 1, "this prompt is not in a metadata block", hint, asks=True)
+        found = replace(found, body=body, margin=margin, closed=closes)
         return found, end + closes
 
 

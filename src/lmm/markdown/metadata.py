@@ -16,6 +16,7 @@ complete quoted scalars keep their YAML meaning.
 
 from __future__ import annotations
 
+import contextlib
 import re
 import textwrap
 import unicodedata
@@ -26,7 +27,7 @@ from typing import Any
 
 import yaml
 
-from lmm.errors import MetadataError
+from lmm.errors import Finding, MetadataError
 from lmm.markdown import yaml_core
 
 CLOSE = re.compile(r"^(?:---|\.\.\.)[ \t]*(?:#[^\n]*)?(?:\r?\n|\r?\Z)", re.MULTILINE)
@@ -53,22 +54,12 @@ def prefix_end(source: str) -> int:
     return prefix.end() if prefix else 0
 
 
-@dataclass(frozen=True, slots=True)
-class NotMetadata:
-    """The reason why a body is not metadata, its place, and what to do."""
-
-    reason: str
-    line: int
-    column: int
-    hint: str
-
-
-def check(body: str) -> NotMetadata | None:
+def check(body: str) -> Finding | None:
     """Check whether `body` is metadata; return None if it is, else the reason (see `explain`).
 
     >>> check("title: x\\n") is None
     True
-    >>> check("just prose\\n").reason
+    >>> check("just prose\\n").message
     "expected 'key: value' lines, found plain text"
     """
     shape = _PLAIN_LINE.sub(r"\1\2a", body)  # which plain words a line holds makes no difference
@@ -76,11 +67,11 @@ def check(body: str) -> NotMetadata | None:
 
 
 @lru_cache(maxsize=10_000)  # a document is parsed again after each change
-def _checked(body: str) -> NotMetadata | None:
+def _checked(body: str) -> Finding | None:
     try:
         read(body)
     except MetadataError as error:
-        return NotMetadata(error.message, error.line, error.column, error.hint)
+        return Finding(error.line, error.column, error.message, error.hint)
     return None
 
 
@@ -89,11 +80,12 @@ _LONG = 80  # characters of a line that a hint repeats
 _LOOK_BACK = 50  # lines above that where YAML stops
 
 
-def explain(body: str) -> NotMetadata:
+def explain(body: str) -> Finding:
     """Return why a body is not metadata, with the line that is to be changed: YAML may stop far below it.
 
-    >>> explain("title: T\\ndate 2026-11-01\\nlang: de\\n")
-    NotMetadata(reason="could not find expected ':'", line=2, column=1, hint="write 'date: 2026-11-01', with a colon")
+    >>> found = explain("title: T\\ndate 2026-11-01\\nlang: de\\n")
+    >>> found.line, found.message, found.hint
+    (2, "could not find expected ':'", "write 'date: 2026-11-01', with a colon")
     >>> [explain(body).hint for body in ("tags: [a, b\\nlang: de\\n", "title: R: the exam\\n")]
     ["close the bracket: 'tags: [a, b]'", 'quote it: title: "R: the exam"']
     """
@@ -105,7 +97,7 @@ def explain(body: str) -> NotMetadata:
     at = next((i for i in above if _checked("\n".join(lines[:i]) + "\n") is None), problem.line - 1)
     line = body.split("\n")[at].rstrip("\r") if at < len(lines) else ""
     column = problem.column if at == problem.line - 1 else len(line) - len(line.lstrip()) + 1
-    return NotMetadata(problem.reason, at + 1, column, _hint(line, lines[at - 1] if at else "", body))
+    return Finding(at + 1, column, problem.message, _hint(line, lines[at - 1] if at else "", body))
 
 
 def _hint(line: str, above: str, body: str) -> str:
@@ -183,31 +175,24 @@ def _normalise(node: yaml.Node | None) -> dict[str, Any]:
     if isinstance(value, dict):
         return value
     if isinstance(value, list) and value and all(isinstance(item, dict) for item in value):
-        merged: dict[str, Any] = {}
-        for item in value:
-            merged.update(item)
-        return merged
+        return {key: inner for item in value for key, inner in item.items()}
     kind = "a list" if isinstance(value, list) else "plain text"
     raise MetadataError(f"expected 'key: value' lines, found {kind}", hint="start the block with 'key: value'")
 
 
 def duplicate_keys(body: str) -> list[tuple[str, int]]:
     """Return the top-level keys that `body` repeats, with the line (from 1) of each repetition."""
-    node = _composed(body)
-    seen: set[str] = set()
-    found = []
-    for key, _ in _pairs(node):
+    found, seen = list[tuple[str, int]](), set[str]()
+    for key, _ in _pairs(_composed(body)):
         name = yaml_core.key_text(key)
-        if name in seen:
-            found.append((name, _line(body, key)))
+        found += [(name, _line(body, key))] if name in seen else []
         seen.add(name)
     return found
 
 
 def key_line(body: str, name: str) -> int | None:
     """Return the line (from 1) of the top-level key `name` in `body`."""
-    pairs = _pairs(_composed(body))
-    return next((_line(body, key) for key, _ in pairs if key.value == name), None)
+    return next((_line(body, key) for key, _ in _pairs(_composed(body)) if key.value == name), None)
 
 
 @dataclass(frozen=True, slots=True)
@@ -394,13 +379,19 @@ def set_key(body: str, key: str, value: Any, *, newline: str = "\n", before: int
     masked = as_yaml(body)
     node = yaml_core.compose(masked)
     expected = _normalise(node)
-    old = next((e for e in reversed(_entries(masked, node)) if e.key == key), None)
-    if old is not None:
-        text = yaml_core.entry(key, value, indent=old.column).replace("\n", newline)
-        changed = body[: old.start] + text + body[old.end :]
+    entries = _entries(masked, node)
+    if old := next((entry for entry in reversed(entries) if entry.key == key), None):
+        text, start, end = yaml_core.entry(key, value, indent=old.column), old.start, old.end
     else:
-        changed = _insert(body, masked, node, key, value, newline, before)
-    return _check_edit(body, changed, expected | {key: value}, key)
+        column = node.start_mark.column if node is not None and node.value else 0
+        is_list = isinstance(node, yaml.SequenceNode)
+        text = yaml_core.item({key: value}, indent=column)
+        text = text if is_list else " " * column + yaml_core.entry(key, value, indent=column)
+        # Under a prompt line at the end, indented text would be more of the prompt.
+        start = end = entries[-1].end if column else len(body) if before is None else before
+        if start and not body.endswith("\n", 0, start):
+            text = "\n" + text
+    return _check_edit(body, body[:start] + text.replace("\n", newline) + body[end:], expected | {key: value}, key)
 
 
 def remove_key(body: str, key: str) -> str:
@@ -432,11 +423,9 @@ def append_item(body: str, key: str, value: Any, *, newline: str = "\n", before:
         return set_key(body, key, [*before_it, value], newline=newline, before=before)
     if old.node.flow_style or not old.start < old.node.start_mark.index < old.end:
         return set_key(body, key, [*items, value], newline=newline)
-    column = old.node.start_mark.column
-    head = body[: old.end]
-    if not head.endswith("\n"):
-        head += newline
-    changed = head + yaml_core.item(value, indent=column).replace("\n", newline) + body[old.end :]
+    text = yaml_core.item(value, indent=old.node.start_mark.column)
+    text = text if body.endswith("\n", 0, old.end) else "\n" + text
+    changed = body[: old.end] + text.replace("\n", newline) + body[old.end :]
     return _check_edit(body, changed, expected | {key: [*items, value]}, key)
 
 
@@ -462,11 +451,9 @@ def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
     starts = [key.start_mark.index for key, _ in pairs]
     if starts != sorted(starts):
         raise MetadataError("keys that are aliases cannot be edited", hint="write the keys out")
-    bounds = [masked.rfind("\n", 0, start) + 1 for start in starts[1:]]
-    if starts:
-        bounds.append(len(masked))
+    bounds = [*(masked.rfind("\n", 0, start) + 1 for start in starts[1:]), len(masked)]
     entries = []
-    for (key, value), start, bound in zip(pairs, starts, bounds, strict=True):
+    for (key, value), start, bound in zip(pairs, starts, bounds, strict=False):
         line_start = masked.rfind("\n", 0, start) + 1
         if masked[line_start:start].strip(" -\t"):
             raise MetadataError(
@@ -474,36 +461,13 @@ def _entries(masked: str, node: yaml.Node | None) -> list[_Entry]:
                 line=key.start_mark.line + 1,
                 hint="write it as 'key: value' on its own line",
             )
-        column = start - line_start
-        end = start + len(_without_tail(masked[start:bound], column))
-        entries.append(_Entry(yaml_core.key_text(key), start, end, column, value))
+        column, lines = start - line_start, re.findall(r"[^\n]*\n|[^\n]+\Z", masked[start:bound])
+        while len(lines) > 1 and (
+            not (last := lines[-1]).strip(" \t\r\n") or last[: column + 1].lstrip(" ")[:1] == "#"
+        ):
+            lines.pop()
+        entries.append(_Entry(yaml_core.key_text(key), start, start + sum(map(len, lines)), column, value))
     return entries
-
-
-def _without_tail(source: str, margin: int) -> str:
-    """Return an entry's source without the blank lines and the comments at its margin that follow it."""
-    lines = re.findall(r"[^\n]*\n|[^\n]+\Z", source)
-    while len(lines) > 1 and (not lines[-1].strip(" \t\r\n") or lines[-1][: margin + 1].lstrip(" ").startswith("#")):
-        lines.pop()
-    return "".join(lines)
-
-
-def _insert(
-    body: str, masked: str, node: yaml.Node | None, key: str, value: Any, newline: str, before: int | None
-) -> str:
-    column = node.start_mark.column if node is not None and node.value else 0
-    pad = " " * column
-    if isinstance(node, yaml.SequenceNode):
-        text = yaml_core.item({key: value}, indent=column)
-    else:
-        text = pad + yaml_core.entry(key, value, indent=column)
-    at = len(body) if before is None else before
-    if column:  # under a prompt line at the end, indented text would be more of the prompt
-        at = _entries(masked, node)[-1].end
-    head = body[:at]
-    if head and not head.endswith("\n"):
-        head += newline
-    return head + text.replace("\n", newline) + body[at:]
 
 
 def _check_edit(body: str, changed: str, expected: dict[str, Any], key: str) -> str:
@@ -573,14 +537,10 @@ def find_prompts(body: str) -> tuple[Prompt, ...]:
     prompts: list[Prompt] = []
     at, line = 0, 1
     for match in _PROMPT.finditer(body):
-        start, end = match.span()
+        (start, end), word = match.span(), match["word"]
         line += body.count("\n", at, start)
         at = start
-        prompts.append(
-            Prompt(
-                WORDS[match["word"]], match["word"], text=_prompt_text(match["text"]), start=start, end=end, line=line
-            )
-        )
+        prompts.append(Prompt(WORDS[word], word, _prompt_text(match["text"]), start=start, end=end, line=line))
     return tuple(prompts)
 
 
@@ -613,24 +573,12 @@ def add_prompt(body: str, word: str, text: str, *, newline: str = "\n") -> str:
 
 
 def _prompt_text(source: str) -> str:
+    """Return the text of a prompt: the value of exactly one quoted or block scalar, else what was typed."""
     if source.lstrip(" \t").startswith(('"', "'", "|", ">")):
-        value = _yaml_text(source)
-        if value is not None:
-            return value
+        with contextlib.suppress(MetadataError):
+            match yaml_core.compose("k: " + source):
+                case yaml.MappingNode(value=[(_, yaml.ScalarNode(style=style, value=value))]) if style:
+                    return str(value).rstrip("\n") if style in "|>" else str(value)
     first, _, rest = source.replace("\r\n", "\n").partition("\n")
     more = textwrap.dedent(rest).rstrip()
     return "\n".join(part for part in (first.strip(" \t"), more) if part)
-
-
-def _yaml_text(source: str) -> str | None:
-    """Return the value if `source` is exactly one quoted or block scalar, else None."""
-    try:
-        node = yaml_core.compose("k: " + source)
-    except MetadataError:
-        return None
-    if not isinstance(node, yaml.MappingNode) or len(node.value) != 1:
-        return None
-    value = node.value[0][1]
-    if not isinstance(value, yaml.ScalarNode) or value.style not in tuple("'\"|>"):
-        return None
-    return str(value.value).rstrip("\n") if value.style in "|>" else str(value.value)

@@ -7,27 +7,21 @@ import unicodedata
 from collections.abc import Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
-from itertools import permutations
+from itertools import cycle, permutations
 from typing import NamedTuple
 
-_SMALL = (
-    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen",
-    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn",
+_WORDS = (
+    "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
+    "twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
+    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert"
 )
-_TENS = ("twenty thirty forty fifty sixty seventy eighty ninety hundred",
-         "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert")  # fmt: skip
-_IN_WORDS = {
-    **{word: value for words in _TENS for value, word in zip(range(20, 110, 10), words.split(), strict=True)},
-    **{word: value for words in _SMALL for value, word in enumerate(words.split(), 1)},
-}
-_MONTHS = {
-    name: number
-    for names in (
-        "january february march april may june july august september october november december",
-        "januar februar märz april mai juni juli august september oktober november dezember",
-    )
-    for number, name in enumerate(names.split(), 1)
-}
+_IN_WORDS = dict(zip(_WORDS.split(), cycle((*range(1, 18), *range(20, 110, 10))), strict=False))
+_NAMES = (
+    "january february march april may june july august september october november december "
+    "januar februar märz april mai juni juli august september oktober november dezember"
+)
+_MONTHS = dict(zip(_NAMES.split(), cycle(range(1, 13)), strict=False))
 _SCALES = {"thousand": 3, "million": 6, "billion": 9, "trillion": 12, "tausend": 3, "millionen": 6, "milliarden": 9}
 _REFERENCE = r"(?:section|chapter|figure|table|step|source|part|example|exercise|abschnitt|kapitel|abbildung|schritt)s?"
 _NUMBER = re.compile(
@@ -62,6 +56,7 @@ _OTHERS = {  # with the factor to the first one of its kind
     "dollar": "$ 1 dollar 1 usd 1", "euro": "€ 1 euro 1 eur 1", "sterling": "£ 1",
 }  # fmt: skip
 _ENDINGS = ("s", "n", "en", "e")
+_LARGEST, _MOST_DECIMALS = 10**15, 12  # of what is rounded: together, the 28 digits of `Decimal`
 
 
 class MeasureUnit(NamedTuple):
@@ -93,10 +88,8 @@ def _units() -> Iterator[tuple[str, MeasureUnit]]:
                 if (len(prefix) == 1) == is_symbol:
                     yield prefix + name, MeasureUnit(measures, 10.0**power)
     for measures, names in _OTHERS.items():
-        parts = names.split()
-        yield from (
-            (name, MeasureUnit(measures, float(factor))) for name, factor in zip(parts[::2], parts[1::2], strict=True)
-        )
+        for name, factor in re.findall(r"(\S+) (\S+)", names):
+            yield name, MeasureUnit(measures, float(factor))
 
 
 _UNITS = dict(_units())
@@ -125,8 +118,8 @@ class Number(NamedTuple):
 
     @property
     def decimals(self) -> int:
-        """Its digits after the point."""
-        return max((-int(value.as_tuple().exponent) for value in self.values), default=0)
+        """Its digits after the point that count."""
+        return min(max((-int(value.as_tuple().exponent) for value in self.values), default=0), _MOST_DECIMALS)
 
 
 def readable(text: str) -> str:
@@ -145,8 +138,8 @@ def numbers_of(text: str) -> list[Number]:
     >>> found = numbers_of("1,000 oaks, 12.50 m, three million (see chapter 4)")
     >>> [(each.text, sorted(map(str, each.values))) for each in found]
     [('1,000', ['1.000', '1000']), ('12.50 m', ['12.50']), ('three million', ['3', '3E+6'])]
-    >>> [each.text for each in numbers_of("On 2026-10-05, the 3rd and the 1990s")]
-    ['2026', '10', '05', '3rd', '1990s']
+    >>> [each.text for each in numbers_of("On 2026-10-05, the 3rd and the 1990s, dreißig")]
+    ['2026', '10', '05', '3rd', '1990s', 'dreißig']
     """
     found, low = list[Number](), text.lower()
     for match in _NUMBER.finditer(low if len(low) == len(text) else text):
@@ -155,7 +148,7 @@ def numbers_of(text: str) -> list[Number]:
             for part in re.finditer(r"\d+", match["date"]):
                 found.append(Number(part[0], begin + part.start(), begin + part.end(), frozenset([Decimal(part[0])])))
         elif match["month"]:
-            value = frozenset([Decimal(_MONTHS[match["month"].casefold()])])
+            value = frozenset([Decimal(_MONTHS[match["month"]])])
             found.append(Number(text[match.start() : match.end()], *match.span(), value, is_month=True))
         elif match["number"]:
             found.append(_number(text, match))
@@ -163,10 +156,10 @@ def numbers_of(text: str) -> list[Number]:
 
 
 def _number(text: str, match: re.Match[str]) -> Number:
-    values = frozenset(_readings(match["number"].casefold()))
+    values = frozenset(_readings(match["number"]))
     if match["power"]:
         values = frozenset(value ** int(match["power"]) for value in values)
-    if scale := _SCALES.get((match["scale"] or "").casefold()):
+    if scale := _SCALES.get(match["scale"]):
         values |= {value.scaleb(scale) for value in values}
     if match["sign"]:
         values = frozenset(-value for value in values)
@@ -176,10 +169,9 @@ def _number(text: str, match: re.Match[str]) -> Number:
     if after and not match["decade"] and not match["ordinal"]:
         unit, counted = unit_of(after["unit"]), tuple(re.findall(r"[^\W\d_]+", after[0].casefold()))
         per = unit_of(after["per"] or "")
-        exponent = (
-            3 if (after["exponent"] or "").endswith("3") or (after["power"] or "")[:1].lower() in ("c", "k") else 2
-        )
-        if unit and (after["power"] or after["exponent"]):
+        power, exponent = (after["power"] or "").lower(), after["exponent"] or ""
+        if unit and (power or exponent):
+            exponent = 3 if exponent.endswith("3") or power.startswith(("c", "k")) else 2
             unit = MeasureUnit(f"{unit.measures}{exponent}", unit.factor**exponent)
         end = after.end("per" if per else "exponent" if after["exponent"] else "unit") if unit else end
     if match["money"]:
@@ -190,13 +182,10 @@ def _number(text: str, match: re.Match[str]) -> Number:
 
 def _readings(number: str) -> Iterator[Decimal]:
     """Iterate over the possible values of a number: commas and points may separate thousands or decimals."""
-    if number in _IN_WORDS:
-        yield Decimal(_IN_WORDS[number])
-        return
     number = re.sub(r"[ \u00a0\u202f'’_]", "", number)
     *whole, last = re.split(r"[.,]", number)
     if not whole:
-        yield Decimal(number)
+        yield Decimal(_IN_WORDS.get(number, number))
         return
     if len(last) == 3 and all(len(part) == 3 for part in whole[1:]) and len(whole[0]) <= 3:
         yield Decimal("".join([*whole, last]))
@@ -204,9 +193,6 @@ def _readings(number: str) -> Iterator[Decimal]:
         yield Decimal(f"{''.join(whole)}.{last}")
     else:  # a version
         yield Decimal("".join([*whole, last]))
-
-
-_ITSELF = 10  # a smaller number without a unit is no operand, or nearly every number could be computed
 
 
 # -- comparison ------------------------------------------------------------------------------------
@@ -262,7 +248,7 @@ def _is_same(number: Number, other: Number, decimals: int, *, roughly: bool) -> 
 
 
 def _close(value: Decimal, each: Decimal, decimals: int, *, roughly: bool = False) -> bool:
-    if value == each or (each % 1 and round(each, decimals) == value):
+    if value == each or (abs(each) < _LARGEST and each % 1 and round(each, decimals) == value):
         return True
     digits, exponent, place = _last_digit(value)
     if exponent < 3 and not (roughly and digits < 3):
@@ -277,6 +263,9 @@ def _last_digit(value: Decimal) -> tuple[int, int, Decimal]:
     return len(digits), int(exponent), Decimal(1).scaleb(int(exponent))
 
 
+_ITSELF = 10  # a smaller number without a unit is no operand, or nearly every number could be computed
+
+
 def is_computed(number: Number, others: Sequence[Number]) -> bool:
     """Return whether a number is the sum, difference, product or quotient of two others.
 
@@ -284,6 +273,8 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     True
     >>> is_computed(*((each := numbers_of("120 MB, 30 MB for each of 4"))[0], each[1:]))
     True
+    >>> is_computed(*((each := numbers_of("1.5, 10^30 and 10.5"))[0], each[1:]))
+    False
     """
     operands = [each for each in others if each.unit or each.decimals or min(map(abs, each.values)) >= _ITSELF]
     values = [value for other in operands for value in other.values if not other.is_month][:60]
@@ -297,10 +288,7 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     decimals = number.decimals
     alike = [value for other in others if other.unit and other.unit == number.unit for value in other.values]
     counts = [value for other in others if not (other.unit or other.decimals) for value in other.values]
-    if any(_close(value, each * count, decimals) for value in wanted for each in alike for count in counts):
-        return True
+    results = [each * count for each in alike for count in counts]
     for a, b in permutations(values, 2):
-        results = (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
-        if any(_close(value, each, decimals) for value in wanted for each in results):
-            return True
-    return False
+        results += (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
+    return any(_close(value, each, decimals) for each in results for value in wanted)

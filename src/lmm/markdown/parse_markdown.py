@@ -14,6 +14,7 @@ from collections.abc import Iterable, Iterator, Sequence
 from functools import lru_cache
 from typing import Any
 
+from lmm.errors import Finding
 from lmm.markdown import blocks, metadata
 from lmm.markdown.blocks import Block, ErrorBlock, ForeignHeader, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock
 from lmm.markdown.foreign_headers import foreign_header_end
@@ -213,19 +214,16 @@ class _Parser:
                 return None
             end = "end the block with a line '---', above any HTML comment,"
             hint = f"{end} or put a blank line after this one if it is a horizontal rule"
-            return self._error(start, at, line, "this metadata block never closes", hint, line, 1)
+            return self._error(start, at, line, Finding(0, 1, "this metadata block never closes", hint))
         body = text[opening.end() : closing.start() + 1]
         if metadata.check(body) is None:
             kind = HeaderBlock if start == 0 else MetadataBlock
             return kind(text[start : closing.end()], line)
         if not metadata.is_meant(body, header=start == 0):
             return None
-        problem = metadata.explain(body)
-        return self._error(start, at, line, problem.reason, problem.hint, line + problem.line, problem.column)
+        return self._error(start, at, line, metadata.explain(body))
 
-    def _error(
-        self, start: int, at: int, line: int, reason: str, hint: str, error_line: int, error_column: int
-    ) -> ErrorBlock:
+    def _error(self, start: int, at: int, line: int, problem: Finding) -> ErrorBlock:
         """Make an error block up to its closing marker, or without one up to the next heading or blank line.
 
         The marker counts only before a blank line, and lines like ``# note`` before it are comments.
@@ -237,7 +235,7 @@ class _Parser:
         closing = next((mark for mark in marks if not mark["comment"]), None)
         nearest = closing or _HEADING_AHEAD.search(text, at, end)
         end = nearest.end() if nearest else end
-        return ErrorBlock(text[start:end], line, reason, hint, error_line=error_line, error_column=error_column)
+        return ErrorBlock(text[start:end], line, problem.message, problem.hint, line + problem.line, problem.column)
 
     # -- text ------------------------------------------------------------------------------------
 
@@ -286,7 +284,16 @@ class _Parser:
         """Return the end of the construct that `opening` opens, or None."""
         text, mark = self.text, opening["mark"]
         if mark[0] in "`~":
-            return self._fence_closer(opening, mark)
+            line_end = text.find("\n", opening.end())
+            if line_end < 0 or (mark[0] == "`" and "`" in text[opening.end() : line_end]):
+                return None
+            indented = opening.start("mark") - (text.rfind("\n", 0, opening.start("mark")) + 1) > 3
+            if any(f"{mark[0]}{length}{indented}" in self.missing for length in range(3, len(mark) + 1)):
+                return None
+            fence = closing_fence("[ \t]*" if indented else " {0,3}", mark[0], len(mark)).search(text, line_end)
+            if fence is None:
+                self.missing.add(f"{mark[0]}{len(mark)}{indented}")
+            return fence and fence.end()
         closer = "-->" if mark == "<!--" else mark
         if closer in self.missing:
             return None
@@ -301,21 +308,6 @@ class _Parser:
                 break
             end = found + len(closer)
         return end
-
-    def _fence_closer(self, opening: re.Match[str], mark: str) -> int | None:
-        text = self.text
-        line_end = text.find("\n", opening.end())
-        if line_end < 0 or (mark[0] == "`" and "`" in text[opening.end() : line_end]):
-            return None
-        indented = opening.start("mark") - (text.rfind("\n", 0, opening.start("mark")) + 1) > 3
-        for length in range(3, len(mark) + 1):
-            if f"{mark[0]}{length}{indented}" in self.missing:
-                return None
-        found = closing_fence("[ \t]*" if indented else " {0,3}", mark[0], len(mark)).search(text, line_end)
-        if found is None:
-            self.missing.add(f"{mark[0]}{len(mark)}{indented}")
-            return None
-        return found.end()
 
 
 def unclosed_construct(text: str) -> tuple[int, str] | None:

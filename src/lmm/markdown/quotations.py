@@ -74,7 +74,25 @@ def verify_quotations(text: str, sources: Mapping[int, str]) -> list[Quotation]:
     exact 2 it falls [...] in autumn ()
     no None that is an oak ()
     """
-    return [_found(each, sources) for each in quotations_of(text) if any(_pieces(each))]  # not of a comment alone
+    found = list[Quotation]()
+    for quotation in quotations_of(text):
+        paragraphs = [
+            [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
+            for paragraph in BLANK_LINES.split(prose_of(quotation.text))
+        ]
+        if not any(paragraphs):  # a comment alone
+            continue
+        for number, source in sources.items():
+            if all(_in_order(pieces, _normal(source)) for pieces in paragraphs):
+                found.append(quotation._replace(found="exact", source=number))
+                break
+        else:
+            every = [piece for pieces in paragraphs for piece in pieces]
+            nearest = [(_nearness(every, source), number) for number, source in sources.items()]
+            (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
+            near = quotation._replace(found="near", source=number, words=words)
+            found.append(near if share >= _NEAR else quotation)
+    return found
 
 
 def quotations_of(text: str) -> Iterator[Quotation]:
@@ -158,25 +176,6 @@ def _words(text: str) -> str:
 # -- looking them up -------------------------------------------------------------------------------
 
 
-def _found(quotation: Quotation, sources: Mapping[int, str]) -> Quotation:
-    paragraphs = _pieces(quotation)
-    pieces = [piece for paragraph in paragraphs for piece in paragraph]
-    for number, source in sources.items():
-        if any(paragraphs) and all(_in_order(paragraph, _normal(source)) for paragraph in paragraphs):
-            return quotation._replace(found="exact", source=number)
-    nearest = [(_nearness(pieces, source), number) for number, source in sources.items()]
-    (share, words), number = max(nearest, key=lambda each: each[0][0], default=((0.0, ""), 0))
-    return quotation._replace(found="near", source=number, words=words) if share >= _NEAR else quotation
-
-
-def _pieces(quotation: Quotation) -> list[list[str]]:
-    """Return the pieces of each paragraph of a quotation that its source has to contain, in order."""
-    return [
-        [piece for part in _ELISION.split(paragraph) if (piece := _plain(part).strip(_END))]
-        for paragraph in BLANK_LINES.split(prose_of(quotation.text))
-    ]
-
-
 def _in_order(pieces: Sequence[str], source: str) -> bool:
     """Return whether the source contains the pieces in order; the case of a first letter does not count."""
     at = 0
@@ -240,14 +239,12 @@ def nearest(wanted: Sequence[str], index: Index) -> tuple[int, int, int]:
     """Return how many words the nearest part has in common, and the range of words it covers."""
     places = {word: at for word in set(wanted) if len(at := index.places.get(word, [])) <= _FREQUENT}
     votes = Counter(at - i for i, word in enumerate(wanted) for at in places.get(word, ()))
-    if not votes:
-        return 0, 0, 0
     around = len(wanted) // 4 + 2
-    start = max(votes, key=lambda at: (sum(votes.get(at + by, 0) for by in range(-2, 3)), votes[at], -at))
+    start = max(votes, key=lambda at: (sum(votes.get(at + by, 0) for by in range(-2, 3)), votes[at], -at), default=0)
     begin = max(start - around, 0)
     part = index.words[begin : start + len(wanted) + around]
     blocks = [block for block in SequenceMatcher(None, wanted, part).get_matching_blocks() if block.size]
-    if not blocks:
+    if not blocks or not votes:
         return 0, 0, 0
     first, last = blocks[0], blocks[-1]
     end = begin + last.b + len(wanted) - last.a  # the replacement of the words that differ belongs to it

@@ -37,21 +37,13 @@ def spans(text: str, *, in_list: bool = False, addresses: Mapping[str, str] = NO
     """
     if len(text) > _LARGE and in_list and not addresses:
         return list(_read_whole(text)[0])
-    return _scanner(text, in_list, addresses).scan()
-
-
-def _scanner(text: str, in_list: bool, addresses: Mapping[str, str] = NO_ADDRESSES) -> _Scanner:
-    scanner = _Scanner(text)
-    if in_list:
-        scanner.columns = [_indentation(text)]
-    scanner.labels |= addresses
-    return scanner
+    return _Scanner(text, in_list, addresses).scan()
 
 
 @functools.lru_cache(maxsize=2)
 def _read_whole(text: str) -> tuple[tuple[Span, ...], Mapping[str, str]]:
     """Return the spans and the addresses in a document; cached for the last ones, because several functions ask."""
-    scanner = _scanner(text, True)
+    scanner = _Scanner(text, in_list=True)
     return tuple(scanner.scan()), scanner.labels
 
 
@@ -163,6 +155,7 @@ _FENCE = re.compile(
     r"(?:(?P<code>`{3,}|~{3,})[ \t]*(?P<words>[^\n]*?)|:{3,}[ \t]*(?:(?P<div>\{[^\n]*\}|[^\s:{}]+)[ \t]*:*)?)"
     r"[ \t]*\r?(?:\n|\Z)"
 )
+_HASHES = re.compile(r"#{1,6}(?:[ \t\r\n]|\Z)")
 _GRID = re.compile(r"\+(?:[-=:]+\+)+[ \t]*\r?\n")
 # A paragraph ends before a blank line, a fence, the line that closes a div; in a list, before the next item; after tags
 # and TeX, before a heading and a line that opens a div.
@@ -174,29 +167,26 @@ _END = re.compile(rf"\n(?=[ \t>]*(?:{_STOPS}|(?P<item>{_MARK})|(?P<raw>:::|#{{1,
 class _Scanner(InlineReader):
     """One pass over one text, block by block."""
 
-    def __init__(self, text: str) -> None:
+    def __init__(self, text: str, in_list: bool = False, addresses: Mapping[str, str] = NO_ADDRESSES) -> None:
         super().__init__(text)
-        self.labels: dict[str, str] = {}  # addresses that are defined
+        self.labels = {**addresses}  # addresses that are defined
         self.headings: dict[str, str] = {}  # what a title in brackets links to
         self.notes: set[str] = set()
-        self.columns: list[int] = []  # where the texts of the list items begin that we are in
+        self.columns = [_indentation(text)] if in_list else []  # where the texts of the list items begin that we are in
         self.divs: list[int] = []  # which of `found` are divs that are open
 
     def scan(self) -> list[Span]:
         """Return all spans, in order of their starts."""
         self.read()
         for index, label in self.unresolved:
-            self._resolve(index, label)
+            span = self.found[index]
+            if span is not None and span.kind == "footnote":
+                self.found[index] = span if label in self.notes else None
+            elif span is not None:
+                key = _normal(label)
+                target = self.labels.get(key, self.headings.get(key))
+                self.found[index] = None if target is None else span._replace(target=target)
         return sorted((span for span in self.found if span is not None), key=lambda span: (span.start, -span.end))
-
-    def _resolve(self, index: int, label: str) -> None:
-        span = self.found[index]
-        if span is not None and span.kind == "footnote":
-            self.found[index] = span if label in self.notes else None
-        elif span is not None:
-            key = _normal(label)
-            target = self.labels.get(key, self.headings.get(key))
-            self.found[index] = None if target is None else span._replace(target=target)
 
     def read(self) -> None:
         """Find the spans; whether a label leads somewhere is known at the end."""
@@ -230,9 +220,11 @@ class _Scanner(InlineReader):
             base = self.columns[-1] if self.columns else 0
             if fresh and column >= base + 4:
                 return self._indented_code(at, margin, base + 4), True
-            end = self._fenced(at, place, column, base)
-            if end:
-                return end, True
+            fence = _FENCE.match(text, place) if text.startswith(("`", "~", ":"), place) else None
+            if fence is not None:
+                end = self._fenced_code(fence, at, column, base) if fence["code"] else self._div(fence)
+                if end:
+                    return end, True
             item = _ITEM.match(text, place)
             if item is None or not (fresh or self.columns or item[0][0] in "-*+:"):
                 break
@@ -241,22 +233,10 @@ class _Scanner(InlineReader):
             self.columns.append(column)
         return self._unfenced(place, column - base)
 
-    def _fenced(self, at: int, place: int, column: int, base: int) -> int:
-        """Code between fences, or the line of a div: its end, or 0."""
-        fence = _FENCE.match(self.text, place) if self.text.startswith(("`", "~", ":"), place) else None
-        if fence is None:
-            return 0
-        return self._fenced_code(fence, at, column, base) if fence["code"] else self._div(fence)
-
     def _unfenced(self, place: int, indent: int) -> tuple[int, bool]:
         """A heading, comment, table, definition or paragraph: its end, and whether another block begins there."""
         text, char = self.text, self.text[place : place + 1]
-        hashes = text[place : place + 7]
-        if (
-            char == "#"
-            and len(hashes) - len(after := hashes.lstrip("#")) < 7
-            and after[:1] in ("", " ", "\t", "\r", "\n")
-        ):
+        if char == "#" and _HASHES.match(text, place):
             return self._heading(place), True
         if text.startswith("<!--", place):
             return self.read_words(place, place + 1), False

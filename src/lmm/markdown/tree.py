@@ -43,6 +43,7 @@ from lmm.markdown.metadata import Prompt
 from lmm.markdown.parse_markdown import METADATA_OPEN, div_ends, misread, parse_markdown_text
 
 _CLOSERS = ("```", "~~~", "$$", "-->")
+_ANY = object()
 
 
 class Node:
@@ -78,12 +79,8 @@ class Node:
 
     def inherited(self, key: str, default: Any = None) -> Any:
         """Return the value of `key` in the nearest ancestor that has it; this node is not searched."""
-        missing = object()
-        for node in self.ancestors():
-            value = node.own(key, missing)
-            if value is not missing:
-                return value
-        return default
+        found = (node.own(key, _ANY) for node in self.ancestors())
+        return next((value for value in found if value is not _ANY), default)
 
     def __iter__(self) -> Iterator[Block]:
         """Iterate over the blocks of this node and of all nodes below, as `serialize` joins them."""
@@ -503,14 +500,11 @@ def preorder(tree: Node | None) -> Iterator[Node]:
 
 def postorder(tree: Node | None) -> Iterator[Node]:
     """Iterate over every node, children before their parents."""
-    stack: list[tuple[Node, bool]] = [(tree, False)] if tree is not None else []
+    stack, order = [tree] if tree is not None else [], list[Node]()
     while stack:
-        node, seen = stack.pop()
-        if seen:
-            yield node
-            continue
-        stack.append((node, True))
-        stack.extend((child, False) for child in reversed(children(node)))
+        order.append(node := stack.pop())
+        stack.extend(children(node))
+    return reversed(order)
 
 
 def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
@@ -550,9 +544,6 @@ def extract(tree: Node, key: str, function: Callable[[Node, list[Any]], Any]) ->
     fold(tree, visit)
 
 
-_ANY = object()
-
-
 def select(tree: Node | None, *, kind: str | None = None, key: str | None = None, value: object = _ANY) -> list[Node]:
     """Return the nodes of a kind (``header``, ``heading``, ``text``), with a metadata key of their own, or its value.
 
@@ -560,16 +551,11 @@ def select(tree: Node | None, *, kind: str | None = None, key: str | None = None
     >>> [n.text for n in select(load_text("a\\n\\n---\\ntype: exercise\\n---\\nb\\n"), key="type", value="exercise")]
     ['b']
     """
-
-    def matches(node: Node) -> bool:
-        if kind is not None and node.kind != kind:
-            return False
-        if key is None:
-            return True
-        found = node.own(key, _ANY)
-        return found is not _ANY and (value is _ANY or found == value)
-
-    return [node for node in preorder(tree) if matches(node)]
+    nodes = [node for node in preorder(tree) if kind is None or node.kind == kind]
+    own = [node.own(key, _ANY) if key is not None else None for node in nodes]
+    return [
+        node for node, found in zip(nodes, own, strict=True) if found is not _ANY and (value is _ANY or found == value)
+    ]
 
 
 def prune(tree: Node | None, test: Callable[[Node], bool]) -> list[Node]:

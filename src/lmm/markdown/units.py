@@ -101,29 +101,20 @@ def enclosed(texts: Texts) -> dict[int, int]:
     >>> enclosed(["<details>\\n\\n", "A leaf.\\n\\n", "</details>\\n", "\\\\begin{x}\\n\\n", "\\\\end{x}\\n"])
     {0: 2, 3: 4}
     """
-    ends, opened = dict[int, int](), dict[tuple[str, str], list[int]]()
+    ends, opened = dict[int, int](), dict[tuple[str, ...], list[int]]()
     for at, text in enumerate(texts):
         if text is None or not ("<" in text or "\\" in text or "{" in text) or text.lstrip().startswith(("```", "~~~")):
             continue
         for match in _ENCLOSING.finditer(text):
-            kind, name, closes = _enclosing(match)
+            closes = match["ends_tag"] or match["last"] or match["ends_call"] or match["ends_math"]
+            closes = closes or (match["env"] or "").lower() == "end"
+            tag = (match["tag"] or match["last"] or "").lower()
+            waiting = opened.setdefault((tag, match["name"] or "", match["mark"] or "", match["call"] or ""), [])
             if not closes:
-                opened.setdefault((kind, name), []).append(at)
-            elif (waiting := opened.get((kind, name))) and (start := waiting.pop()) < at:
-                ends.setdefault(start, at)
-                ends[start] = max(ends[start], at)
+                waiting.append(at)
+            elif waiting and (start := waiting.pop()) < at:
+                ends[start] = max(ends.get(start, at), at)
     return ends
-
-
-def _enclosing(match: re.Match[str]) -> tuple[str, str, bool]:
-    """Return the kind and name of what a match of `_ENCLOSING` opens or closes, and whether it closes it."""
-    if tag := match["tag"] or match["last"]:
-        return "tag", tag.lower(), bool(match["ends_tag"] or match["last"])
-    if match["env"]:
-        return "environment", match["name"], match["env"].lower() == "end"
-    if match["call"]:
-        return match["mark"], match["call"], bool(match["ends_call"])
-    return "math", "", bool(match["ends_math"])
 
 
 def like_captions(texts: Texts) -> set[int]:
@@ -147,8 +138,13 @@ def _run_end(texts: Texts, start: int, divs: Mapping[int, int], fences: Collecti
     """Return the end of the unit that continues, over blank lines, from the text at `start`."""
     first = texts[start] or ""
     kind, item, at = kind_of(first), first, start + 1
-    if kind == "ruled":
-        at = _rule_end(texts, start)
+    for last in range(start, min(start + _LONGEST, len(texts)) if kind == "ruled" else start):
+        if (text := texts[last]) is None:
+            break
+        above, _, rule = text.rstrip().rpartition("\n")
+        if rule.strip().startswith("--") and not rule.strip("- \t") and (above or last > start):
+            at = last + 1  # else the table is its first text
+            break
     while at < len(texts) and (text := texts[at]) is not None:
         if at in fences:
             if kind != "list" or at not in divs or not _belongs(item, text):
@@ -207,11 +203,8 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
 def _belongs(item: str, text: str) -> bool:
     """Return whether a text continues a list whose last item is `item`: as an item of its kind, or indented."""
     marker, other = ITEM.match(item), ITEM.match(text)
-    if marker is None:
-        return False
-    if _is_inside(item, text):
-        return True
-    return other is not None and other.group("open", "close") == marker.group("open", "close")
+    is_alike = marker and other and other.group("open", "close") == marker.group("open", "close")
+    return _is_inside(item, text) or bool(is_alike)
 
 
 def _is_inside(item: str, text: str) -> bool:
@@ -243,18 +236,6 @@ def _defines_inside(text: str) -> bool:
 
 def _is_line(text: str) -> bool:
     return "\n" not in text.strip()
-
-
-def _rule_end(texts: Texts, start: int) -> int:
-    """Return the end of a table that begins with a rule: after the text that ends with one, else after its first."""
-    for at in range(start, min(start + _LONGEST, len(texts))):
-        text = texts[at]
-        if text is None:
-            break
-        above, _, last = text.rstrip().rpartition("\n")
-        if last.strip().startswith("--") and not last.strip("- \t") and (above or at > start):
-            return at + 1
-    return start + 1
 
 
 # -- in a tree -----------------------------------------------------------------------------------------

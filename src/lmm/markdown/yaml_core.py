@@ -236,18 +236,13 @@ def _at_line_start(line: str) -> str:
 
 
 def _escaped(text: str) -> str:
-    escaped = _NEEDS_ESCAPE.sub(_escape, text)
+    def code(match: re.Match[str]) -> str:
+        return _SHORT.get(match[0]) or f"\\x{ord(match[0]):02x}" if match[0] < "\u0100" else f"\\u{ord(match[0]):04x}"
+
+    escaped = _NEEDS_ESCAPE.sub(code, text)
     if runs_in_knitr(text):
         escaped = _KNITR_MARKS.sub(lambda mark: f"\\x{ord(mark[0][0]):02x}", escaped)
     return escaped
-
-
-def _escape(match: re.Match[str]) -> str:
-    char = match[0]
-    if char in _SHORT:
-        return _SHORT[char]
-    code = ord(char)
-    return f"\\x{code:02x}" if code < 0x100 else f"\\u{code:04x}"
 
 
 def scalar(value: Any) -> str:
@@ -255,7 +250,7 @@ def scalar(value: Any) -> str:
     if value is None:
         return "null"
     if isinstance(value, bool):
-        return "true" if value else "false"
+        return str(value).lower()
     if isinstance(value, float):
         return {"nan": ".nan", "inf": ".inf", "-inf": "-.inf"}.get(repr(value), repr(value))
     if isinstance(value, int):
@@ -301,10 +296,10 @@ def _after(value: Any, indent: int, *, dash: bool) -> str:
         pad = " " * (indent + 2)
         entries = [entry(str(k), v, indent=indent + 2) for k, v in value.items()]
         return " " + pad.join(entries) if dash else "\n" + pad + pad.join(entries)
-    if isinstance(value, (list, tuple)) and value:
-        return "\n" + "".join(item(v, indent=indent + 2) for v in value)
-    if isinstance(value, (Mapping, list, tuple)):
-        return " {}\n" if isinstance(value, Mapping) else " []\n"
+    if isinstance(value, Mapping):
+        return " {}\n"
+    if isinstance(value, (list, tuple)):
+        return "\n" + "".join(item(v, indent=indent + 2) for v in value) if value else " []\n"
     line, block = scalar(value), None
     if isinstance(value, str):
         if "\n" in value or (line.startswith('"') and len(line) > LINE_WIDTH):

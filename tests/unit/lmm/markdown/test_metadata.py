@@ -162,4 +162,4 @@ def test_alias_bombs_are_refused() -> None:
 def test_deep_nesting_is_refused(bracket: str) -> None:
     """A hundred thousand brackets are an error, not the end of the process."""
     problem = metadata.check("a: " + bracket * 100_000)
-    assert problem is None or problem.reason
+    assert problem is None or problem.message
