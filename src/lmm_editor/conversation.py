@@ -11,20 +11,24 @@ from typing import TYPE_CHECKING
 from lsprotocol import types as lsp
 
 from chatmd.chat import Chat
+from chatmd.checking import check_text
+from chatmd.errors import InvalidDocument
 from chatmd.language.agent import attribute_span
 from chatmd.language.nodes import Element, walk
 from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
+from chatmd.runtime.runner import prepare
 from chatmd.runtime.transcript_file import without_blank_turn
 from chatmd.sidecar import PICTURES
 from chatmd.tools.registry import BUILTINS
 from lmm import terminal
 from lmm.disk.files import read_document
-from lmm.errors import Changed, Failure, LmmError
+from lmm.disk.folder import Folder
+from lmm.errors import Changed, Failure, Finding, LmmError
 from lmm.messages import RunResult
 from lmm.models.tokens import published_models
 from lmm.providers import PROVIDERS
-from lmm_editor.notebook import WorkProgress, files_below, lens, replacing, shown_on_hover
+from lmm_editor.notebook import WorkProgress, diagnostic, files_below, lens, replacing, shown_on_hover
 
 if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
@@ -83,8 +87,6 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     here = [one for one in elements(opened) if one.opening.start <= offset < one.opening.end]
     if not here:
         return None
-    from lmm.disk.folder import Folder
-
     element = here[-1]
     src, text = element.get("src") or "", ""
     about = f"`<{element.tag}>`: {TAGS[element.tag].help}"
@@ -116,6 +118,18 @@ def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
         data += [at.line - line, at.character - (character if at.line == line else 0), length, kind, 0]
         line, character = at.line, at.character
     return lsp.SemanticTokens(data)
+
+
+def problems(opened: OpenDocument) -> list[lsp.Diagnostic]:
+    """Return the problems that `lmm check` would report."""
+    path = opened.path or Path.cwd() / "new.chatmd"
+    try:
+        found = check_text(opened.buffer.text, path, prepare(path))
+    except InvalidDocument as error:
+        found = [*error.problems]
+    except LmmError as error:  # about config.toml, or it was not approved
+        return [diagnostic(opened, Finding(1, 1, error.message, error.hint), 1, 1)]
+    return [diagnostic(opened, p, p.span.line, p.span.column) for p in found if p.span.file in ("", str(path))]
 
 
 # -- a run -----------------------------------------------------------------------------------------

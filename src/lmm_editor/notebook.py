@@ -1,13 +1,14 @@
-"""Editor features for markdown documents: lenses, code actions, completion, hover, search in the course; and answering
-questions in the buffer.
+"""Editor features for markdown documents: lenses, code actions, completion, hover, search in the course, problems; and
+answering questions in the buffer.
 """
 
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import os
 import re
-from collections.abc import Collection, Coroutine, Iterable, Iterator
+from collections.abc import Collection, Coroutine, Iterable
 from pathlib import Path, PurePath
 from typing import TYPE_CHECKING, Any
 from urllib.parse import quote
@@ -19,7 +20,7 @@ from lmm import terminal
 from lmm.config import ANNOTATIONS
 from lmm.disk.folder import SUFFIXES, Folder
 from lmm.document import Document
-from lmm.errors import LmmError, Place
+from lmm.errors import Finding, LmmError, Place
 from lmm.markdown.blocks import HeadingBlock, MetadataBlock, fenced
 from lmm.markdown.tree import preorder
 from lmm.messages import Asked, Event, Notice, Retrying, TextDelta, Usage, dialogue_text
@@ -30,8 +31,8 @@ from lmm.pipeline import Report
 from lmm_editor.buffer import split_lines
 
 if TYPE_CHECKING:
+    from chatmd.language.nodes import Problem
     from lmm_editor.open_document import OpenDocument
-    from lmm_education.material import Passage
 
 WORDS = {
     "?: ": "ask about the text below, in a new chat",
@@ -66,8 +67,28 @@ _TAIL = 60  # characters of a reply that arrives, shown with its progress
 def code_lenses(opened: OpenDocument) -> list[lsp.CodeLens]:
     """Return lenses for each prompt, edit, chat and stale annotation."""
     document = opened.document()
-    makers = (_prompt_lenses, _edit_lenses, _chat_lenses, _stale_lenses)
-    return [found for make in makers for found in make(opened, document)]
+    found = [lens(opened, asked or 1, "Cancel", "cancel", asked) for asked in opened.running]
+    blocks = dict[int, int]()
+    for prompt in document.pending:
+        first = blocks.setdefault(prompt.block, prompt.line)
+        if prompt.line == first and not opened.running.keys() & {0, first}:  # a block is answered as a whole
+            found += [lens(opened, first, "Ask", "ask", first), lens(opened, first, "Ask with …", "askWith", first)]
+    for edit in document.edits:
+        for title, command in (("Accept", "accept"), ("Reject", "reject"), ("Show difference", "difference")):
+            found.append(lens(opened, edit.line, title, command, edit.line))
+        for number, hunk in enumerate(edit.hunks if len(edit.hunks) > 1 else (), start=1):
+            found.append(lens(opened, hunk.line, "Accept this change", "accept", edit.line, number))
+            found.append(lens(opened, hunk.line, "Reject this change", "reject", edit.line, number))
+    for block in document.blocks:
+        if isinstance(block, MetadataBlock) and "~chat" in block.source and read_log(block.values()):
+            found.append(lens(opened, block.line, "Continue", "continue", block.line))
+            found.append(lens(opened, block.line, "Clear", "clear", block.line))
+    with contextlib.suppress(LmmError):  # it is reported when something is asked
+        for status in document.stale(*ANNOTATIONS) if "txthash" in document.text else ():
+            if status.state in (State.CHANGED, State.OLD_HASH):
+                title = f"The text changed: make {status.field} again"
+                found.append(lens(opened, status.place.line, title, "annotate", status.field))
+    return found
 
 
 def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: object) -> lsp.CodeLens:
@@ -76,77 +97,27 @@ def lens(opened: OpenDocument, line: int, title: str, command: str, *arguments: 
     return lsp.CodeLens(at, lsp.Command(title, f"lmm.{command}", arguments=[opened.uri, *arguments]))
 
 
-def _prompt_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
-    for asked in opened.running:
-        yield lens(opened, asked or 1, "Cancel", "cancel", asked)
-    blocks = dict[int, int]()
-    for prompt in document.pending:
-        first = blocks.setdefault(prompt.block, prompt.line)
-        if prompt.line == first and not opened.running.keys() & {0, first}:  # a block is answered as a whole
-            yield lens(opened, first, "Ask", "ask", first)
-            yield lens(opened, first, "Ask with …", "askWith", first)
-
-
-def _edit_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
-    for edit in document.edits:
-        for title, command in (("Accept", "accept"), ("Reject", "reject"), ("Show difference", "difference")):
-            yield lens(opened, edit.line, title, command, edit.line)
-        for number, hunk in enumerate(edit.hunks if len(edit.hunks) > 1 else (), start=1):
-            yield lens(opened, hunk.line, "Accept this change", "accept", edit.line, number)
-            yield lens(opened, hunk.line, "Reject this change", "reject", edit.line, number)
-
-
-def _chat_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
-    for block in document.blocks:
-        if isinstance(block, MetadataBlock) and "~chat" in block.source and read_log(block.values()):
-            yield lens(opened, block.line, "Continue", "continue", block.line)
-            yield lens(opened, block.line, "Clear", "clear", block.line)
-
-
-def _stale_lenses(opened: OpenDocument, document: Document) -> Iterator[lsp.CodeLens]:
-    if "txthash" not in document.text:
-        return
-    try:
-        found = [status for status in document.stale(*ANNOTATIONS) if status.state in (State.CHANGED, State.OLD_HASH)]
-    except LmmError:  # it is reported when something is asked
-        return
-    for status in found:
-        title = f"The text changed: make {status.field} again"
-        yield lens(opened, status.place.line, title, "annotate", status.field)
-
-
 # -- code actions ----------------------------------------------------------------------------------
 
 
 def code_actions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    """Return actions for the selected lines: corrections of `lmm scan --fix`, asking about them, having them edited."""
-    return [*_fixes(opened, selected), *_questions(opened, selected)]
-
-
-def _fixes(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    document = opened.document()
-    try:
+    """Return actions for the selected lines: corrections of `lmm scan --fix`, and for the first paragraph, list or
+    heading in them a question or an edit."""
+    document, found = opened.document(), list[lsp.CodeAction]()
+    lines, kinds = range(selected.start.line, selected.end.line + 1), lsp.CodeActionKind
+    chosen = next((b for b in document.blocks if b.line - 1 + b.source.rstrip().count("\n") in lines), None)
+    with contextlib.suppress(LmmError):
         document.fix()
-    except LmmError:
-        return []
-    edits = opened.buffer.edits(document.text)
-    here = [e for e in edits if selected.start.line <= e.range.end.line and e.range.start.line <= selected.end.line]
-    kind = lsp.CodeActionKind.QuickFix
-    named = (("Fix this (lmm scan --fix)", here), ("Mend all", edits)) if here else ()
-    return [lsp.CodeAction(title, kind, edit=opened.versioned(some)) for title, some in named]
-
-
-def _questions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeAction]:
-    """Return actions that add a prompt to the first selected paragraph, list or heading."""
-    lines = range(selected.start.line, selected.end.line + 1)
-    chosen = next((b for b in opened.document().blocks if b.line - 1 + b.source.rstrip().count("\n") in lines), None)
-    if chosen is None or isinstance(chosen, MetadataBlock) or not chosen.content.strip():
-        return []
-    line = chosen.line + isinstance(chosen, HeadingBlock)  # below a heading, above a text
-    kind = lsp.CodeActionKind.RefactorRewrite
-    named = (("Ask about this", "?: "), ("Have this edited", "=: "))
-    commands = ((title, lsp.Command(title, "lmm.prompt", arguments=[opened.uri, line, word])) for title, word in named)
-    return [lsp.CodeAction(title, kind, command=command) for title, command in commands]
+        edits = opened.buffer.edits(document.text)
+        here = [e for e in edits if lines.start <= e.range.end.line and e.range.start.line < lines.stop]
+        for title, some in (("Fix this (lmm scan --fix)", here), ("Mend all", edits)) if here else ():
+            found.append(lsp.CodeAction(title, kinds.QuickFix, edit=opened.versioned(some)))
+    if chosen is not None and not isinstance(chosen, MetadataBlock) and chosen.content.strip():
+        line = chosen.line + isinstance(chosen, HeadingBlock)  # below a heading, above a text
+        for title, word in (("Ask about this", "?: "), ("Have this edited", "=: ")):
+            command = lsp.Command(title, "lmm.prompt", arguments=[opened.uri, line, word])
+            found.append(lsp.CodeAction(title, kinds.RefactorRewrite, command=command))
+    return found
 
 
 def with_prompt(text: str, line: int, word: str) -> tuple[str, int]:
@@ -255,6 +226,22 @@ def shown_on_hover(about: str, text: str, most: int) -> lsp.Hover:
     return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.Markdown, value))
 
 
+# -- problems --------------------------------------------------------------------------------------
+
+
+def problems(opened: OpenDocument) -> list[lsp.Diagnostic]:
+    """Return the problems that `lmm scan` would report."""
+    found = opened.document().problems(results=True)
+    return [diagnostic(opened, problem, problem.line, problem.column) for problem in found]
+
+
+def diagnostic(opened: OpenDocument, problem: Finding | Problem, line: int, column: int) -> lsp.Diagnostic:
+    """Return a problem at a place, from 1, in the form of the protocol."""
+    at = opened.buffer.whole_line(line - 1, column - 1)
+    text = f"{problem.message} ({problem.hint})" if problem.hint else problem.message
+    return lsp.Diagnostic(at, text, severity=lsp.DiagnosticSeverity[problem.severity.capitalize()], source="lmm")
+
+
 # -- the course ------------------------------------------------------------------------------------
 
 
@@ -268,9 +255,17 @@ def search(path: Path | None, question: str) -> list[dict[str, Any]]:
     from lmm_education import Course
 
     with Course.open(path.parent if path is not None else None) as course:
-        found = course.search(question, limit=_MOST)
-        folder = path.parent if path is not None else Path.cwd()
-        return [_insertable(hit, os.path.relpath(course.root / hit.place.file, folder.resolve())) for hit in found.hits]
+        folder, found = path.parent if path is not None else Path.cwd(), list[dict[str, Any]]()
+        for hit in course.search(question, limit=_MOST).hits:
+            place, file = hit.place, os.path.relpath(course.root / hit.place.file, folder.resolve())
+            title = place.headings[-1] if place.headings else place.file
+            anchor = f"#{HeadingBlock.make(1, title).anchor}" if place.headings else ""
+            link = f"[{title}]({quote(PurePath(file).as_posix())}{anchor})"
+            lines = [f"> {line}".rstrip() for line in hit.text.strip().splitlines()]
+            quotation = "\n".join([*lines, ">", f"> {link}, {place.page or f'lines {place.lines}'}\n"])
+            known = {"title": title, "place": str(place), "text": hit.text, "link": link, "quotation": quotation}
+            found.append(known)
+        return found
 
 
 def stored_documents(path: Path | None) -> dict[str, str]:
@@ -282,21 +277,6 @@ def stored_documents(path: Path | None) -> dict[str, str]:
             return {one.id: one.title for one in course.documents()}
     except LmmError:
         return {}
-
-
-def _insertable(hit: Passage, file: str) -> dict[str, Any]:
-    place = hit.place
-    title = place.headings[-1] if place.headings else place.file
-    anchor = f"#{HeadingBlock.make(1, title).anchor}" if place.headings else ""
-    link = f"[{title}]({quote(PurePath(file).as_posix())}{anchor})"
-    quotation = "".join(f"> {line}".rstrip() + "\n" for line in hit.text.strip().splitlines())
-    return {
-        "title": title,
-        "place": str(place),
-        "text": hit.text,
-        "link": link,
-        "quotation": f"{quotation}>\n> {link}, {place.page or f'lines {place.lines}'}\n",
-    }
 
 
 # -- answering questions in a buffer ---------------------------------------------------------------
@@ -324,12 +304,7 @@ async def annotate(opened: OpenDocument, field: str) -> None:
 
 
 async def _put(
-    opened: OpenDocument,
-    document: Document,
-    work: Coroutine[Any, Any, Report[Any]],
-    title: str,
-    label: str,
-    line: int,
+    opened: OpenDocument, document: Document, work: Coroutine[Any, Any, Report[Any]], title: str, label: str, line: int
 ) -> None:
     """Do work on a document, showing its progress, and put the result into the buffer."""
     loop, arrived = asyncio.get_running_loop(), list[str]()

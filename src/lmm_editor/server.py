@@ -22,7 +22,7 @@ if TYPE_CHECKING:
     from lmm_editor.open_document import OpenDocument
 
 # Modules that read documents are imported when one is opened: when an editor starts, only this module is imported.
-_ROOMS = ("lmm_editor.conversation", "lmm_editor.diagnostics", "lmm_editor.open_document", "lmm_education.course")
+_ROOMS = ("lmm_editor.conversation", "lmm_editor.open_document", "lmm_education.course")
 _LEGEND = lsp.SemanticTokensLegend(["keyword", "property"], [])
 _SAME = ("ask", "cancel", "accept", "reject", "clear", "annotate", "run", "say", "prompt")
 _COMMANDS = {"askWith": "ask_with", "continue": "go_on"} | {name: name for name in _SAME}
@@ -72,11 +72,7 @@ class EditorServer(LanguageServer):
             (lsp.TEXT_DOCUMENT_DID_CLOSE, self.did_close, None),
             (lsp.TEXT_DOCUMENT_CODE_LENS, self.answering("notebook.code_lenses", "conversation.code_lenses"), None),
             (lsp.TEXT_DOCUMENT_CODE_ACTION, self.answering("notebook.code_actions"), actions),
-            (
-                lsp.TEXT_DOCUMENT_COMPLETION,
-                self.answering("notebook.complete", "conversation.complete"),
-                completions,
-            ),
+            (lsp.TEXT_DOCUMENT_COMPLETION, self.answering("notebook.complete", "conversation.complete"), completions),
             (lsp.TEXT_DOCUMENT_HOVER, self.answering("notebook.hover", "conversation.hover"), None),
             (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, self.answering("", "conversation.semantic_tokens"), tokens),
         ]
@@ -135,7 +131,7 @@ class EditorServer(LanguageServer):
         if opened := self.documents.pop(params.text_document.uri, None):
             for task in opened.running.values():
                 task.cancel()
-            self._publish(opened, [])
+            self._publish(opened, [])  # its problems go
 
     # -- diagnostics -------------------------------------------------------------------------------
 
@@ -155,7 +151,8 @@ class EditorServer(LanguageServer):
             if seen != opened.buffer.version or (opened.is_chat and opened.running):  # its transcript is not complete
                 continue
             began = time.monotonic()
-            found = await asyncio.to_thread(_call, "diagnostics.problems_of", opened)
+            room = "conversation" if opened.is_chat else "notebook"
+            found = await asyncio.to_thread(_call, f"{room}.problems", opened)
             opened.reading = time.monotonic() - began
             if seen == opened.buffer.version and self.documents.get(opened.uri) is opened:
                 self._publish(opened, found)
@@ -268,8 +265,7 @@ class EditorServer(LanguageServer):
     async def search_course(self, uri: str, question: str, *how: str) -> list[dict[str, Any]]:
         """Search the course for a question; return text, place, link and quotation to insert for each passage."""
         opened = self.documents.get(uri)
-        path = opened.path if opened else None
-        return await asyncio.to_thread(_call, "notebook.search", path, question)
+        return await asyncio.to_thread(_call, "notebook.search", opened.path if opened else None, question)
 
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""

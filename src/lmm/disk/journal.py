@@ -38,11 +38,8 @@ def put(key: str, reply: dict[str, Any]) -> None:
 
 def get(key: str) -> dict[str, Any] | None:
     """Return the reply recorded under `key`, or None. A damaged entry counts as none."""
-    path = _path(key)
-    if not path.is_file():
-        return None
     with contextlib.suppress(LmmError, ValueError):
-        reply = json.loads(read_document(path))
+        reply = json.loads(read_document(_path(key)))
         return reply if isinstance(reply, dict) else None
     return None
 

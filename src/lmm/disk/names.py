@@ -103,13 +103,10 @@ def parse_ignore(text: str) -> tuple[IgnoreRule, ...]:
         pattern = re.sub(r"(?:(?<![\\\s])|(?<=\\\s))\s+$", "", line)
         kept = pattern.startswith("!")
         pattern = pattern[1:] if kept else pattern
-        if not pattern or pattern.startswith("#"):
+        parts = tuple(filter(None, pattern.split("/")))
+        if not parts or pattern.startswith("#"):
             continue
-        bare = pattern.strip("/")
-        if not bare:
-            continue
-        parts = tuple(part for part in bare.split("/") if part)
-        anchored = pattern.rstrip("/").startswith("/") or len(parts) > 1
+        anchored = pattern.startswith("/") or len(parts) > 1
         if parts[-1] == "**":  # what is in the folder, not the folder
             parts = (*parts, "*")
         rules.append(IgnoreRule(parts if anchored else ("**", *parts), kept, pattern.endswith("/")))

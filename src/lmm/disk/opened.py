@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
+from lmm.errors import FileReadError, FileWriteError, LinkOutside
 
 WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -170,25 +170,15 @@ def open_folder(real: Path) -> Iterator[OpenFolder]:
             raise FileNotFoundError(errno.ENOENT, "there is no such folder", str(real))
         yield OpenFolder(real, None)
         return
-    descriptor = _walk(real.anchor, real.parts[1:])
+    descriptor = os.open(real.anchor, _PASS)
     try:
-        yield OpenFolder(real, descriptor)
-    finally:
-        os.close(descriptor)
-
-
-def _walk(anchor: str, parts: Sequence[str]) -> int:
-    """Return the descriptor of a folder, opened one part after the other."""
-    descriptor = os.open(anchor, _PASS)
-    try:
-        for part in parts:
+        for part in real.parts[1:]:
             below = os.open(part, _PASS, dir_fd=descriptor)
             os.close(descriptor)
             descriptor = below
-    except BaseException:
+        yield OpenFolder(real, descriptor)
+    finally:
         os.close(descriptor)
-        raise
-    return descriptor
 
 
 def make_folders(real: Path, *, mode: int = 0o777) -> list[Path]:
@@ -234,7 +224,16 @@ def read_errors(
     try:
         yield
     except OSError as error:
-        raise _translated(error, name, kind, look) from error
+        if error.errno == errno.ELOOP:
+            raise LinkOutside("a link leads back to itself, or was created just now", where=name) from error
+        said = error.strerror or str(error)
+        words, hint = _WORDS.get(error.errno or 0, ("cannot be {done}: {said}", ""))
+        if said != os.strerror(error.errno or 0):  # it was raised in this module, and says more
+            words = "{said}"
+        verb, done, right = ("read", "read", "r") if kind is FileReadError else ("write", "written", "w")
+        spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)
+        elsewhere = look and error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
+        raise kind(spoken(words), where=name, hint=look if elsewhere else spoken(hint)) from error
 
 
 write_errors = partial(read_errors, kind=FileWriteError)
@@ -252,16 +251,3 @@ _WORDS = {  # what happened, and what to do
     errno.ENOSPC: _FULL,
     errno.EDQUOT: _FULL,
 }
-
-
-def _translated(error: OSError, name: str, kind: type[FileReadError | FileWriteError], look: str) -> DocumentError:
-    if error.errno == errno.ELOOP:
-        return LinkOutside("a link leads back to itself, or was created just now", where=name)
-    said, reading = error.strerror or str(error), kind is FileReadError
-    words, hint = _WORDS.get(error.errno or 0, ("cannot be {done}: {said}", ""))
-    if said != os.strerror(error.errno or 0):  # it was raised in this module, and says more
-        words = "{said}"
-    verb, done, right = ("read", "read", "r") if reading else ("write", "written", "w")
-    spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)
-    elsewhere = look and error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
-    return kind(spoken(words), where=name, hint=look if elsewhere else spoken(hint))

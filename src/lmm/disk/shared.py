@@ -164,19 +164,19 @@ class SharedFile:
             except Changed:
                 self._pause()
                 continue
-            saved = Saved(text, theirs != self.base, failures)
-            self.base = text
-            return self._written(saved, theirs) if text != theirs else saved
-
-    def _written(self, saved: Saved, before: str) -> Saved:
+            break
+        saved = Saved(text, theirs != self.base, failures)
+        self.base = text
+        if text == theirs:
+            return saved
         self._seen = signature(self.path)
-        recovered = tuple(remove_leftovers(files.real(self.path).parent))
+        saved = replace(saved, recovered=tuple(remove_leftovers(files.real(self.path).parent)))
         try:
             if self.undoable:
-                remember(self.path, before, self.base)
+                remember(self.path, theirs, text)
         except (LmmError, OSError) as error:  # the save is done: a full disk must not make it fail
-            return replace(saved, recovered=recovered, unrecorded=str(error))
-        return replace(saved, recovered=recovered)
+            return replace(saved, unrecorded=str(error))
+        return saved
 
     def _pause(self) -> str | None:
         """Wait until no program writes the file (some write in several steps), and return its text."""
