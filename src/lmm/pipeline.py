@@ -19,6 +19,7 @@ from lmm.markdown.parse_markdown import header_of, parse_markdown_text
 from lmm.markdown.tree import HeaderNode, blocks_to_tree
 from lmm.messages import Usage
 from lmm.models.client import Client
+from lmm.terminal import count
 
 R = TypeVar("R")
 P = TypeVar("P")
@@ -71,7 +72,7 @@ class Report(Generic[R]):
 
     def __repr__(self) -> str:
         failed = [*map(str, self.failures), *([str(self.error)] if self.error else [])]
-        return f"Report({'; '.join([f'{len(self.results)} results', *failed])})"
+        return f"Report({'; '.join([count(len(self.results), 'result'), *failed])})"
 
     def as_json(self) -> dict[str, Any]:
         """Return the report as JSON values; each of the `results` is converted by its own ``as_json``."""

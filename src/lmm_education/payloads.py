@@ -15,6 +15,7 @@ from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lmm.disk import digest
+from lmm.terminal import count
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Chunk, Inner, Lines, Location, Passage, PreparedDocument, Section
 
@@ -50,7 +51,8 @@ class StoredDocument:
     text_hash: str = ""
 
     def __repr__(self) -> str:
-        return f"StoredDocument({self.file!r}, {self.title!r}, {self.sections} sections, {self.chunks} chunks)"
+        parts = f"{count(self.sections, 'section')}, {count(self.chunks, 'chunk')}"
+        return f"StoredDocument({self.file!r}, {self.title!r}, {parts})"
 
 
 OUTLINE = "outline"

@@ -39,6 +39,8 @@ def test_what_a_notebook_shows(course: Course, tmp_path: Path) -> None:
     assert "> Leaves are green: chlorophyll." in hit._repr_markdown_().splitlines()
     text, below = answer._repr_markdown_().split("\n\n")
     assert (text, below) == ("They hold chlorophyll [1].", f"\\[1\\] {source.place} {source.path}")
+    wrong = course.ask("Why are leaves green?", model=lambda prompt: "They hold 42 kinds of chlorophyll [1].")
+    assert wrong._repr_markdown_().startswith("They hold 42 kinds of chlorophyll [1] *[not in its source: 42]*.")
     plan, cards, exported = course.plan(), course.cards(), course.export(tmp_path, tmp_path / "out")
     assert plan._repr_markdown_().startswith("# Study plan")
     assert (repr(plan), repr(cards)) == ("StudyPlan(1 section, 1 min)", "CardReport(0 cards, 0 failed)")

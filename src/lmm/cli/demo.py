@@ -14,6 +14,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import textwrap
 import time
 import tomllib
 from collections.abc import Mapping
@@ -79,7 +80,17 @@ def _show(step: Mapping[str, Any], course: Path) -> None:
     for command in step["commands"]:
         _say(terminal.styled(f"$ lmm {command}\n", "cyan"))
         output = _call(command, course)
-        _say("".join(f"  {line.strip()}\n" for line in output.splitlines() if re.match(step.get("shown", ""), line)))
+        lines = (line.strip() for line in output.splitlines() if re.match(step.get("shown", ""), line))
+        _say("".join(f"{_wrapped(line)}\n" for line in lines))
+
+
+def _wrapped(line: str) -> str:
+    """Return a line indented; on a terminal, it is broken between words."""
+    width = shutil.get_terminal_size().columns if terminal.is_terminal() else len(line) + 3
+    indent = "  "
+    return textwrap.fill(
+        line, width, initial_indent=indent, subsequent_indent=indent, break_long_words=False, break_on_hyphens=False
+    )
 
 
 def _call(command: str, course: Path) -> str:

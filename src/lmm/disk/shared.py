@@ -33,7 +33,7 @@ class Saved:
     `unrecorded` says why the change cannot be undone, if it cannot.
     """
 
-    text: str
+    text: str = field(repr=False)
     rebased: bool = False
     failures: tuple[Failure, ...] = ()
     recovered: tuple[Path, ...] = ()

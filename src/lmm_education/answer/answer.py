@@ -24,7 +24,7 @@ from lmm_education.answer.citations import citations
 from lmm_education.answer.history import LABEL as CONVERSATION, Exchange, Understood
 from lmm_education.answer.opposites import NEGATIONS
 from lmm_education.answer.sources import Sources, as_document
-from lmm_education.answer.verification import Verification
+from lmm_education.answer.verification import Verification, mark_of, marked
 from lmm_education.material import SOURCE, Passage, as_json
 from lmm_education.search.query import SearchNotice
 
@@ -91,10 +91,10 @@ class Answer:
         return self.cited if self.found else self.offered
 
     def _repr_markdown_(self) -> str:
-        """Return the text, the notices and the sources, as a notebook shows them."""
+        """Return the text with its failed claims marked, the notices and the sources, as a notebook shows them."""
         return "\n\n".join(
             (
-                self.text,
+                marked(self.text, self.verification.failures, lambda failure: f"*[{mark_of(failure)}]*"),
                 *map("*{}*".format, self.notices),
                 *(f"\\[{one.number}\\] {one.place} {one.path}" for one in self.sources),
             )

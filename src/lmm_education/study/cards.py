@@ -270,7 +270,7 @@ class CardReport:
 
     def _repr_markdown_(self) -> str:
         """Return the cards, as a notebook shows them."""
-        return cards_as_markdown(self.cards)
+        return cards_as_markdown(self.cards) or repr(self)
 
 
 def write_cards(
