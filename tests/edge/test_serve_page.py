@@ -19,6 +19,8 @@ import lmm_education
 pytestmark = [pytest.mark.browser, pytest.mark.skipif(PROGRAM is None, reason="Chromium is not installed")]
 ANSWER = """Because of *chlorophyll* [1].
 
+H<sub>2</sub>O<br>**「葉」**は [緑](https://example.org/), $\\ce{H2O}$.
+
 $$
 \\begin{aligned} a &= \\frac{1}{2} \\end{aligned}
 $$
@@ -85,6 +87,11 @@ def test_an_answer_streams_with_formula_and_sources(page: Browser, model: Script
     assert page.run("document.querySelectorAll('.answer math mtr').length") == 1
     assert page.run("getComputedStyle(document.querySelector('td.align-right')).textAlign") == "right"
     assert page.run("document.querySelectorAll('pre .c1').length") == 1
+    models_write = page.run("document.querySelector('.answer p:nth-of-type(3)').innerHTML")
+    assert "H<sub>2</sub>O<br>" in models_write
+    assert "<strong>「葉」</strong>は" in models_write
+    assert '<a href="https://example.org/"' in models_write
+    assert "\\ce{H2O}</code>" in models_write
     assert "Botany › Leaves" in page.text("aside")
     assert page.run("document.querySelector('aside').offsetLeft > document.querySelector('.answer').offsetWidth")
     assert page.text("#ask") == "Ask"
