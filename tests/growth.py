@@ -140,7 +140,7 @@ def units(name: str) -> Iterator[tuple[str, str, str]]:
 
     A private function is called by public ones, which are tried with others.
     """
-    share = 1 if THOROUGH else 5 if name.rpartition(".")[2].startswith("_") else 2
+    share = 1 if THOROUGH else 10 if name.rpartition(".")[2].startswith("_") else 4
     first = crc32(name.encode())
     return (unit for number, unit in enumerate(UNITS, first) if number % share == 0)
 
