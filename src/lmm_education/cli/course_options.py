@@ -10,6 +10,7 @@ from typing import Any
 
 import click
 
+from lmm import terminal
 from lmm.cli import options
 from lmm.config_tables import Key, Names, Option, Table, keys_of
 
@@ -51,7 +52,7 @@ def _read(option: Option) -> Callable[[click.Context, click.Parameter, Any], Any
     return read
 
 
-def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Callable[..., int]]:
+def _opening(*declared: options.Decorator, hints: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:
     def declare(function: Callable[..., int]) -> Callable[..., int]:
         @options.together(*declared)
         @functools.wraps(function)
@@ -59,6 +60,7 @@ def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Cal
             from lmm_education.course import Course
 
             with Course.open(config=config, course=course, beside=given.get("paths", ())) as opened:
+                terminal.say("".join(f"{hint}\n" for hint in opened.models.hints if hints), err=True, end="")
                 return function(opened, **given)
 
         return run
@@ -68,5 +70,7 @@ def _opening(*declared: options.Decorator) -> Callable[[Callable[..., int]], Cal
 
 opened = _opening(course, options.config)
 """Declare ``--course`` and ``--config``, and pass the opened course as the command's first argument."""
+hinting = _opening(course, options.config, hints=True)
+"""The same, after what would make the course's models better."""
 read = _opening(options.config)
 """The same without ``--course``, for commands that read documents."""

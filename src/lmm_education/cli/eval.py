@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
-from contextlib import contextmanager
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -33,6 +32,7 @@ _questions = options.argument(
 )
 _documents = click.option(
     "--documents",
+    "paths",
     metavar="PATH",
     multiple=True,
     type=options.PATH,
@@ -44,7 +44,6 @@ _check = click.option(
 )
 _failures = options.flag("--failures", help="Show the questions that failed, and what was found instead.")
 _json = options.flag("--json", "as_json", help="Report as JSON.")
-_course = options.together(course_options.course, options.config, _json)
 _settings = options.argument(
     "words",
     "QUESTIONS… KEY=A,B…",
@@ -78,16 +77,16 @@ def evaluate() -> None:
 @_check
 @_failures
 @_level
-@_course
+@_json
+@course_options.hinting
 def search(
+    course: Course,
     *,
     questions: tuple[Path, ...],
-    documents: tuple[Path, ...],
+    paths: tuple[Path, ...],
     check: tuple[str, ...],
     failures: bool,
     level: Level | None,
-    course: str | None,
-    config: Path | None,
     as_json: bool,
 ) -> int:
     """Measure the search: recall, MRR, nDCG, with 95 % intervals, and latency."""
@@ -96,8 +95,7 @@ def search(
     from lmm_education.evaluation.results import MEASURES, best_mean, failures_json
 
     least, rows = _least(check), _read(questions)
-    with _opened(config, documents, course) as opened:
-        found = opened.evaluate(rows, documents=documents, progress=_bar)
+    found = course.evaluate(rows, documents=paths, progress=_bar)
     texts = [failure_text(outcome, level or outcome.exact) for outcome in found.failures(level)]
     judged = [level or outcome.exact for outcome in found.outcomes if not level or level in outcome.ranks]
     head = f"{len(texts)} of {len(judged)} failed ({', '.join(each for each in LEVELS if each in judged)})\n"
@@ -113,16 +111,16 @@ def search(
 @_documents
 @_check
 @_failures
-@_course
+@_json
+@course_options.hinting
 def answers(
+    course: Course,
     *,
     words: tuple[str, ...],
     budget: str,
-    documents: tuple[Path, ...],
+    paths: tuple[Path, ...],
     check: tuple[str, ...],
     failures: bool,
-    course: str | None,
-    config: Path | None,
     as_json: bool,
 ) -> int:
     """Ask each question, and measure the answers: right, grounded, cited, refused.
@@ -136,8 +134,7 @@ def answers(
     if axes and (check or failures):
         raise ConfigError("--check and --failures are for one setting", hint="measure it alone, without KEY=A,B")
     least, rows = _least(check), _read(files)
-    with _opened(config, documents, course) as opened:
-        found = opened.evaluate_answers(rows, *axes, documents=documents, budget=budget, progress=_bar)
+    found = course.evaluate_answers(rows, *axes, documents=paths, budget=budget, progress=_bar)
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
         terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
     if len(found) > 1:
@@ -155,14 +152,14 @@ def answers(
 @_settings
 @_documents
 @_level
-@_course
+@_json
+@course_options.hinting
 def compare(
+    course: Course,
     *,
     words: tuple[str, ...],
-    documents: tuple[Path, ...],
+    paths: tuple[Path, ...],
     level: Level | None,
-    course: str | None,
-    config: Path | None,
     as_json: bool,
 ) -> int:
     """Compare settings of the search side by side, in temporary stores."""
@@ -176,8 +173,7 @@ def compare(
     by = best_mean(rows, level)
     if level is None and (note := left_out(rows, by.level)):
         terminal.say(note, err=True)
-    with _opened(config, documents, course) as opened:
-        found = opened.compare(rows, *axes, documents=documents, progress=_bar)
+    found = course.compare(rows, *axes, documents=paths, progress=_bar)
     _print_notices(found)
     terminal.say_result(comparison_text(found, by), comparison_json(found), as_json=as_json)
     return DONE
@@ -186,21 +182,13 @@ def compare(
 @evaluate.command()
 @_questions
 @_documents
-@_course
-def calibrate(
-    *,
-    questions: tuple[Path, ...],
-    documents: tuple[Path, ...],
-    course: str | None,
-    config: Path | None,
-    as_json: bool,
-) -> int:
+@_json
+@course_options.hinting
+def calibrate(course: Course, *, questions: tuple[Path, ...], paths: tuple[Path, ...], as_json: bool) -> int:
     """Find the threshold below which nothing relevant was found."""
     from lmm_education.evaluation.report_text import calibration_text
 
-    rows = _read(questions)
-    with _opened(config, documents, course) as opened:
-        found = opened.calibrate(rows, documents=documents, progress=_bar)
+    found = course.calibrate(_read(questions), documents=paths, progress=_bar)
     terminal.say_result(calibration_text(found), found.as_json(), as_json=as_json)
     return DONE
 
@@ -210,17 +198,9 @@ def calibrate(
 @options.flag("--dry-run", help="Show how many requests there would be, and their price; ask nothing.")
 @options.budget()
 @options.model_option("Ask this model instead of the configured one.")
-@_course
-def leaks(
-    *,
-    check: str | None,
-    dry_run: bool,
-    budget: str,
-    model: str | None,
-    course: str | None,
-    config: Path | None,
-    as_json: bool,
-) -> int:
+@_json
+@course_options.hinting
+def leaks(course: Course, *, check: str | None, dry_run: bool, budget: str, model: str | None, as_json: bool) -> int:
     """Ask for the solutions that students must not see, as students would, and show which answers reveal them.
 
     Every exercise with a solution is asked about over the page, the API and MCP, in four talks of three turns each:
@@ -228,10 +208,9 @@ def leaks(
     a solution's words and numbers.
     """
     most = _most_leaks(check)
-    with _opened(config, (), course) as opened:
-        if dry_run:
-            return _leak_plan(opened, model, as_json=as_json)
-        found = opened.find_leaks(model=model, budget=budget, progress=_bar)
+    if dry_run:
+        return _leak_plan(course, model, as_json=as_json)
+    found = course.find_leaks(model=model, budget=budget, progress=_bar)
     text = "".join(
         f"{leak.file}:{leak.line}: {leak.exit}, {leak.talk}, turn {leak.turn}: {leak.question}\n"
         f"    {' '.join(leak.answer.split())[:400]}\n    of the solution: {', '.join(leak.found)}\n"
@@ -275,17 +254,6 @@ def _leak_plan(course: Course, model: str | None, *, as_json: bool) -> int:
         text, {"questions": questions, "requests": requests, "tokens": tokens, "cost": cost}, as_json=as_json
     )
     return DONE
-
-
-@contextmanager
-def _opened(config: Path | None, documents: Sequence[Path], course: str | None) -> Iterator[Course]:
-    """Open the course, and say what would make its model better."""
-    from lmm_education.course import Course
-
-    with Course.open(config=config, beside=documents, course=course) as opened:
-        for hint in opened.models.hints:
-            terminal.say(hint, err=True)
-        yield opened
 
 
 def _split(words: Sequence[str]) -> tuple[list[Path], list[str]]:

@@ -30,7 +30,7 @@ _SOON = 5.0  # seconds
 @options.flag("--quiet", "-q", help="Print only the summary and problems, no line for each document.")
 @options.verbose
 @options.flag("--json", "as_json", help="Report as JSON.")
-@course_options.opened
+@course_options.hinting
 def ingest(
     course: Course,
     *,
@@ -53,8 +53,6 @@ def ingest(
     if watch and (dry_run or how["again"]):
         raise ConfigError("--watch cannot be combined with --dry-run or --again", hint="run these first, then --watch")
     printer = IngestPrinter(lines=not (as_json or quiet), left_out=not as_json, verbose=verbose, dry_run=dry_run)
-    for hint in course.models.hints:
-        terminal.say(hint, err=True)
     if watch:
         signal.signal(signal.SIGTERM, signal.default_int_handler)
         terminal.say("watching; Ctrl-C stops", err=True)

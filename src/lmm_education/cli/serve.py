@@ -10,7 +10,6 @@ import os
 import signal
 import socket
 import threading
-from collections.abc import Sequence
 from contextlib import ExitStack
 from dataclasses import dataclass
 from functools import reduce
@@ -77,11 +76,16 @@ def run(
     What `lmm ingest` stores meanwhile appears in the next answer. If [serve] requires a login, set it up with
     `lmm serve password`, `lmm serve users`, `lmm serve keys`. Needs the extra `web`.
     """
+    from lmm.config_files import CONFIG
     from lmm.server_socket import listen, url_of
 
     if folder and config:
         raise ConfigError("give the course as an argument, or use --config", where="--config")
-    config = _config_in(folder) if folder else config
+    if folder:
+        config = folder if folder.is_file() else folder / CONFIG
+        if not config.is_file():
+            hint = "to write one, run lmm serve --setup in the course's folder"
+            raise ConfigError("there is no config.toml", where=str(folder), hint=hint)
     check_installed("web", "lmm serve needs", *_NEEDED)
     if setup:
         from lmm_education.cli.serve_setup import set_up
@@ -97,7 +101,10 @@ def run(
         app = _application(course, work)
         _check_course(course, work.workers)
         with listen(host, port) as listener:
-            others = [_started(work, listener) for _ in range(work.workers - 1)]
+            spawn = multiprocessing.get_context("spawn").Process
+            others = [spawn(target=_serve_too, args=(work, listener), daemon=True) for _ in range(work.workers - 1)]
+            for other in others:
+                other.start()
             terminal.say(f"{course.settings.storage.course}: {url_of(listener)}  (Ctrl-C ends it)", err=True)
             if course.models.major.model.provider == "Builtin":
                 terminal.note("without a model the chat only quotes: set model under [major]")
@@ -128,31 +135,10 @@ class _Work:
         return Course.open(config=self.config, course=self.course, model=self.model)
 
 
-def _started(work: _Work, listener: socket.socket) -> multiprocessing.process.BaseProcess:
-    """Start another process that answers at the same address."""
-    process = multiprocessing.get_context("spawn").Process(target=_help, args=(work, listener), daemon=True)
-    process.start()
-    return process
-
-
-def _help(work: _Work, listener: socket.socket) -> None:
+def _serve_too(work: _Work, listener: socket.socket) -> None:
+    """Answer at the same address, in another process."""
     with work.open() as course:
         _run(_application(course, work), listener)
-
-
-def _config_in(path: Path) -> Path:
-    """Return the configuration file of a course: the path itself, or the one in this folder.
-
-    Raises:
-        ConfigError: there is none.
-    """
-    from lmm.config_files import CONFIG
-
-    found = path if path.is_file() else path / CONFIG
-    if not found.is_file():
-        hint = "to write one, run lmm serve --setup in the course's folder"
-        raise ConfigError("there is no config.toml", where=str(path), hint=hint)
-    return found
 
 
 def _application(course: Course, work: _Work) -> Any:
@@ -235,6 +221,7 @@ def _run(app: Any, listener: socket.socket) -> None:
     import uvicorn
 
     from lmm import loop
+    from lmm.server_socket import handle_loop_error
 
     terminal.log_to_stderr("%(asctime)s %(levelname)s %(message)s")
 
@@ -247,24 +234,19 @@ def _run(app: Any, listener: socket.socket) -> None:
     for number in (signal.SIGINT, signal.SIGTERM):
         signal.signal(number, server.handle_exit)
     if parent := multiprocessing.parent_process():
-        threading.Thread(target=_end_with, args=(parent, server), daemon=True).start()
+
+        def end_with_parent() -> None:  # however that ends
+            parent.join()
+            server.should_exit = True
+
+        threading.Thread(target=end_with_parent, daemon=True).start()
+
+    async def serving() -> None:
+        asyncio.get_running_loop().set_exception_handler(handle_loop_error)
+        await server.serve(sockets=[listener])
+
     gc.freeze()  # loaded objects are permanent: scanning them repeatedly takes a seventh of an answer's time
-    loop.run(_serving(server, listener))  # in the models' event loop: nothing is passed between loops
-
-
-async def _serving(server: Any, listener: socket.socket) -> None:
-    import asyncio
-
-    from lmm.server_socket import handle_loop_error
-
-    asyncio.get_running_loop().set_exception_handler(handle_loop_error)
-    await server.serve(sockets=[listener])
-
-
-def _end_with(parent: Any, server: Any) -> None:
-    """Stop serving when the first process ends, however it does."""
-    parent.join()
-    server.should_exit = True
+    loop.run(serving())  # in the models' event loop: nothing is passed between loops
 
 
 # -- logins ----------------------------------------------------------------------------------------
@@ -317,10 +299,12 @@ def users() -> None:
 @course_options.opened
 def add_users(course: Course, *, names: tuple[str, ...], generate: bool) -> int:
     """Add users, or change their passwords. NAME may be @FILE, a file with a name on each line."""
+    from lmm.disk.files import read_document
     from lmm_education.cli.serve_setup import new_secret
     from lmm_education.web.login import checked_name, new_password
 
-    checked = [checked_name(name) for name in _all_names(names)]
+    read = (read_document(Path(name[1:])).splitlines() if name.startswith("@") else [name] for name in names)
+    checked = [checked_name(line.strip()) for lines in read for line in lines if line.strip()]
     accounts = _accounts(course)
     passwords = {name: new_password() if generate else new_secret(f"Password for {name}: ") for name in checked}
     accounts.change(lambda logins: reduce(lambda known, pair: known.with_user(*pair), passwords.items(), logins))
@@ -385,17 +369,6 @@ def _manage(group: options.Group, kind: Literal["users", "keys"]) -> None:
 
 _manage(users, "users")
 _manage(keys, "keys")
-
-
-def _all_names(names: Sequence[str]) -> list[str]:
-    """Return the names, including those in files given as ``@FILE``."""
-    from lmm.disk.files import read_document
-
-    found: list[str] = []
-    for name in names:
-        lines = read_document(Path(name[1:])).splitlines() if name.startswith("@") else [name]
-        found += [line.strip() for line in lines if line.strip()]
-    return found
 
 
 def _remind(course: Course, login: str) -> None:

@@ -28,7 +28,7 @@ from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cache
-from itertools import count
+from itertools import count, takewhile
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 from urllib.parse import unquote
@@ -52,7 +52,7 @@ from lmm.notebook.generated_fields import Batch, is_on
 from lmm.prompts.templates import Prompts
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import CourseSettings, StudySettings
-from lmm_education.ingestion.outline import Heading, Item, Stretch, TextItem, stretches
+from lmm_education.ingestion.outline import Heading, Stretch, TextItem, stretches
 from lmm_education.ingestion.plan import error_of
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
@@ -116,18 +116,8 @@ def _of(document: StudyDocument, without: Collection[str]) -> list[Card]:
         seen[identity] += 1
         line = holder.line if isinstance(holder, Heading) else holder.lines.first
         path = holder.path if isinstance(holder, Heading) else holder.heading.path
-        cards.append(
-            Card(
-                id=card_id(document.id, identity, seen[identity]),
-                question=question,
-                answer=answer,
-                document=document.id,
-                title=document.title,
-                file=document.file,
-                line=line,
-                headings=path,
-            )
-        )
+        id = card_id(document.id, identity, seen[identity])
+        cards.append(Card(id, question, answer, document.id, document.title, document.file, line, path))
     return cards
 
 
@@ -194,21 +184,14 @@ def _text_of(holder: Holder, document: StudyDocument, after: int, without: Colle
     """Return the text that a question is about: the paragraph, the text directly under the heading, or all of it."""
     if isinstance(holder, TextItem):
         return holder.text
-    special = is_one_of(type_of(holder), without)
-    under = _under(holder, document.outline.items, after)
+    special, level = is_one_of(type_of(holder), without), holder.level
+    below = takewhile(
+        lambda item: isinstance(item, TextItem) or not level or item.level > level, document.outline.items[after:]
+    )
+    under = [item for item in below if isinstance(item, TextItem)]
     texts = [text for text in under if special or not is_one_of(type_of(text), without)]
     own = [text for text in texts if text.heading is holder]
     return "\n\n".join(text.text for text in own or texts)
-
-
-def _under(holder: Heading, items: Sequence[Item], after: int) -> Iterator[TextItem]:
-    """Iterate over the texts under a heading, from index `after` to the next heading of its level or above."""
-    for i in range(after, len(items)):
-        item = items[i]
-        if isinstance(item, TextItem):
-            yield item
-        elif holder.level and item.level <= holder.level:
-            return
 
 
 # -- output formats --------------------------------------------------------------------------------
@@ -401,6 +384,9 @@ img { max-width: 100%; }
 """
 
 
+ANKI = ".apkg"
+
+
 def check_output(path: Path) -> None:
     """Check that cards can be written to a file, before anything is made.
 
@@ -408,9 +394,10 @@ def check_output(path: Path) -> None:
         ConfigError: the file format is not supported, its folder is missing, or a required package is not installed.
         FileWriteError: the file may not be written.
     """
-    if path.suffix.lower() not in WRITERS:
-        raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=f"use {_KINDS}")
-    if path.suffix.lower() == ".apkg":
+    if path.suffix.lower() not in (*WRITERS, ANKI):
+        hint = f"use {', '.join((*WRITERS, ANKI))}"
+        raise ConfigError(f"cards cannot be written as '{path.suffix}'", where=str(path), hint=hint)
+    if path.suffix.lower() == ANKI:
         needed, csv = ("genanki", "markdown_it"), ", or write .csv"
         check_installed("anki", "cards for Anki need", *needed, kind=ConfigError, where=str(path), hint=csv)
     if not path.resolve().parent.is_dir():
@@ -430,20 +417,22 @@ def save_cards(path: str | Path, cards: Sequence[Card], *, deck: str = "", now: 
     """
     path = Path(path)
     check_output(path)
-    files.replace(path, WRITERS[path.suffix.lower()](cards, deck, time.time() if now is None else now))
+    if (suffix := path.suffix.lower()) == ANKI:
+        files.replace(path, _anki(cards, deck, time.time() if now is None else now))
+    else:
+        files.replace(path, WRITERS[suffix](cards).encode("utf-8", "surrogatepass"))
 
 
-def _csv(cards: Sequence[Card], deck: str, now: float) -> bytes:
+def _csv(cards: Sequence[Card]) -> str:
     rows = (card_as_values(card) | {"headings": " > ".join(card.headings)} for card in cards)
-    return csv_text(COLUMNS, [[row[name] for name in COLUMNS] for row in rows]).encode("utf-8", "surrogatepass")
+    return csv_text(COLUMNS, [[row[name] for name in COLUMNS] for row in rows])
 
 
-def _json(cards: Sequence[Card], deck: str, now: float) -> bytes:
-    return (json.dumps([card_as_values(card) for card in cards], ensure_ascii=False, indent=2) + "\n").encode()
+def _json(cards: Sequence[Card]) -> str:
+    return json.dumps([card_as_values(card) for card in cards], ensure_ascii=False, indent=2) + "\n"
 
 
-def _markdown(cards: Sequence[Card], deck: str, now: float) -> bytes:
-    return cards_as_markdown(cards).encode("utf-8", "surrogatepass")
+WRITERS: dict[str, Callable[[Sequence[Card]], str]] = {".csv": _csv, ".json": _json, ".md": cards_as_markdown}
 
 
 # -- Anki ------------------------------------------------------------------------------------------
@@ -458,10 +447,13 @@ def _anki(cards: Sequence[Card], deck: str, now: float) -> bytes:
     decks: dict[str, Deck] = {}
     for number, card in enumerate(cards):
         if card.document not in decks:
-            decks[card.document] = genanki.Deck(_number(card.document), _deck_name(deck, card.title))
-        decks[card.document].add_note(
-            genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[_tag(card.title)], due=number)
-        )
+            names = (name.replace("::", ": ").strip() for name in (deck, card.title) if name.strip())
+            digest = hashlib.sha256(card.document.encode("utf-8", "surrogatepass")).digest()
+            anki_id = 1 << 40 | int.from_bytes(digest[:5], "big")  # by which Anki identifies a deck
+            decks[card.document] = genanki.Deck(anki_id, "::".join(names) or "Cards")
+        tag = re.sub(r"\s+", "-", card.title.strip()) or "cards"
+        note = genanki.Note(model, _fields(card, pictures), guid=card.id, tags=[tag], due=number)
+        decks[card.document].add_note(note)
     with contextlib.closing(sqlite3.connect(":memory:")) as database:
         with warnings.catch_warnings():  # genanki mistakes escaped formulas for tags
             warnings.simplefilter("ignore")
@@ -481,23 +473,10 @@ def _package(collection: bytes, media: Mapping[str, bytes]) -> bytes:
     return output.getvalue()
 
 
-def _number(name: str) -> int:
-    """Return the number by which Anki identifies a deck, from the document's id."""
-    return 1 << 40 | int.from_bytes(hashlib.sha256(name.encode("utf-8", "surrogatepass")).digest()[:5], "big")
-
-
-def _deck_name(deck: str, title: str) -> str:
-    return "::".join(name.replace("::", ": ").strip() for name in (deck, title) if name.strip()) or "Cards"
-
-
-def _tag(title: str) -> str:
-    return re.sub(r"\s+", "-", title.strip()) or "cards"
-
-
 def _fields(card: Card, pictures: PictureFiles) -> list[str]:
     source = " › ".join(distinct_titles((card.title, *card.headings)))
     shown = [to_html(text, picture=pictures.beside(card.file)) for text in (card.question, card.answer)]
-    fields = [*shown, to_html(source).removeprefix("<p>").removesuffix("</p>"), card.id]
+    fields = [*shown, inline(to_html(source)), card.id]
     return [re.sub(r"[\x00-\x08\x0b-\x1f]", "", field) for field in fields]  # \x1f separates fields
 
 
@@ -537,15 +516,6 @@ def _read_below(folders: Iterable[Path], path: Path) -> bytes | None:
         with contextlib.suppress(DocumentError):
             return Folder(folder).read(os.path.abspath(path))  # noqa: PTH100  # does not resolve links
     return None
-
-
-WRITERS: dict[str, Callable[[Sequence[Card], str, float], bytes]] = {
-    ".csv": _csv,
-    ".json": _json,
-    ".md": _markdown,
-    ".apkg": _anki,
-}
-_KINDS = ", ".join(WRITERS)
 
 
 # -- markdown for Anki -----------------------------------------------------------------------------

@@ -154,15 +154,12 @@ def study_plan(
     if counted := [kind for kind in exercises if not is_one_of(kind, keep)]:
         found = find_exercises(documents, kinds=counted, solutions=solutions)
         places = Counter(_unit_of(each, units) for each in found)
-        before, made = (
-            made,
-            [
-                replace(step, material=_with_exercises(step, places[i], counted, solutions))
-                for i, step in enumerate(made)
-            ],
-        )
-        solved = {i for i, step in enumerate(made) if before[i].material and not (step.material or step.words)}
-    steps = tuple(step for i in range(len(made)) if i not in solved and (step := _shown(i, made)) is not None)
+        for i, step in enumerate(made):
+            others = {k: n for k, n in step.material.items() if not is_one_of(k, (*counted, *solutions))}
+            material = others | ({counted[0]: places[i]} if places[i] else {})
+            solved |= {i} if step.material and not (material or step.words) else set()
+            made[i] = replace(step, material=material)
+    steps = tuple(shown for i in range(len(made)) if i not in solved and (shown := _shown(i, made)))
     words = sum(step.words for step in steps)
     return StudyPlan(steps, words_per_minute, words, minutes_to_read(words, words_per_minute))
 
@@ -214,7 +211,8 @@ def _step(unit: Unit, documents: Sequence[StudyDocument], pace: int, keep: Colle
         minutes=minutes_to_read(words, pace),
         summary=" ".join(map(str, summary)) if isinstance(summary, list) else str(summary or ""),
         requires=tuple(dict.fromkeys(titles)),
-        material=_counted(others),
+        # texts that have their type from one place count as one
+        material=dict(Counter({text.owner or text.heading.line: type_of(text) for text in others}.values())),
     )
 
 
@@ -224,17 +222,6 @@ def _unit_of(exercise: Exercise, units: Sequence[Unit]) -> int:
         (i for i, u in enumerate(units) if u.document.file == exercise.file and u.heading.line <= exercise.line),
         key=lambda i: (units[i].heading.line, i),
     )
-
-
-def _with_exercises(step: StudyStep, number: int, kinds: Sequence[str], solutions: Collection[str]) -> dict[str, int]:
-    others = {kind: count for kind, count in step.material.items() if not is_one_of(kind, (*kinds, *solutions))}
-    return others | ({kinds[0]: number} if number else {})
-
-
-def _counted(texts: Iterable[TextItem]) -> dict[str, int]:
-    """Count the material of each type; texts that have their type from one place count as one."""
-    owners = {text.owner or text.heading.line: type_of(text) for text in texts}
-    return dict(Counter(owners.values()))
 
 
 # -- output formats --------------------------------------------------------------------------------
