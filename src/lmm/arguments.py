@@ -50,7 +50,7 @@ def check_arguments(kind: type[T]) -> type[T]:
     for name, member in list(vars(kind).items()):
         function = getattr(member, "__func__", member)
         if inspect.isfunction(function) and (name == "__init__" or not name.startswith("_")):
-            call = _checked(function)
+            call = check_call(function, is_method=True)
             setattr(kind, name, classmethod(call) if isinstance(member, classmethod) else call)
     return kind
 
@@ -110,12 +110,8 @@ def read_options(kind: type[Table], given: Mapping[str, object], verb: str = "")
     return found
 
 
-def check_call(function: Callable[P, T]) -> Callable[P, T]:
+def check_call(function: Callable[P, T], *, is_method: bool = False) -> Callable[P, T]:
     """Make a function check its arguments by `check_options`."""
-    return _checked(function, is_method=False)
-
-
-def _checked(function: Callable[..., Any], *, is_method: bool = True) -> Callable[..., Any]:
     inner = inspect.unwrap(function)
     signature, scope = inspect.signature(inner), inner.__globals__
     parameters = list(signature.parameters.values())[is_method:]

@@ -339,23 +339,17 @@ def merge(*layers: Values) -> dict[str, Setting]:
             value, origin = stated["model"]
             name = parse_name(value, where=origin.place) if isinstance(value, str) else value
             stated["model"] = Setting(name, origin)
-            chosen = {key: one for key, one in chosen.items() if not _is_void(key, chosen, name)}
+            before = chosen["model"].value if "model" in chosen else name
+            is_same = getattr(before, "provider", "") == getattr(name, "provider", None)
+            void = () if before == name else ("model",) if is_same else ("model", "provider")
+            known = keys_in("embedding") | keys_in("major")
+            chosen = {key: one for key, one in chosen.items() if key not in known or known[key].belongs_to not in void}
         if "parameters" in chosen and "parameters" in stated:
             below, (above, origin) = chosen["parameters"].value, stated["parameters"]
             if isinstance(below, Mapping) and isinstance(above, Mapping):
                 stated["parameters"] = Setting({**below, **above}, origin)
         chosen |= stated
     return chosen
-
-
-def _is_void(key: str, chosen: Values, name: Any) -> bool:
-    """Return whether a key belongs to another provider's model, or to another model, than the one with this name."""
-    known = keys_in("major").get(key) or keys_in("embedding").get(key)
-    if "model" not in chosen or known is None or not known.belongs_to:
-        return False
-    before = chosen["model"].value
-    other_provider = before.provider != getattr(name, "provider", "")
-    return other_provider or (known.belongs_to == "model" and before != name)
 
 
 def _defaults(tier: str, merged: Layer, env: Mapping[str, str]) -> tuple[Values, ...]:

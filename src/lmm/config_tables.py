@@ -208,7 +208,7 @@ def keys_of(kind: type[Table]) -> Mapping[str, Key]:
 
 
 @functools.cache
-def keys_in(table: str) -> Mapping[str, Key]:
+def keys_in(table: str) -> dict[str, Key]:
     """Return the keys of a table by their names, of all packages."""
     return {name: key for kind in map(_load, TABLES[table]) for name, key in keys_of(kind).items()}
 

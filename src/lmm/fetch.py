@@ -24,7 +24,7 @@ import httpcore2
 import httpx2
 
 from lmm.errors import FetchFailed
-from lmm.hosts import UNFIT, certificates, is_loopback, not_public
+from lmm.hosts import UNFIT, is_loopback, not_public, tls_for
 from lmm.terminal import clipped, megabytes
 
 _SCHEMES = ("http", "https")
@@ -257,33 +257,25 @@ async def fetch(url: str, rules: FetchRules, *, resolve: Resolve = resolve_host)
     Raises:
         FetchFailed: it cannot or must not be fetched.
     """
-    address = check_url(url)
+    url = check_url(url)
     try:
         async with asyncio.timeout(rules.timeout):
-            return await _following(address, rules, resolve)
+            for _ in range(MOST_REDIRECTS + 1):
+                tls = await asyncio.to_thread(tls_for, url)
+                try:
+                    async with CheckedTransport(rules, tls, resolve=resolve) as transport:
+                        answer = await _one(url, rules, transport)
+                except FetchFailed as error:
+                    error.where = error.where or shown(url)
+                    raise
+                except (httpx2.HTTPError, OSError, ValueError) as error:  # its text may contain secrets of the URL
+                    raise FetchFailed(_reason(error), where=shown(url)) from None
+                if isinstance(answer, Fetched):
+                    return answer
+                url = redirected(url, answer)
     except TimeoutError as error:
         told = f"it took more than {rules.timeout:g} s"
         raise FetchFailed(told, where=shown(url), hint=rules.more_time) from error
-
-
-async def _following(url: str, rules: FetchRules, resolve: Resolve) -> Fetched:
-    """Fetch a document, following redirects; each target is checked like the first address."""
-    secure = url.lower().startswith("https:")
-    tls = await asyncio.to_thread(certificates) if secure else None
-    async with CheckedTransport(rules, tls, resolve=resolve) as transport:
-        for _ in range(MOST_REDIRECTS + 1):
-            try:
-                answer = await _one(url, rules, transport)
-            except FetchFailed as error:
-                error.where = error.where or shown(url)
-                raise
-            except (httpx2.HTTPError, OSError, ValueError) as error:
-                raise FetchFailed(_reason(error), where=shown(url)) from None  # its text may contain secrets of the URL
-            if isinstance(answer, Fetched):
-                return answer
-            url = redirected(url, answer)
-            if url.lower().startswith("https:") and not secure:
-                return await _following(url, rules, resolve)
     raise FetchFailed(f"it redirects more than {MOST_REDIRECTS} times", where=shown(url))
 
 

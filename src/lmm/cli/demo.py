@@ -40,7 +40,11 @@ STATE = ".lmm"
 def demo(*, tour: bool, folder: Path | None) -> int:
     """Show what LM Markdown does on an example course: offline, with the built-in models, in a few seconds."""
     started = time.perf_counter()
-    course = _new_folder(folder)
+    if folder is None:
+        folder = Path(tempfile.mkdtemp(prefix="lmm-demo-"))
+    elif folder.exists() and any(folder.iterdir()):
+        raise LmmError("this folder is not empty", where=str(folder), hint="choose a new folder")
+    course = folder
     with resources.as_file(resources.files("lmm").joinpath("example")) as example:
         shutil.copytree(example / "course", course, dirs_exist_ok=True)
         script = tomllib.loads((example / "demo.toml").read_text("utf-8"))
@@ -52,15 +56,6 @@ def demo(*, tour: bool, folder: Path | None) -> int:
     _say(script["ending"].format(course=course))
     _say(f"The demo took {time.perf_counter() - started:.1f} s.\n")
     return DONE
-
-
-def _new_folder(folder: Path | None) -> Path:
-    if folder is None:
-        return Path(tempfile.mkdtemp(prefix="lmm-demo-"))
-    if folder.exists() and any(folder.iterdir()):
-        raise LmmError("this folder is not empty", where=str(folder), hint="choose a new folder")
-    folder.mkdir(parents=True, exist_ok=True)
-    return folder
 
 
 def _show(step: Mapping[str, Any], course: Path) -> None:

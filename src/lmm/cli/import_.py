@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -53,13 +52,17 @@ def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ..
         if output.lower().endswith(_MARKDOWN) and not Path(output).is_dir():
             raise ConfigError("for several files, the output must be a folder", where=output, hint="end its name in /")
         output = f"{output}/"
-    _check_outputs(files, output)
     from lmm.importing import import_file
+    from lmm.importing.import_document import output_of
     from lmm.importing.web import import_url
     from lmm.importing.word_styles import read_choice
 
-    chosen = dict(map(read_choice, styles))
-    code = DONE
+    chosen, code, seen = dict(map(read_choice, styles)), DONE, dict[Path, str]()
+    for path in files:
+        target = Path() if "://" in path else output_of(Path(path), output).resolve()
+        if target != Path() and seen.setdefault(target, path) != path:
+            hint = "import them one by one, with -o"
+            raise ConfigError(f"{seen[target]} and {path} would become one file", where=str(target), hint=hint)
     for path in files:
         try:
             reader = import_url if "://" in path else import_file
@@ -69,21 +72,6 @@ def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ..
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED
             code = max(code, failed)
     return code
-
-
-def _check_outputs(files: Sequence[str], output: str | None) -> None:
-    """Raise if two files would be written to the same markdown file."""
-    from lmm.importing.import_document import output_of
-
-    seen: dict[Path, str] = {}
-    for path in files:
-        if "://" in path:
-            continue
-        target = output_of(Path(path), output).resolve()
-        if target in seen and seen[target] != path:
-            hint = "import them one by one, with -o"
-            raise ConfigError(f"{seen[target]} and {path} would become one file", where=str(target), hint=hint)
-        seen[target] = path
 
 
 def _summary(report: ImportReport) -> str:

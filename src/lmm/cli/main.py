@@ -99,7 +99,11 @@ def _main(arguments: Sequence[str] | None) -> int:
     if instruction := os.environ.get("_LMM_COMPLETE"):
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
-    words = _meant_by_help(list(sys.argv[1:] if arguments is None else arguments))
+    words, names = list(sys.argv[1:] if arguments is None else arguments), [row.name for row in COMMANDS]
+    asks = words[:1] == ["help"] and words[1:2] not in ([], ["-h"], ["--help"])
+    # A command, also if it is misspelt; else it is a question about the manual.
+    if asks and (words[1] in names or (len(words) == 2 and nearest(words[1], names).startswith("did you mean"))):
+        words = [*words[1:], "--help"]
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         terminal.say(help_text(), end="")
         return DONE if words else USAGE
@@ -118,15 +122,6 @@ def _main(arguments: Sequence[str] | None) -> int:
         return INTERRUPTED
     terminal.spell_out_unwritable()
     return run(command, row.name, words[1:])
-
-
-def _meant_by_help(words: list[str]) -> list[str]:
-    """Return ``help COMMAND`` as ``COMMAND --help``, also if the command is misspelt; else the words as they are."""
-    if words[:1] != ["help"] or words[1:2] in ([], ["-h"], ["--help"]):
-        return words
-    names = [row.name for row in COMMANDS]
-    misspelt = len(words) == 2 and nearest(words[1], names).startswith("did you mean")
-    return [*words[1:], "--help"] if words[1] in names or misspelt else words
 
 
 _GROUPS = {"Documents": ("lmm", "lmm_editor"), "Courses": ("lmm_education",), "Agents": ("chatmd",)}

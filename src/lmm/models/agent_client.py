@@ -99,18 +99,16 @@ class AgentModel:
             "".join(one.text for one in events if isinstance(one, kind)) for kind in (TextDelta, ReasoningDelta)
         )
         thoughts = (Reasoning(thought),) if thought.strip() else ()
-        for other in (*self._notices, *thoughts, self._reply(request, text, thoughts, result)):
+        for other in (*self._notices, *thoughts):
             yield other
         self._notices = []
-
-    def _reply(self, request: ChatRequest, text: str, thoughts: tuple[Reasoning, ...], result: _Json) -> Reply:
         reason, used = result.get("stopReason"), _part(result, "usage")
         if reason == "refusal":
             raise errors.ModelRejected(f"{self.name} refused to answer", hint="ask in other words")
         count = Counter({key: value for key, value in used.items() if isinstance(value, int)})
         sent = count["inputTokens"] + count["cachedReadTokens"] + count["cachedWriteTokens"]
         usage = Usage(sent, count["outputTokens"] + count["thoughtTokens"], None, 1, False, count["cachedReadTokens"])
-        return priced(Reply(text, self.name, usage, cut=reason in _CUT, reasoning=thoughts), request)
+        yield priced(Reply(text, self.name, usage, cut=reason in _CUT, reasoning=thoughts), request)
 
     async def _started(self) -> AgentConnection:
         """Return the running program; all who ask while it starts wait for the same one."""

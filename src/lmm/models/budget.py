@@ -142,8 +142,9 @@ class SharedBudget:
 
     def left(self) -> UsageLimits:
         """What may still be used."""
-        tokens = None if self.limits.tokens is None else max(self.limits.tokens - self._tokens, 0)
-        dollars = None if self.limits.dollars is None else max(self.limits.dollars - self._dollars, 0.0)
+        limits, used = self.limits, self.usage
+        tokens = None if limits.tokens is None else max(limits.tokens - _tokens(used), 0)
+        dollars = None if limits.dollars is None else max(limits.dollars - (used.cost or 0.0), 0.0)
         return UsageLimits(None, tokens, dollars)
 
     def count(self, kind: str, usage: Usage) -> None:
@@ -182,21 +183,17 @@ class SharedBudget:
         return self._measure(self.usage) + planned <= most and not self.is_used_up
 
     def _measure(self, usage: Usage) -> float:
-        return (usage.cost or 0.0) if self.limits.dollars is not None else usage.input_tokens + usage.output_tokens
-
-    @property
-    def _tokens(self) -> int:
-        return self.usage.input_tokens + self.usage.output_tokens
-
-    @property
-    def _dollars(self) -> float:
-        return self.usage.cost or 0.0
+        return (usage.cost or 0.0) if self.limits.dollars is not None else _tokens(usage)
 
     def _told(self) -> str:
-        limits = self.limits
-        money = "" if limits.dollars is None else f"${limits.dollars:g} (${self._dollars:.4f} spent)"
-        tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens ({self._tokens:,} spent)"
+        limits, used = self.limits, self.usage
+        money = "" if limits.dollars is None else f"${limits.dollars:g} (${used.cost or 0.0:.4f} spent)"
+        tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens ({_tokens(used):,} spent)"
         return " and ".join(filter(None, (money, tokens)))
+
+
+def _tokens(usage: Usage) -> int:
+    return usage.input_tokens + usage.output_tokens
 
 
 @dataclass(frozen=True, slots=True)

@@ -292,9 +292,8 @@ def stems_of(text: str) -> list[str]:
 
 def words_of(text: str) -> list[str]:
     """Return the content words of a text, in lower case."""
-    words = (
-        word.lower() for word in _WORD.findall(without(text, "code", "math") if "`" in text or "$" in text else text)
-    )
+    prose = without(text, "code", "math") if "`" in text or "$" in text else text
+    words = map(str.lower, _WORD.findall(prose))
     return [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
 
 

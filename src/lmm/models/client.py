@@ -18,6 +18,7 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import copy
 import functools
 import json
 from collections.abc import AsyncGenerator, Callable, Coroutine, Iterable
@@ -102,16 +103,11 @@ class Client:
 
     def other(self, tier: str, *, listener: Listener | None = None) -> Client:
         """Return a client for another tier with the same journal, listener and budget; a given `model` is kept."""
-        client = Client(
-            self.settings,
-            tier=tier,
-            model=self._given,
-            again=self.again,
-            estimate=self.estimate,
-            journal=self.journal,
-            listener=self.listener if listener is None else listener,
-        )
-        client._root = self._root
+        client = copy.copy(self)
+        client.tier, client.listener = getattr(self.settings, tier), listener or self.listener
+        client.tier_name = client.tier.table or tier
+        client._opened = Estimate(client.name) if self.estimate else self._given
+        client.usage, client.interrupted = Usage(), False
         return client
 
     # -- one request -----------------------------------------------------------------------------------

@@ -141,9 +141,10 @@ class PydanticAIModel(Adapter):
                     model_request_parameters=parameters_of(sent.request),
                 ) as stream,
             ):
-                told, thinks = 0, False  # thoughts that were told whole; whether there may be others
+                told, thinks = 0, False  # thoughts that were told whole; whether there may be others, without text too
                 async for event in stream:
-                    thinks = thinks or is_thinking(event)
+                    part = getattr(event, "part", None) or getattr(event, "delta", None)
+                    thinks = thinks or isinstance(part, ThinkingPart | vendor.ThinkingPartDelta)
                     ours = event_of(event, sent.names)
                     if thinks and isinstance(ours, TextDelta | ToolCall):
                         for thought in _thoughts(stream.get())[told:]:
@@ -321,16 +322,6 @@ def event_of(event: object, names: Mapping[str, str]) -> ChatEvent | None:
         case vendor.PartEndEvent(part=vendor.ToolCallPart() as part):
             return call_of(part, names)
     return None
-
-
-def is_thinking(event: object) -> bool:
-    """Return whether a vendor's stream event belongs to a thought, even if it is a signature without text."""
-    match event:
-        case (
-            vendor.PartStartEvent(part=vendor.ThinkingPart()) | vendor.PartDeltaEvent(delta=vendor.ThinkingPartDelta())
-        ):
-            return True
-    return False
 
 
 _SIGNATURE = "thought_signature"  # Google's, which belongs to a call

@@ -219,12 +219,8 @@ def stray_call(text: str, tools: list[str]) -> str:
     whole = fenced[1].strip() if (fenced := _FENCED.match(whole)) else whole
     if called := re.fullmatch(rf"\[?(?:print\()?{word}\(.*\)\]?;?", whole, re.DOTALL):
         return called[1]
-    return _called_in_json(whole, tools)
-
-
-def _called_in_json(text: str, tools: list[str]) -> str:
     try:
-        value = json.loads(text)
+        value = json.loads(whole)
     except (ValueError, RecursionError):
         return ""
     value = value.get("tool_calls", value) if isinstance(value, dict) else value

@@ -173,7 +173,7 @@ def _from_type(source: Any, where: str) -> Schema:
             faults = error.errors(include_url=False, include_context=False)
             raise _mismatch((fault["loc"], fault["msg"], fault["input"]) for fault in faults) from error
 
-    return _schema(shown, _fields(named), validate)
+    return _schema(shown, named, validate)
 
 
 # -- JSON schema -----------------------------------------------------------------------------------
@@ -203,13 +203,18 @@ def _from_json_schema(source: Mapping[str, Any], where: str) -> Schema:
             raise _mismatch((fault.absolute_path, fault.message, None) for fault in faults)
         return value
 
-    return _schema(schema, _fields(schema), validate)
+    return _schema(schema, schema, validate)
 
 
 # -- both ------------------------------------------------------------------------------------------
 
 
-def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callable[[Any], Any]) -> Schema:
+def _schema(source: Mapping[str, Any], named: Mapping[str, Any], validate: Callable[[Any], Any]) -> Schema:
+    """Make a schema; the names of a record's fields are those of all alternatives in `named`, in its order."""
+    whole = _follow_reference(named, named)
+    record = _follow_reference(whole.get("items", {}), named) if whole.get("type") == "array" else whole
+    kinds = [record, *(record.get("anyOf") or record.get("oneOf") or record.get("allOf") or [])]
+    names = [name for kind in kinds for name in _follow_reference(kind, named).get("properties", {})]
     resolved = _follow_reference(source, source)
     is_object = resolved.get("type") == "object" or "properties" in resolved
     many = resolved.get("type") == "array"
@@ -217,7 +222,7 @@ def _schema(source: Mapping[str, Any], fields: tuple[str, ...], validate: Callab
         inside = {key: value for key, value in source.items() if key not in _AT_THE_TOP}
         above = {key: source[key] for key in _AT_THE_TOP if key in source}
         source = object_schema([RECORDS], **{RECORDS: inside}) | above
-    return Schema(source, not is_object, many, fields, validate)
+    return Schema(source, not is_object, many, tuple(dict.fromkeys(names)), validate)
 
 
 def _mismatch(faults: Iterable[tuple[Iterable[Any], str, Any]]) -> Mismatch:
@@ -233,15 +238,6 @@ def _mismatch(faults: Iterable[tuple[Iterable[Any], str, Any]]) -> Mismatch:
         lines.append(f"- ${path}: {message}{shown}")
     more = [f"- and {len(lines) - _MOST_ERRORS} more"] if len(lines) > _MOST_ERRORS else []
     return Mismatch("\n".join([*lines[:_MOST_ERRORS], *more]))
-
-
-def _fields(schema: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the names of a record's fields in the schema's order, those of all alternatives."""
-    whole = _follow_reference(schema, schema)
-    record = _follow_reference(whole.get("items", {}), schema) if whole.get("type") == "array" else whole
-    kinds = [record, *(record.get("anyOf") or record.get("oneOf") or record.get("allOf") or [])]
-    names = [name for kind in kinds for name in _follow_reference(kind, schema).get("properties", {})]
-    return tuple(dict.fromkeys(names))
 
 
 def _follow_reference(part: Any, schema: Mapping[str, Any]) -> Mapping[str, Any]:
