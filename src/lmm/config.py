@@ -10,6 +10,7 @@ from __future__ import annotations
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
+from functools import partial
 from pathlib import Path
 from typing import Annotated, Any, ClassVar, Literal
 
@@ -45,6 +46,10 @@ SOURCE, MODEL = "LMM_SOURCE_{}", "LMM_MODEL_{}"
 """Environment variables that name a tier's provider and its model."""
 
 
+OfProvider, OfModel = partial(Key, belongs_to="provider"), partial(Key, belongs_to="model")
+"""Keys that are void where a stronger layer names another provider, or even just another model."""
+
+
 @dataclass(frozen=True, slots=True)
 class Secret:
     """An API key that is hidden when printed; `variable` is the environment variable it came from."""
@@ -70,17 +75,11 @@ class ServerSettings(Table, frozen=True):
     ] = ModelName("Builtin", "extractive")
     origin: str = "default"
     base_url: Annotated[
-        str,
-        Key(
-            "any server with the Chat Completions protocol",
-            "http://127.0.0.1:8080/v1",
-            asks="host",
-            belongs_to="provider",
-        ),
+        str, OfProvider("any server with the Chat Completions protocol", "http://127.0.0.1:8080/v1", asks="host")
     ] = ""
     api_key: Secret | None = None
     api_key_env: Annotated[
-        str, Key("the variable with its key, if not the provider's own", "MY_KEY", asks="always", belongs_to="provider")
+        str, OfProvider("the variable with its key, if not the provider's own", "MY_KEY", asks="always")
     ] = ""
     timeout: Annotated[Positive, Key("seconds without a sign of the server")] = 120.0
     max_retries: Annotated[CountOrZero, Key("after 429, 5xx, a broken connection, silence")] = 3
@@ -116,26 +115,21 @@ class ModelSettings(ServerSettings, frozen=True):
     max_tokens: Annotated[Count | None, Key("of a reply; unset: the provider's", 2048)] = None
     context_window: Annotated[
         Count | None,
-        Key(
-            "tokens that it reads at once; unset: what its server reports, else what is published, else 100000",
-            32768,
-            belongs_to="model",
+        OfModel(
+            "tokens that it reads at once; unset: what its server reports, else what is published, else 100000", 32768
         ),
     ] = None
     reasoning_effort: Annotated[
         Literal["", "none", "minimal", "low", "medium", "high", "xhigh"],
-        Key("of models that reason: none to xhigh", "low", belongs_to="provider"),
+        OfProvider("of models that reason: none to xhigh", "low"),
     ] = ""
     api: Annotated[
-        Literal["chat", "responses"],
-        Key('"responses": OpenAI\'s newer protocol, instead of Chat Completions', belongs_to="provider"),
+        Literal["chat", "responses"], OfProvider('"responses": OpenAI\'s newer protocol, instead of Chat Completions')
     ] = "chat"
     parameters: Annotated[
         Parameters,
-        Key(
-            "sent to the provider unchanged; also as a table, such as [major.parameters]",
-            {"top_p": 0.9, "seed": 1},
-            belongs_to="provider",
+        OfProvider(
+            "sent to the provider unchanged; also as a table, such as [major.parameters]", {"top_p": 0.9, "seed": 1}
         ),
     ] = msgspec.field(default_factory=Parameters)
 
@@ -157,16 +151,12 @@ class EmbeddingSettings(ServerSettings, frozen=True):
     model: Annotated[ModelName, Key("Provider/model", "Ollama/bge-m3", asks="model")] = ModelName(
         "Builtin", "wordllama"
     )
-    dimensions: Annotated[
-        Count | None, Key("shorter vectors, where the model supports them", 512, belongs_to="model")
-    ] = None
+    dimensions: Annotated[Count | None, OfModel("shorter vectors, where the model supports them", 512)] = None
     batch_size: Annotated[Count | None, Key("texts in one request", 32)] = None
-    query_prefix: Annotated[
-        str | None, Key("put before questions; unset: as the model's card asks", "query: ", belongs_to="model")
-    ] = None
-    document_prefix: Annotated[
-        str | None, Key("put before the texts that are searched", "passage: ", belongs_to="model")
-    ] = None
+    query_prefix: Annotated[str | None, OfModel("put before questions; unset: as the model's card asks", "query: ")] = (
+        None
+    )
+    document_prefix: Annotated[str | None, OfModel("put before the texts that are searched", "passage: ")] = None
 
 
 class MessageSettings(Table, frozen=True):
