@@ -24,7 +24,7 @@ from selectolax.lexbor import LexborHTMLParser
 
 from benchmarks.documents import SHARED
 from benchmarks.measure import Row
-from lmm.importing.html_page import decode_html, read_page
+from lmm.importing.read_html import decode_html, read_page
 
 _THEMES = ("mkdocs", "readthedocs")
 _HOOK = """

@@ -71,7 +71,7 @@ def test_what_is_around_the_values_is_kept_or_named(tmp_path: Path) -> None:
     sheet.merge_cells("A1:C1")
     for row in ([], ["Name", "Datum", "Note"], ["Müller, A.", date(2026, 2, 9), 1.3], ["Óscar", date(2026, 2, 9), 2]):
         sheet.append(row)
-    sheet["B5"].number_format = "[$-407]d. mmmm yyyy"
+    sheet["B5"].number_format = "[$-419]d. mmmm yyyy"
     sheet["A4"].comment = Comment("ask | today", "Chair")
     sheet["A5"].hyperlink = "https://example.org/a b"
     sheet["F4"] = "secret"
@@ -88,7 +88,7 @@ def test_what_is_around_the_values_is_kept_or_named(tmp_path: Path) -> None:
         ""])  # fmt: skip
     assert report.notes == (
         "left out: hidden rows or columns in Noten & Co",
-        "written as stored, since the number format is not understood: [$-407]d. mmmm yyyy (1)",
+        "written as stored, since the number format is not understood: [$-419]d. mmmm yyyy (1)",
     )
 
 
@@ -128,7 +128,7 @@ lang: en-GB
 | twice | `=[.A1]*2` | true |  |
 | twice | `=[.A1]*2` | true |  |
 
-- Comment: ask her
+- Comment on D2: ask her
 """
     )
     assert report.notes == (
@@ -275,6 +275,45 @@ def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
     assert report.notes == ("left out: hidden text (3 words: the answer key …)",)
 
 
+def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:
+    """Text boxes, fields, tables in cells, furigana and styled headings; hidden text and comments are counted."""
+    need_importer()
+    names = ("office", "table", "text", "style", "drawing")
+    spaces = " ".join(f'xmlns:{name}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+    cell, ends = (
+        "<table:table><table:table-row><table:table-cell>",
+        "</table:table-cell></table:table-row></table:table>",
+    )
+    box = "<drawing:frame><drawing:text-box><text:p>in the box</text:p></drawing:text-box></drawing:frame>"
+    ruby = "<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text></text:ruby>"
+    field, hidden = "<text:sequence>7</text:sequence>", '<text:span text:style-name="T1">the key</text:span>'
+    body = [
+        '<text:p text:style-name="P1">Leaves</text:p>',
+        f"<text:p>Figure {field}: veins {hidden}</text:p>",
+        '<text:section text:display="none"><text:p>Answers</text:p></text:section>',
+        f"<text:p>Before {box}after</text:p>",
+        f"<text:p>{ruby}</text:p>",
+        f"{cell}{cell}<text:p>inner</text:p>{ends}{ends}",
+        "<text:p>End<office:annotation><text:p>why so</text:p></office:annotation></text:p>",
+    ]
+    styles = (
+        '<style:style style:name="P1" style:family="paragraph" style:parent-style-name="Heading_20_1"/>'
+        '<style:style style:name="T1" style:family="text"><style:text-properties text:display="none"/></style:style>'
+    )
+    content = (
+        f"<office:document-content {spaces}><office:automatic-styles>{styles}</office:automatic-styles>"
+        f"<office:body><office:text>{''.join(body)}</office:text></office:body></office:document-content>"
+    )
+    made = pandoc(b"x", "-f", "markdown", "-t", "odt")
+    with zipfile.ZipFile(io.BytesIO(made)) as old, zipfile.ZipFile(tmp_path / "a.odt", "w") as new:
+        for name in old.namelist():
+            new.writestr(name, content if name == "content.xml" else old.read(name))
+    report = import_file(tmp_path / "a.odt")
+    text = report.text.partition("---\n\n")[2]
+    assert text == "# Leaves\n\nFigure 7: veins\n\nBefore after\n\nin the box\n\n漢字(かんじ)\n\ninner\n\nEnd\n"
+    assert report.notes == ("left out: 3 words in hidden text", "left out: 2 words in comments")
+
+
 @pytest.mark.parametrize("suffix", [".docx", ".html", ".epub"])
 def test_text_that_a_style_raises_is_no_part_of_a_number(tmp_path: Path, suffix: str) -> None:
     """As LibreOffice and Google Docs write 10⁶ and H₂O: smaller and raised, or by the class of a span."""
@@ -327,7 +366,7 @@ def test_words_that_are_missing_from_the_markdown_are_named(name: str) -> None:
     assert count_words(data, suffix, read.body, read.left_out).not_read == 0
     for line in read.body.splitlines():
         rest = read.body.replace(line, "", 1)
-        bare = re.sub(r"\]\([^)]*\)|^```\w*|^::: notes|^- Comment:|^<!-- .* -->", "", line)
+        bare = re.sub(r"\]\([^)]*\)|^```\w*|^::: notes|^- Comment( on \w+)?:|^<!-- .* -->", "", line)
         lost = {word for word in words_of(bare) if word.isalpha()} - {*words_of(rest), "slide", "true", "false", "eur"}
         is_name = line.startswith(("![", "$")) or (suffix not in (".docx", ".pdf") and re.match(r"##? |\|  ", line))
         if lost and not is_name:

@@ -17,9 +17,9 @@ from lmm.disk.files import decode_document
 from lmm.errors import FileReadError, LmmError
 from lmm.fetch import Fetched, FetchRules, name_of
 from lmm.importing.formats import FORMATS, FileKind, file_kind, suffix_of
-from lmm.importing.html_page import MAX_OPEN, check_nesting, codec_of, decode_html
 from lmm.importing.import_document import check_installed, read_source
 from lmm.importing.imported import Imported, link_images
+from lmm.importing.read_html import MAX_OPEN, check_nesting, codec_of, decode_html
 from lmm.messages import Image, picture_type
 from lmm.terminal import megabytes
 

@@ -54,8 +54,8 @@ def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ..
         output = f"{output}/"
     from lmm.importing import import_file
     from lmm.importing.import_document import output_of
+    from lmm.importing.office_text import read_choice
     from lmm.importing.web import import_url
-    from lmm.importing.word_styles import read_choice
 
     chosen, code, seen = dict(map(read_choice, styles)), DONE, dict[Path, str]()
     for path in files:

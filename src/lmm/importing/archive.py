@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import io
+import posixpath
 import re
 import zipfile
 import zlib
@@ -145,6 +146,19 @@ class Archive:
             return ElementTree.fromstring(self.checked(name))
         except (ElementTree.ParseError, ValueError, LookupError) as error:
             raise FileReadError(f"'{name}' in it is not valid XML: {error}", hint="the file is damaged") from error
+
+    def targets(self, name: str) -> dict[str, str]:
+        """Return the members that a part of an Office file refers to, by their ids.
+
+        Raises:
+            FileReadError: the list of them is damaged.
+        """
+        folder, file = posixpath.split(name)
+        relations = f"{folder}/_rels/{file}.rels"
+        return {
+            node.get("Id", ""): posixpath.normpath(posixpath.join(f"/{folder}", node.get("Target", "")))[1:]
+            for node in (self.xml(relations) if relations in self.names else ())
+        }
 
 
 def local(name: str) -> str:

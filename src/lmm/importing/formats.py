@@ -42,7 +42,7 @@ _ROWS = {
     ".xlsx .xlsm": Format("Excel", "each sheet as a section, its values as shown", "", "an Excel file",
                           (f"{_OFFICE}spreadsheetml.sheet",), module=f"{_PACKAGE}xlsx", needs=("openpyxl",)),
     ".odt": Format("OpenDocument", "LibreOffice Writer", "odt", "an OpenDocument text",
-                   ("application/vnd.oasis.opendocument.text",)),
+                   ("application/vnd.oasis.opendocument.text",), needs=("lxml",)),
     ".ods": Format("OpenDocument sheet", "LibreOffice Calc", "", "an OpenDocument sheet",
                    ("application/vnd.oasis.opendocument.spreadsheet",), module=f"{_PACKAGE}opendocument",
                    needs=("pptx", "openpyxl")),
@@ -57,7 +57,7 @@ _ROWS = {
                      is_text=True, module=f"{_PACKAGE}notebook"),
     ".vtt .srt": Format("subtitles", "what is said, with its minutes", is_text=True, module=f"{_PACKAGE}subtitles"),
     ".epub": Format("EPUB", "books without copy protection", "epub", "an EPUB book", ("application/epub+zip",),
-                    most=500_000_000),
+                    module=f"{_PACKAGE}epub", most=500_000_000),
     ".tex .latex": Format("LaTeX", "without what it includes", "latex", is_text=True),
     ".org": Format("Org", "Emacs", "org", is_text=True),
     ".rst": Format("reStructuredText", "Sphinx", "rst", is_text=True),
@@ -120,16 +120,13 @@ class FileKind:
 
 
 TEXT = FileKind("", "text", True)
-_KINDS = {
-    format.name: FileKind(suffix, format.called, format.is_text)
-    for suffix, format in reversed(FORMATS.items())
-    if format.called
-}
+_CALLED = {suffix: format for suffix, format in FORMATS.items() if format.called}
+_KINDS = {each.name: FileKind(suffix, each.called, each.is_text) for suffix, each in reversed(_CALLED.items())}
 HTML = _KINDS["HTML"]
-CONVERTED = {suffix: _KINDS[format.name] for suffix, format in FORMATS.items() if format.called}
+CONVERTED = {suffix: _KINDS[format.name] for suffix, format in _CALLED.items()}
 """The kinds of files that must be converted to be read, by their suffixes; markup that is readable, such as LaTeX, is
 not among them."""
-_BY_TYPE = {type: _KINDS[format.name] for format in FORMATS.values() if format.called for type in format.types}
+_BY_TYPE = {type: _KINDS[format.name] for format in _CALLED.values() for type in format.types}
 _MAGIC = {
     b"\x89PNG": "a PNG image",
     b"\xff\xd8\xff": "a JPEG image",
@@ -162,7 +159,12 @@ def file_kind(data: bytes, *, name: str, media_type: str = "") -> FileKind:
     if begins:
         return CONVERTED[begins]
     if data.startswith(b"PK\x03\x04"):
-        return _archive(data, by_type or by_name)
+        if (named := by_type or by_name) is not None and named.suffix in _ARCHIVES:
+            return named
+        found = next((suffix for mark, suffix in _FIRST.items() if mark in data[:200]), "")
+        if not found and b"[Content_Types].xml" in data:
+            found = next((suffix for mark, suffix in _MEMBERS.items() if mark in data), "")
+        return CONVERTED[found] if found else FileKind("", "a ZIP archive", False)
     magic = next((what for start, what in _MAGIC.items() if data.startswith(start)), "")
     if magic or (b"\0" in data[:8192] and not data.startswith((b"\xff\xfe", b"\xfe\xff"))):
         return FileKind("", magic or "a binary file", False)
@@ -170,23 +172,9 @@ def file_kind(data: bytes, *, name: str, media_type: str = "") -> FileKind:
         return by_type
     if by_name is not None and by_name.is_text and media_type in ("", "text/plain", "application/json", _UNKNOWN):
         return by_name
-    if media_type in ("", _UNKNOWN) and suffix not in MARKDOWN and _looks_like_html(data):
-        return HTML
-    return TEXT
-
-
-def _archive(data: bytes, named: FileKind | None) -> FileKind:
-    if named is not None and named.suffix in _ARCHIVES:
-        return named
-    found = next((suffix for mark, suffix in _FIRST.items() if mark in data[:200]), "")
-    if not found and b"[Content_Types].xml" in data:
-        found = next((suffix for mark, suffix in _MEMBERS.items() if mark in data), "")
-    return CONVERTED[found] if found else FileKind("", "a ZIP archive", False)
-
-
-def _looks_like_html(data: bytes) -> bool:
     start = data[:512].lstrip(b"\xef\xbb\xbf \t\r\n").lower()
-    return start.startswith((b"<!doctype html", b"<html"))
+    is_page = start.startswith((b"<!doctype html", b"<html"))
+    return HTML if is_page and media_type in ("", _UNKNOWN) and suffix not in MARKDOWN else TEXT
 
 
 def suffix_of(name: str) -> str:

@@ -80,7 +80,9 @@ def import_file(
     check_installed(format)
     check_source(source, format)
     check_target(target, force)
-    document = read_source(source, format, prefix=_prefix(source, target), timeout=timeout, styles=styles)
+    here, there = target.resolve().parent, source.resolve().parent
+    prefix = "" if here == there else Path(os.path.relpath(there, here)).as_posix()
+    document = read_source(source, format, prefix=prefix, timeout=timeout, styles=styles)
     report = write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
     return replace(report, notes=(*report.notes, *_missing_pictures(report)))
 
@@ -158,12 +160,6 @@ def _exists(target: Path) -> FileWriteError:
     return FileWriteError("this file exists", where=str(target), hint="--force replaces it, -o names another one")
 
 
-def _prefix(source: Path, target: Path) -> str:
-    """Return the relative path from the output to the source's folder, the prefix for relative links in the source."""
-    here, there = target.resolve().parent, source.resolve().parent
-    return "" if here == there else Path(os.path.relpath(there, here)).as_posix()
-
-
 # -- reading ---------------------------------------------------------------------------------------------
 
 
@@ -229,11 +225,7 @@ def write_document(target: Path, document: Imported, *, source: str, name: str, 
         FileWriteError: an image with different content exists, or a file cannot be written.
     """
     folder, below = f"{target.stem}_files", Folder(target.parent)
-    pictures = {
-        f"{folder}/{image_name(number, image)}": image.data
-        for number, image in enumerate(document.images)
-        if image.suffix
-    }
+    pictures = {f"{folder}/{image_name(i, each)}": each.data for i, each in enumerate(document.images) if each.suffix}
     for path, data in pictures.items():
         if below.stat(path) is not None and not force and below.read(path) != data:
             raise _exists(target.parent / path)
@@ -250,7 +242,11 @@ def write_document(target: Path, document: Imported, *, source: str, name: str, 
 def read_task() -> int:
     """Read the file named on standard input, and write the result to a folder; return 0, or 1 if it is an error."""
     task = json.loads(sys.stdin.buffer.read())
-    _limit_memory(task["memory"])
+    with contextlib.suppress(ImportError, ValueError, OSError):  # if the system supports it
+        import resource
+
+        resource.setrlimit(resource.RLIMIT_AS, (task["memory"],) * 2)
+        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     sys.setrecursionlimit(4_000)  # trees are at most 150 deep, and a level takes a few calls
     result: Imported | tuple[str, str]
     try:
@@ -278,12 +274,3 @@ def _with_count(document: Imported, data: bytes, name: str) -> Imported:
         return replace(document, notes=(*document.notes, f"its words were not counted: {error}"))
     lost = {COUNT_KEY: f"{count.not_read:,} of {count.words:,} words were not read"} if count.not_read else {}
     return replace(document, notes=(*document.notes, *count.notes), values={**document.values, **lost})
-
-
-def _limit_memory(limit: int) -> None:
-    """Limit the memory of this process to `limit` bytes, if the system supports it."""
-    with contextlib.suppress(ImportError, ValueError, OSError):
-        import resource
-
-        resource.setrlimit(resource.RLIMIT_AS, (limit, limit))
-        resource.setrlimit(resource.RLIMIT_CORE, (0, 0))

@@ -104,7 +104,7 @@ def compose(document: Imported, *, source: str, name: str, folder: str) -> str:
     # A
     """
     blocks = parse_markdown_text(document.body)
-    own = _line(document.title)
+    own = " ".join(plain(document.title).split())[:300]
     found = tree.title if (tree := blocks_to_tree(blocks, title=name)) else name
     title = own or (name if found == name else _unescaped(found))
     chapters = [block for block in blocks if isinstance(block, HeadingBlock) and block.title and block.level == 1]
@@ -138,10 +138,6 @@ def language_tag(name: str) -> str:
     first, *others = name.split("-")
     is_tag = len(first) in (2, 3) and first.isalpha() and name.isascii()
     return name if is_tag and all(part.isalnum() and len(part) <= 8 for part in others) else ""
-
-
-def _line(text: str) -> str:
-    return " ".join(plain(text).split())[:300]
 
 
 def first_title(body: str) -> str:

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import importlib.util
 import os
-import posixpath
 import re
 import shutil
 import subprocess
@@ -19,26 +18,21 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
-from urllib.parse import unquote
 
 from lmm.errors import ConfigError, FileReadError
 from lmm.extras import install_command
 from lmm.importing.archive import Archive, local
 from lmm.importing.beamer import open_frames
 from lmm.importing.elements import HARM
-from lmm.importing.epub_pages import entries_of, with_notes, with_scripts, with_titles
-from lmm.importing.html_page import check_nesting, check_tables, decode_html
 from lmm.importing.imported import Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
-from lmm.importing.word_styles import known_styles
-from lmm.importing.word_wrappers import open_wrappers
+from lmm.importing.office_text import open_text, open_word
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 OLDEST = (3, 0)  # older versions lose texts in Word's shapes, and write figures as paragraphs
 _HEAP = "2g"
 _FILTER = Path(__file__).with_suffix(".lua")
-_ARCHIVES = ("docx", "odt", "epub")
 # Pipe tables, no HTML, no attributes; quotes and dashes as they are. Without raw_tex Pandoc writes the text \(x\) as
 # \\x\\.
 _MARKDOWN = (
@@ -78,24 +72,19 @@ def find_pandoc(reader: str) -> Pandoc:
     Raises:
         ConfigError: there is none, or it is too old.
     """
-    found = _installed()
+    name = "pandoc.exe" if sys.platform == "win32" else "pandoc"
+    programs = {str(path.resolve()) for folder in _folders() if (path := folder / name).is_file()}
+    versions = {program: re.match(r"pandoc(?:\.exe)? ([\d.]+)", _said(program, "--version")) for program in programs}
+    found = [Pandoc(tuple(map(int, match[1].split("."))), name) for name, match in versions.items() if match]
     hint = f"{install_command('import')} installs it; RStudio and Quarto include it; or see pandoc.org/installing"
     if not found:
         raise ConfigError("Pandoc is needed to write markdown, and was not found", hint=hint)
     newest = max(found)
     if newest.version < OLDEST:
         raise ConfigError(f"{newest} is too old: {'.'.join(map(str, OLDEST))} and later will do", hint=hint)
-    if reader not in _readers(newest.program):
+    if reader not in _said(newest.program, "--list-input-formats").split():
         raise ConfigError(f"{newest} is too old to read {reader}: 3.8.3 and later can", hint=hint)
     return newest
-
-
-@lru_cache
-def _installed() -> tuple[Pandoc, ...]:
-    name = "pandoc.exe" if sys.platform == "win32" else "pandoc"
-    programs = {str(path.resolve()) for folder in _folders() if (path := folder / name).is_file()}
-    versions = {program: re.match(r"pandoc(?:\.exe)? ([\d.]+)", _said(program, "--version")) for program in programs}
-    return tuple(Pandoc(tuple(map(int, match[1].split("."))), name) for name, match in versions.items() if match)
 
 
 def _folders() -> Iterator[Path]:
@@ -120,10 +109,6 @@ def _with_machines(folder: Path) -> list[Path]:
 
 
 @lru_cache
-def _readers(program: str) -> frozenset[str]:
-    return frozenset(_said(program, "--list-input-formats").split())
-
-
 def _said(program: str, *options: str) -> str:
     try:
         done = subprocess.run([program, *options], capture_output=True, timeout=20, check=False)
@@ -141,33 +126,37 @@ def read(data: bytes, context: Context) -> Imported:
     Raises:
         FileReadError: it cannot be read, is empty, or takes too much time or memory.
     """
-    values: dict[str, Any] = {}
-    more: dict[str, str] = {}
-    styles: tuple[str, ...] = ()
-    if context.reader in _ARCHIVES:
+    values, hidden = dict[str, Any](), dict[str, str]()
+    notes: tuple[str, ...] = ()
+    if context.reader in ("docx", "odt"):
         with Archive(data, kind=context.kind) as archive:
-            pages, changed = tuple[str, ...](), dict[str, bytes]()
-            if context.reader == "epub":
-                more["LMM_BOOK"], pages, changed = _checked_book(archive)
-            elif context.reader == "docx":
-                opened, left_out = open_wrappers(archive)
-                renamed, plain_styles = known_styles(archive, context.styles)
-                changed, styles = opened | renamed, plain_styles + left_out
-            data = archive.bounded(pages, changed)
-            values = office_properties(archive)
+            if context.reader == "docx":
+                changed, notes = open_word(archive, context.styles)
+            else:
+                changed, hidden = open_text(archive)
+            data, values = archive.bounded((), changed), office_properties(archive)
     else:
         data = as_utf8(data)
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
         data = _rich_text(data) if context.reader == "rtf" else data
-    document = convert(data, context, **more)
+    document = convert(data, context)
     if context.reader == "rtf":
         document = replace(document, body=_renumbered(document.body, data))
-    if not (re.sub(r"!\[\]\(\S*\)", "", document.body) if more else document.body).strip():
+    return replace(with_title(document, values), notes=notes + document.notes, left_out=hidden)
+
+
+def with_title(document: Imported, values: Mapping[str, Any] = {}, *, pictures: bool = True) -> Imported:
+    """Return a document with title and language from its header, else from other `values`.
+
+    Raises:
+        FileReadError: there is no text in it; `pictures` alone may do.
+    """
+    if not (document.body if pictures else re.sub(r"!\[\]\(\S*\)", "", document.body)).strip():
         hint = "text in pictures and drawings cannot be imported: print it to PDF and run ocrmypdf"
         raise FileReadError("there is no text in this document", hint=hint)
-    values |= document.values
-    title, language = (str(values.pop(key, "") or "") for key in ("title", "lang"))
-    return replace(document, title=title, language=language, values=values, notes=styles + document.notes)
+    rest = {**values, **document.values}
+    title, language = (str(rest.pop(key, "") or "") for key in ("title", "lang"))
+    return replace(document, title=title, language=language, values=rest)
 
 
 def _rich_text(data: bytes) -> bytes:
@@ -180,6 +169,7 @@ def _rich_text(data: bytes) -> bytes:
 
     data = re.sub(rb"\\s(\d{1,4})(?!\d)(?![^{}]{0,1000};\})", with_level, data) if levels else data
     data = re.sub(rb"\\dn[1-9]\d*", rb"\\sub", data)
+    data = re.sub(rb"\{[^{}]*\\deleted\b(?!0)[^{}]*\}", b"", data)
     return re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)  # a letter after a substitute would be taken for a part of it
 
 
@@ -259,47 +249,7 @@ def as_utf8(data: bytes) -> bytes:
         return data.decode("cp1252", "replace").encode()
 
 
-# -- properties that Pandoc ignores, and copy protection ------------------------------------------------
-
-
-_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # obfuscated fonts only
-
-
-def _checked_book(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, bytes]]:
-    """Check a book; return the names of its table of contents, between slashes, its pages in reading order, and those
-    with titles from the contents or with notes from other pages.
-
-    Raises:
-        FileReadError: it is copy-protected, or its pages exceed the limits.
-    """
-    if "META-INF/encryption.xml" in archive.names:
-        for node in archive.xml("META-INF/encryption.xml").iter():
-            if local(node.tag) == "EncryptionMethod" and not node.get("Algorithm", "").startswith(_FONT_ONLY):
-                raise FileReadError("this book is copy-protected", hint="import a copy without protection")
-    box = archive.xml("META-INF/container.xml")
-    package = next((node.get("full-path", "") for node in box.iter() if local(node.tag) == "rootfile"), "")
-    nodes = list(archive.xml(package).iter())
-    items = {node.get("id"): node for node in nodes if local(node.tag) == "item"}
-    order = (items.get(node.get("idref")) for node in nodes if local(node.tag) == "itemref")
-    addresses = (unquote(item.get("href", "")) for item in order if item is not None)
-    names = (posixpath.normpath(posixpath.join(posixpath.dirname(package), address)) for address in addresses)
-    pages = tuple(name for name in names if name in archive.names)
-    texts: dict[str, str] = {}
-    for name in pages:
-        texts[name] = page = decode_html(archive.page(name))
-        check_nesting(page, xhtml=True)
-        check_tables(page)
-    addresses = (item.get("href", "") for item in items.values() if "nav" in item.get("properties", "").split())
-    lists = [posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name))) for name in addresses]
-    older = [name for name in archive.names if name.lower().endswith(".ncx")]
-    entries = [entry for name in (lists or older)[:1] if name in archive.names for entry in entries_of(archive, name)]
-    styles = "\n".join(decode_html(archive.read(name)) for name in archive.names if name.lower().endswith(".css"))
-    raised = {name: with_scripts(page, styles) for name, page in texts.items()}
-    changed = {name: page for name, page in raised.items() if page != texts[name]} | with_titles(raised, entries)
-    changed |= with_notes(raised | changed)
-    contents = f"/{'/'.join(posixpath.basename(name) for name in lists)}/"
-    utf8 = {name: re.sub(r"\A<\?xml[^>]*\?>", "", page).encode() for name, page in changed.items()}
-    return contents, pages, utf8
+# -- properties that Pandoc ignores ----------------------------------------------------------------------
 
 
 def office_properties(archive: Archive) -> dict[str, Any]:

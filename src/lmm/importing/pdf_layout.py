@@ -1,34 +1,422 @@
-"""Untagged PDF pages, such as those of LaTeX: recognising headings, paragraphs, lists, code and tables by layout."""
+"""The layout of PDF pages: characters form lines with words, sub- and superscripts; lines form headings, paragraphs,
+lists, code and tables, by their typography and their places. So untagged pages are read, such as those of LaTeX.
+"""
 
 from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Sequence
-from dataclasses import dataclass
+from collections.abc import Iterable, Iterator, Mapping, Sequence
+from dataclasses import dataclass, field
 from itertools import chain, groupby, pairwise
 
-from lmm.importing.elements import MarkupElement, element
+from lmm.importing.elements import MarkupElement, Node, element
 from lmm.importing.imported import IMAGE
-from lmm.importing.pdf_lines import (
-    Look,
-    Segment,
-    Words,
-    code_lines,
-    heading_level,
-    inline_nodes,
-    make_segment,
-    rows_of,
-    segments_of,
-    without_contents,
-    without_running,
+from lmm.importing.pdf_page import Char, PdfPage, Rule, Style
+
+_SPACE = 0.18  # fraction of the font size: narrower is kerning, wider is a space
+_GAP = 0.9  # wider is a gap between columns
+_LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ft", "ﬆ": "st"})
+_SMALL = 0.85
+_SECTION = re.compile(
+    r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
 )
-from lmm.importing.pdf_page import Char, PdfPage, Rule
+_LARGE, _LARGER = 1.12, 1.3  # size relative to the text: of headings in bold or with a number, of others
+_LEADERS = re.compile(r"(?:\.[ ]?){4,}\s*(?:\d+|[ivxlc]+)?\s*\Z")
+_CONTENTS = (
+    *("contents", "table of contents", "inhalt", "inhaltsverzeichnis", "table des matières", "table des matieres"),
+    *("sommaire", "índice", "indice"),
+)
+_PAGE_NUMBER = re.compile(
+    r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
+)
+_EDGE = 0.11  # fraction of the page's height with running heads
+Head = tuple[str, int]
+"""The text of a running head without its page number, and its height in units of `_TOLERANCE`."""
+_TOLERANCE, _NOT_LARGER, _MOST = 6.0, 1.05, 0.4  # points; relative to the text; of the pages
+_NUMBER_APART = re.compile(
+    r"\s*[|·•–—/:-]\s*(?:page|seite|p\.)?\s*\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\Z"
+    r"|\A\d{1,4}\s*[|·•–—/:-]\s*|\b(?:page|seite|folie|slide)\s+\d{1,4}(?:\s*(?:/|of|von)\s*\d{1,4})?\b",
+    re.IGNORECASE,
+)
+
+
+@dataclass(frozen=True, slots=True)
+class Segment:
+    """Adjacent characters on one base line without a wide gap: a line of a column, or a cell of a row.
+
+    `style` and `base` are those of most of its characters; `text` has spaces between words.
+    """
+
+    chars: tuple[Char, ...]
+    style: Style
+    base: float
+    text: str
+
+    @property
+    def x0(self) -> float:
+        """The left end."""
+        return self.chars[0].x0
+
+    @property
+    def x1(self) -> float:
+        """The right end."""
+        return max(char.x1 for char in self.chars[-3:])
+
+    @property
+    def top(self) -> float:
+        """The upper end of its letters."""
+        return min(char.top for char in self.chars)
+
+    @property
+    def bottom(self) -> float:
+        """The lower end of its letters."""
+        return max(char.bottom for char in self.chars)
+
+
+def segments_of(chars: Iterable[Char]) -> list[Segment]:
+    """Return the segments of a page, from top to bottom, and from left to right on a line."""
+    rows: list[list[Char]] = []
+    for char in sorted(chars, key=lambda c: (c.base, c.x0)):
+        if rows and char.base - rows[-1][-1].base < 0.12 * char.style.size:
+            rows[-1].append(char)
+        else:
+            rows.append([char])
+    for number, row in enumerate(rows):  # small letters beside letters of a neighbouring row belong to that row
+        near = [other for other in rows[max(0, number - 3) : number + 4] if other is not row]
+        for char in list(row):
+            if host := next((other for other in near if _is_script(char, other)), None):
+                row.remove(char)
+                host.append(char)
+    found = list[Segment]()
+    for row in filter(None, rows):
+        parts: list[list[Char]] = []
+        for char in sorted(row, key=lambda c: c.x0):
+            if parts and char.x0 - parts[-1][-1].x1 <= _GAP * max(char.style.size, parts[-1][-1].style.size):
+                parts[-1].append(char)
+            else:
+                parts.append([char])
+        found += map(make_segment, parts)
+    return sorted(found, key=lambda s: (round(s.base), s.x0))
+
+
+def _is_script(char: Char, row: Sequence[Char]) -> bool:
+    """Return whether a character is a sub- or superscript in a row."""
+    size = row[0].style.size if row else 0.0
+    if char.style.size >= _SMALL * size or abs(char.base - row[0].base) > 0.6 * size:
+        return False
+    reach = 0.3 * size
+    return any(-reach < char.x0 - other.x1 < reach or -reach < other.x0 - char.x1 < reach for other in row)
+
+
+def make_segment(chars: Sequence[Char]) -> Segment:
+    """Make a segment of characters, given from left to right."""
+    style = _main_style(chars)
+    base = next(char.base for char in chars if char.style == style)
+    return Segment(tuple(chars), style, base, _spaced(chars))
+
+
+def _main_style(chars: Sequence[Char]) -> Style:
+    first = chars[0].style
+    if all(char.style is first for char in chars):
+        return first
+    return Counter(char.style for char in chars).most_common(1)[0][0]
+
+
+def _spaced(chars: Sequence[Char]) -> str:
+    spaces = ("", *(" " * needs_space(before, char) for before, char in pairwise(chars)))
+    return "".join(space + char.text.translate(_LIGATURES) for space, char in zip(spaces, chars, strict=True))
+
+
+def needs_space(before: Char, char: Char) -> bool:
+    """Return whether there is a space between two neighbours on a line. The threshold is higher in monospaced fonts,
+    and for Arabic and Hebrew, whose letters do not all touch."""
+    if char.spaced:
+        return True
+    size = max(before.style.size, char.style.size)
+    wide = 0.35 if char.style.mono and before.style.mono else 0.26 if "\u0590" <= char.text <= "\u08ff" else _SPACE
+    return char.x0 - before.x1 > wide * size
+
+
+# -- inline text -----------------------------------------------------------------------------------------
+
+
+# Scripts without spaces between words, and their punctuation; what follows a hyphen that stands for a part of a word.
+_UNSPACED = re.compile(r"[\u2e80-\u312f\u31a0-\u9fff\uf900-\ufaff\uff00-\uffef]")
+_CONJUNCTION = re.compile(r"(?:und|oder|bzw\.|sowie|bis|and|or|to|et|ou|en|of)\s")
+
+
+class Words:
+    """The words of a document, for deciding whether a hyphen at a line's end belongs to the word."""
+
+    def __init__(self, texts: Iterable[str]) -> None:
+        found = (re.findall(r"[^\W\d_]+(?:-[^\W\d_]+)*", text) for text in texts)
+        self._known = Counter(word.lower() for line in found for word in line[1:-1])  # others may be parts of words
+
+    def join(self, before: str, after: str) -> str:
+        """Join two lines, removing a hyphen that only divides a word.
+
+        >>> Words(["a well-known fact"]).join("is well-", "known for")
+        'is well-known for'
+        >>> parts = ("a depart-", "ment"), ("Haupt-", "und Nebenfächer"), ("光合", "作用")
+        >>> [Words([]).join(*each) for each in parts]
+        ['a department', 'Haupt- und Nebenfächer', '光合作用']
+        """
+        if _UNSPACED.search(before[-1:]) and _UNSPACED.match(after):
+            return before + after
+        if before.endswith("-") and _CONJUNCTION.match(after):
+            return f"{before} {after}"
+        head = re.search(r"([^\W\d_]+(?:-[^\W\d_]+)*)[-\u2010\xad\x02]\Z", before)
+        tail = re.match(r"[^\W\d_]+", after)
+        if head is None or tail is None or not after[0].islower():
+            glue = "" if before.endswith(("-", "–", "—", "/")) or not before or before[-1].isspace() else " "
+            return f"{before}{glue}{after}".replace("\x02", "-")
+        whole, parted = (head[1] + tail[0]).lower(), f"{head[1]}-{tail[0]}".lower()
+        keep = self._known[parted] > self._known[whole]
+        if not self._known[whole] and self._known[head[1].lower()] and self._known[tail[0].lower()]:
+            keep = True  # two separate words
+        return before[:-1] + "-" * keep + after
+
+
+NO_WORDS = Words(())
+
+
+def inline_nodes(lines: Sequence[Sequence[Char]], words: Words = NO_WORDS, *, plain: bool = False) -> tuple[Node, ...]:
+    """Join lines of characters into formatted text; `plain` ignores bold and italic."""
+    runs: list[tuple[tuple[str, ...], str]] = []
+    for line in lines:
+        for number, (format, text) in enumerate(_runs(line, plain)):
+            if not number and runs:
+                joined = words.join(runs[-1][1], text)
+                cut = len(joined) - len(text)
+                runs[-1], text = (runs[-1][0], joined[:cut]), joined[cut:]
+            if runs and runs[-1][0] == format:
+                text = runs.pop()[1] + text
+            runs.append((format, text))
+    nodes = list[Node]()
+    for format, text in runs:
+        node: Node = text
+        for tag, _, target in (name.partition(" ") for name in reversed(format)):
+            node = MarkupElement(tag, {"href": target} if target else {}, (node,))
+        nodes += [node] if text else []
+    return tuple(nodes)
+
+
+def _runs(line: Sequence[Char], plain: bool) -> Iterator[tuple[tuple[str, ...], str]]:
+    """Iterate over the pieces of a line with the same format."""
+    if not line:
+        return
+    main = _main_style(line)
+    base = next(char.base for char in line if char.style == main)
+
+    def format_of(char: Char) -> tuple[str, ...]:
+        style, rise = char.style, base - char.base
+        is_script = style.size < _SMALL * main.size and abs(rise) > 0.06 * main.size
+        marks = [(f"a {char.link}", char.link), ("sup" if rise > 0 else "sub", is_script)]
+        if style.mono and not (plain and main.mono):
+            marks.append(("code", True))
+        elif not plain:
+            marks += [("strong", style.bold), ("em", style.italic)]
+        return tuple(name for name, is_set in marks if is_set)
+
+    at = 0
+    for format, group in groupby(map(format_of, line)):
+        size = len(list(group))
+        part = line[at : at + size]
+        if "em" in format and not re.search(r"[^\W\d_]{2}", "".join(char.text for char in part)):
+            format = tuple(name for name in format if name != "em")  # a letter of a formula
+        if at and needs_space(line[at - 1], part[0]):
+            yield (), " "
+        yield format, _spaced(part)
+        at += size
+
+
+# -- code ------------------------------------------------------------------------------------------------
+
+
+def code_lines(lines: Sequence[Sequence[Char]]) -> str:
+    """Return lines in a monospaced font as code, with indentation computed from the positions of the characters."""
+    printed = [full for line in lines if (full := [char for char in line if char.text.strip()])]
+    if not printed:
+        return ""
+    width = sorted(char.x1 - char.x0 for line in printed for char in line)[sum(map(len, printed)) // 2] or 1.0
+    left = min(line[0].x0 for line in printed)
+    size = printed[0][0].style.size
+    step = min((b[0].base - a[0].base for a, b in pairwise(printed)), default=0.0)
+    step = step if 1 < step < 1.8 * size else 1.25 * size
+    written: list[str] = []
+    for before, line in zip([None, *printed], printed, strict=False):
+        if before is not None and step:
+            written += [""] * min(2, round((line[0].base - before[0].base) / step) - 1)
+        text = ""
+        for char in line:
+            text += " " * max(0, min(round((char.x0 - left) / width), 200) - len(text)) + char.text
+        written.append(text)
+    return "\n".join(written)
+
+
+# -- typography of a document ----------------------------------------------------------------------
+
+
+@dataclass(frozen=True, slots=True)
+class Look:
+    """The typography of a document: the sizes of text and headings, its outline, its running heads.
+
+    `left_out` collects the texts that are not written, by kind.
+    """
+
+    body: float
+    sizes: tuple[int, ...] = ()  # of headings, the largest first
+    outline: Mapping[tuple[int, str], int] = field(default_factory=dict)
+    running: frozenset[Head] = frozenset()
+    words: Words = NO_WORDS
+    lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
+    left_out: dict[str, list[str]] = field(default_factory=dict)
+
+    def leave_out(self, kind: str, text: str) -> None:
+        """Note that a text is not written."""
+        self.left_out.setdefault(kind, []).append(text)
+
+
+def look_of(pages: Sequence[PdfPage], outline: Iterable[tuple[int, str, int]]) -> Look:
+    """Determine the typography of a document from all pages; `outline` has page, title and level of each entry."""
+    counts: Counter[float] = Counter()
+    for page in pages:
+        counts.update(char.style.size for char in page.chars if not char.style.mono)
+    body = counts.most_common(1)[0][0] if counts else 10.0
+    lines = {page.number: segments_of(page.chars) for page in pages}
+    every = [segment for segments in lines.values() for segment in segments]
+    words = Words(segment.text for segment in every)
+    entries = {(page, letters): min(6, level) for page, title, level in outline if (letters := _letters(title))}
+    headings = (segment for segment in every if _looks_like_heading(segment, body))
+    sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
+    ranked = tuple(sorted(sizes, reverse=True))
+    return Look(body, ranked, entries, running=_running(pages, lines, body), words=words, lines=lines)
+
+
+def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]], body: float) -> frozenset[Head]:
+    """Return running heads and feet: lines near the edge that are not larger than the text, equal on several pages
+    except for the page number, and at a height where most pages have such a line. Titles of exercises and slides,
+    which only begin alike, are none."""
+    seen: dict[Head, set[int]] = {}
+    for page in pages:
+        for row in rows_of([line for line in lines[page.number] if _at_edge(page, line)]):
+            if max(segment.style.size for segment in row) <= _NOT_LARGER * body and (head := _head(row))[0]:
+                seen.setdefault(head, set()).add(page.number)
+    enough = max(2, min(4, len(pages) // 3))
+    heads = {head: on for head, on in seen.items() if len(on) >= enough}
+    covered: dict[int, set[int]] = {}
+    for (_, height), on in heads.items():
+        covered.setdefault(height, set()).update(on)
+    return frozenset(head for head in heads if len(covered[head[1]]) > _MOST * len(pages))
+
+
+def _head(row: Sequence[Segment]) -> Head:
+    """Return the text of a row without the page number, which stands apart, and its height on the page."""
+    texts = (segment.text.strip() for segment in row)
+    text = " ".join(text for text in texts if not _PAGE_NUMBER.fullmatch(text))
+    return _NUMBER_APART.sub("", text), round(row[0].base / _TOLERANCE)
+
+
+def rows_of(segments: Iterable[Segment]) -> list[list[Segment]]:
+    """Group segments that are side by side."""
+    rows: list[list[Segment]] = []
+    for segment in segments:
+        if rows and abs(rows[-1][0].base - segment.base) < 0.3 * segment.style.size:
+            rows[-1].append(segment)
+        else:
+            rows.append([segment])
+    return [sorted(row, key=lambda segment: segment.x0) for row in rows]
+
+
+def text_of_row(row: Sequence[Segment]) -> str:
+    return " ".join(segment.text for segment in row)
+
+
+def _at_edge(page: PdfPage, segment: Segment) -> bool:
+    return segment.bottom < _EDGE * page.height or segment.top > (1 - _EDGE) * page.height
+
+
+def _letters(text: str) -> str:
+    return "".join(re.findall(r"\w", text)).lower()
+
+
+def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
+    """Return the level of a heading, or 0 if a line is not a heading: by the outline, else by its typography, that is
+    the rank of its size (bold ones in text size come last), and the depth of its number."""
+    text, size = segment.text.strip(), segment.style.size
+    number = _SECTION.match(text)
+    for title in (text, text[number.end(1) :].lstrip(". ") if number else text):
+        if level := look.outline.get((page.number, _letters(title)), 0):
+            return level
+    if (look.outline and size < _LARGER * look.body) or not _looks_like_heading(segment, look.body):
+        return 0
+    is_large = size >= _LARGE * look.body and round(size) in look.sizes
+    rank = look.sizes.index(round(size)) + 1 if is_large else len(look.sizes) + 1
+    depth = number[1].count(".") if number and not is_large else 0
+    return min(6, rank + max(0, depth - 1))
+
+
+def _looks_like_heading(segment: Segment, body: float) -> bool:
+    text = segment.text.strip()
+    if not 2 <= len(text) <= 150 or text[0] in "•‣▪–" or not re.search(r"[^\W\d_]{2}", text) or segment.style.mono:
+        return False
+    numbered = _SECTION.match(text) is not None
+    bold = all(char.style.bold for char in segment.chars if char.text.isalnum())
+    if segment.style.size >= (_LARGE if bold or numbered else _LARGER) * body:
+        return not text.endswith((",", ";")) and (bold or numbered or segment.style.size >= _LARGER * body)
+    small = segment.style.size < 0.95 * body or len(text) > 90
+    return bold and not small and (numbered or not text.endswith((".", ",", ";", ":")))
+
+
+def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
+    """Remove running heads and the page number from the lines of a page."""
+    kept: list[Segment] = []
+    for place, row in enumerate(rows):
+        text = text_of_row(row).strip()
+        is_running = _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _head(row) in look.running)
+        if is_running or (place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5):
+            look.leave_out("running heads and page numbers", text)
+        else:
+            kept += row
+    return kept
+
+
+def without_contents(rows: Sequence[list[Segment]], look: Look) -> list[list[Segment]]:
+    """Remove a table of contents, which repeats the headings, from rows. Its lines end in dots and a page number."""
+    texts = [text_of_row(row) for row in rows]
+
+    def is_title(number: int) -> bool:
+        return texts[number].strip().lower() in _CONTENTS
+
+    dotted = [number for number, text in enumerate(texts) if _LEADERS.search(text)]
+    if len(dotted) < 3:
+        return list(rows)
+    first, last = dotted[0], dotted[-1]
+    while first and re.search(r"\s\d{1,3}\Z", texts[first - 1]):
+        first -= 1
+    while last + 1 < len(rows) and re.match(r"\d[\d.]*\s.*\s\d{1,3}\Z", texts[last + 1]):
+        last += 1
+    if first and is_title(first - 1):
+        first -= 1
+    kept = {
+        number
+        for number in range(first, last + 1)
+        if number not in dotted and not re.search(r"\s\d{1,3}\Z", texts[number]) and not is_title(number)
+    }
+    for number in set(range(first, last + 1)) - kept:
+        look.leave_out("the table of contents", texts[number])
+    return [row for number, row in enumerate(rows) if not first <= number <= last or number in kept]
+
+
+# -- blocks of a page ------------------------------------------------------------------------------
 
 _MARKER = re.compile(
     r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]\s"
+    r"|(?P<capital>\(?(?:[A-Z]|[IVX]{2,4})[.)])\s"
 )
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
+_APART = 0.45  # fraction of the font size between a mark and its item
 _SENTENCE_END = (".", "!", "?", ":", ";", "”", '"', ")")
 
 
@@ -57,34 +445,51 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
         image = element("p", element("img", src=f"{IMAGE}{each.number}"))
         regions.append(Region(each.x0, each.top, each.x1, each.bottom, image))
     placed = sorted(regions, key=lambda each: each.top)
-    for column in columns_in_order(lines, page.width):
+    for column in filter(None, columns_in_order(lines, page.width)):
         blocks += _with_placed(column, placed, page, look)
     return blocks + [each.block for each in placed]
 
 
-def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, look: Look) -> list[MarkupElement]:
-    """Return the blocks of a column with its tables and pictures, which are removed from `placed`."""
-    if not lines:
-        return []
+def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
+    """Iterate over the blocks of a column with its tables and pictures, which are removed from `placed`."""
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
-    blocks: list[MarkupElement] = []
     rest = list(lines)
     for each in [each for each in placed if x0 <= (each.x0 + each.x1) / 2 <= x1]:
         placed.remove(each)
-        above = [line for line in rest if line.base <= each.top + 2]
+        yield from _blocks([line for line in rest if line.base <= each.top + 2], page, look)
+        yield each.block
         rest = [line for line in rest if line.base > each.top + 2]
-        blocks += [*_blocks(above, page, look), each.block]
-    return [*blocks, *_blocks(rest, page, look)]
+    yield from _blocks(rest, page, look)
 
 
 def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
     """Iterate over the blocks formed by lines; consecutive items form a list."""
-    drafts = _drafts(_merged_rows(lines, page, look), page, look)
-    for kind, run in groupby(drafts, lambda draft: draft.kind if isinstance(draft, _Draft) else ""):
-        if kind == "item":
-            yield _list([draft for draft in run if isinstance(draft, _Draft)], look)
+    merged = _merged_rows(lines, page, look)
+    segments = [line for line in merged if isinstance(line, Segment)]
+    right, body = max((line.x1 for line in segments), default=0.0), look.body
+    steps = Counter(round(b.base - a.base) for a, b in pairwise(segments) if 0.8 * body < b.base - a.base < 2.2 * body)
+    leading = float(steps.most_common(1)[0][0]) if steps else 1.2 * body  # the usual distance of neighbouring lines
+    drafts: list[_Draft | MarkupElement] = []
+    for line in merged:
+        last = drafts[-1] if drafts else None
+        if isinstance(line, MarkupElement):
+            drafts.append(line)
+        elif isinstance(last, _Draft) and _goes_on(last, draft := _draft(line, page, look), leading, right):
+            last.lines += draft.lines
         else:
-            yield from (draft if isinstance(draft, MarkupElement) else _block(draft, look) for draft in run)
+            drafts.append(_draft(line, page, look))
+    for is_list, run in groupby(drafts, lambda each: isinstance(each, _Draft) and each.kind == "item"):
+        if is_list:
+            yield from _lists([each for each in run if isinstance(each, _Draft)], look)
+        for each in () if is_list else run:
+            if isinstance(each, MarkupElement):
+                yield each
+            elif each.kind == "code":
+                yield element("pre", code_lines([line.chars for line in each.lines]))
+            else:
+                is_heading = each.kind == "heading"
+                nodes = inline_nodes([line.chars for line in each.lines], look.words, plain=is_heading)
+                yield element(f"h{each.level}" if is_heading else "p", *nodes)
 
 
 def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Segment | MarkupElement]:
@@ -93,20 +498,15 @@ def _merged_rows(lines: Sequence[Segment], page: PdfPage, look: Look) -> list[Se
     Columns of code are a program's output, not a table.
     """
     rows = without_contents(rows_of(lines), look)
-    merged: list[Segment | MarkupElement] = []
-    at = 0
+    merged, at = list[Segment | MarkupElement](), 0
     while at < len(rows):
         end = at
         while end < len(rows) and _is_table_row(rows[end], page, look):
             end += 1
         block = [segment for row in rows[at:end] for segment in row]
-        table = aligned_table(block, look.words) if end - at >= 3 and len(columns_of(block)) >= 2 else None
-        if table is not None:
-            merged.append(table)
-            at = end
-            continue
-        merged.append(_joined(rows[at]))
-        at += 1
+        table = aligned_table(block, look.words) if end - at >= 3 else None
+        merged.append(_joined(rows[at]) if table is None else table)
+        at = end if table is not None else at + 1
     return merged
 
 
@@ -116,7 +516,7 @@ def _joined(row: Sequence[Segment]) -> Segment:
 
 def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
     marker = _MARKER.match(f"{row[0].text} ")
-    is_item = marker is not None and (len(row) == 2 or not marker["bullet"])
+    is_item = marker is not None and (len(row) == 2 or not (marker["bullet"] or marker["capital"]))
     if len(row) < 2 or is_item or all(map(_is_code, row)):
         return False
     return not (re.match(r"[\dA-Z.]+\Z", row[0].text) and heading_level(_joined(row), page, look))
@@ -125,111 +525,91 @@ def _is_table_row(row: Sequence[Segment], page: PdfPage, look: Look) -> bool:
 # -- blocks ----------------------------------------------------------------------------------------------
 
 
-def _drafts(lines: Sequence[Segment | MarkupElement], page: PdfPage, look: Look) -> list[_Draft | MarkupElement]:
-    """Assemble lines into blocks."""
-    segments = [line for line in lines if isinstance(line, Segment)]
-    right = max((line.x1 for line in segments), default=0.0)
-    leading = _leading(segments, look.body)
-    found: list[_Draft | MarkupElement] = []
-    for line in lines:
-        if isinstance(line, MarkupElement):
-            found.append(line)
-            continue
-        kind, level, marker = _kind(line, page, look)
-        last = found[-1] if found else None
-        if isinstance(last, _Draft) and _goes_on(last, line, kind, level, leading, right):
-            last.lines.append(line)
-        else:
-            found.append(_Draft(kind, [line], level, marker))
-    return found
-
-
-def _kind(line: Segment, page: PdfPage, look: Look) -> tuple[str, int, str]:
-    """Return the kind of block that a line begins or continues, a heading's level, and an item's marker."""
+def _draft(line: Segment, page: PdfPage, look: Look) -> _Draft:
+    """Return the block that a line begins or continues."""
     text = line.text.strip()
     level = heading_level(line, page, look)
     if level and line.text:
-        return "heading", level, ""
+        return _Draft("heading", [line], level)
     if _is_code(line):
-        return "code", 0, ""
+        return _Draft("code", [line])
     marker = _MARKER.match(text)
-    return ("item", 0, marker[0].strip()) if marker else ("text", 0, "")
+    if marker and re.match(r"[A-Z]\W", text):  # an item, or a name that begins with an initial
+        last, first = line.chars[len(marker["capital"]) - 1 : len(marker["capital"]) + 1]
+        marker = marker if first.x0 - last.x1 > _APART * line.style.size else None
+    return _Draft("item", [line], marker=marker[0].strip()) if marker else _Draft("text", [line])
 
 
 def _is_code(line: Segment) -> bool:
     return sum(char.style.mono for char in line.chars) > 0.8 * len(line.chars)
 
 
-def _goes_on(draft: _Draft, line: Segment, kind: str, level: int, leading: float, right: float) -> bool:
-    last = draft.lines[-1]
-    step = line.base - last.base
-    if step <= 0 or step > 1.9 * max(leading, line.style.size):
-        return kind == draft.kind == "code" and 0 < step < 4 * leading
-    if draft.kind == "heading" or kind == "heading":
-        same = kind == draft.kind and level == draft.level and line.style == last.style
-        return same and len(draft.lines) < 3 and step < 1.6 * line.style.size
+def _goes_on(draft: _Draft, after: _Draft, leading: float, right: float) -> bool:
+    """Return whether a line, as a draft of its own, belongs to the block before it."""
+    last, line, kinds = draft.lines[-1], after.lines[0], (draft.kind, after.kind)
+    step, size = line.base - last.base, line.style.size
+    if step <= 0 or step > 1.9 * max(leading, size):
+        return kinds == ("code", "code") and 0 < step < 4 * leading
+    if "heading" in kinds:
+        same = kinds[0] == kinds[1] and draft.level == after.level and line.style == last.style
+        return same and len(draft.lines) < 3 and step < 1.6 * size
     full = last.x1 > right - 0.1 * (right - last.x0)
-    if kind == "code" and draft.kind in ("text", "item"):  # the end of a sentence, or code of its own
+    if kinds[1] == "code" != kinds[0]:  # the end of a sentence, or code of its own
         return step < 1.15 * leading and full and line.x0 < last.x0 + 2
-    if draft.kind == "code" or kind == "code":
-        return kind == draft.kind
-    if kind == "item":  # a dash at the beginning of a line may be within a sentence
+    if "code" in kinds:
+        return kinds[0] == kinds[1]
+    if kinds[1] == "item":  # a dash at the beginning of a line may be within a sentence
         return line.text[0] in "–-*·" and full and step < 1.35 * leading and abs(line.x0 - last.x0) < 2
-    if step > 1.35 * leading:
-        return False
-    if draft.kind == "item":
-        return line.x0 > draft.lines[0].x0 + 2
-    indented = line.x0 > last.x0 + 0.8 * line.style.size and line.x0 > draft.lines[0].x0 + 0.8 * line.style.size
+    first = draft.lines[0].x0
+    if step > 1.35 * leading or draft.kind == "item":
+        return step <= 1.35 * leading and line.x0 > first + 2
+    indented = line.x0 > last.x0 + 0.8 * size and line.x0 > first + 0.8 * size
     short = last.x1 < right - 0.15 * (right - last.x0)
     return not (last.text.rstrip().endswith(_SENTENCE_END) and (short or indented))
 
 
-def _leading(lines: Sequence[Segment], body: float) -> float:
-    """Return the usual distance between neighbouring lines."""
-    steps = Counter(round(b.base - a.base) for a, b in pairwise(lines) if 0.8 * body < b.base - a.base < 2.2 * body)
-    return float(steps.most_common(1)[0][0]) if steps else 1.2 * body
-
-
-def _block(draft: _Draft, look: Look) -> MarkupElement:
-    lines = [line.chars for line in draft.lines]
-    if draft.kind == "heading":
-        return element(f"h{draft.level}", *inline_nodes(lines, look.words, plain=True))
-    if draft.kind == "code":
-        return element("pre", code_lines(lines))
-    return element("p", *inline_nodes(lines, look.words))
-
-
-def _list(items: Sequence[_Draft], look: Look) -> MarkupElement:
-    """Return a list; items further right form nested lists."""
+def _lists(items: Sequence[_Draft], look: Look) -> Iterator[MarkupElement]:
+    """Iterate over the lists that items form; those further right form nested lists, another kind of marks begins
+    another list."""
     left = items[0].lines[0].x0 + 6
-    tag, attributes = _numbering(items[0].marker)
+    starts = [at for at, item in enumerate(items) if not at or item.lines[0].x0 <= left]
     children: list[MarkupElement] = []
-    at = 0
-    while at < len(items):
-        end = at + 1
-        while end < len(items) and items[end].lines[0].x0 > left:
-            end += 1
-        inner = [_list(items[at + 1 : end], look)] if end > at + 1 else []
+    tag, attributes = numbering(items[0].marker)
+    for at, end in pairwise([*starts, len(items)]):
+        inner = _lists(items[at + 1 : end], look) if end > at + 1 else ()
         first, *others = (line.chars for line in items[at].lines)
         text = inline_nodes([first[len(items[at].marker) :], *others], look.words)
+        if not _continues(items[at].marker, tag, attributes, len(children)):
+            yield MarkupElement(tag, attributes, tuple(children))
+            children, (tag, attributes) = [], numbering(items[at].marker)
         children.append(element("li", *text, *inner))
-        at = end
-    return MarkupElement(tag, attributes, tuple(children))
+    yield MarkupElement(tag, attributes, tuple(children))
 
 
-def _numbering(marker: str) -> tuple[str, dict[str, str]]:
+def _continues(marker: str, tag: str, attributes: Mapping[str, str], count: int) -> bool:
+    """Return whether a marker can be that of the next item of a list with so many items."""
+    next_tag, its = numbering(marker)
+    if not count or tag != next_tag or tag == "ul":
+        return not count or tag == next_tag
+    if (type := attributes.get("type", "")) == its.get("type", ""):
+        return bool(type) or int(its["start"]) == int(attributes["start"]) + count
+    return (type.lower(), marker.strip("().").lower()) in (("a", "i"), ("i", "v"), ("i", "x"))
+
+
+def numbering(marker: str) -> tuple[str, dict[str, str]]:
     """Return the tag and the attributes of a list whose first item has a marker.
 
-    >>> _numbering("3."), _numbering("b)"), _numbering("ii."), _numbering("–")
+    >>> numbering("3."), numbering("b)"), numbering("ii."), numbering("–")
     (('ol', {'start': '3'}), ('ol', {'start': '2', 'type': 'a'}), ('ol', {'start': '2', 'type': 'i'}), ('ul', {}))
     """
     name = marker.strip("().")
+    lower, types = name.lower(), "IA" if name.isupper() else "ia"
     if name.isdigit():
         return "ol", {"start": name}
-    if name in _ROMAN and name not in ("v", "x"):
-        return "ol", {"start": str(_ROMAN.index(name) + 1), "type": "i"}
-    if "a" <= name <= "z":
-        return "ol", {"start": str(ord(name) - 96), "type": "a"}
+    if lower in _ROMAN and lower not in ("v", "x"):
+        return "ol", {"start": str(_ROMAN.index(lower) + 1), "type": types[0]}
+    if len(lower) == 1 and "a" <= lower <= "z":
+        return "ol", {"start": str(ord(lower) - 96), "type": types[1]}
     return "ul", {}
 
 
@@ -279,26 +659,26 @@ def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
                 cells.setdefault((row, column), []).append(char)
         if len({row for row, _ in cells}) < 2 or len({column for _, column in cells}) < 2:
             continue
-        rows = [
-            [_cell(segments_of(cells.get((r, c), [])), words) for c in range(len(xs) - 1)] for r in range(len(ys) - 1)
-        ]
-        yield Region(xs[0], ys[0], xs[-1], ys[-1], _table(rows, head=_is_head(cells, len(xs) - 1)))
+        columns = range(len(xs) - 1)
+        rows = [[_cell(segments_of(cells.get((r, c), [])), words) for c in columns] for r in range(len(ys) - 1)]
+        first, second = ([char.style.bold for c in columns for char in cells.get((r, c), ())] for r in (0, 1))
+        is_head = bool(first) and all(first) and not (second and all(second))
+        yield Region(xs[0], ys[0], xs[-1], ys[-1], _table(rows, head=is_head))
 
 
 def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Group lines that touch or cross each other."""
-
-    def touch(a: Rule, b: Rule) -> bool:
-        beside = a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1
-        return beside and a.y0 - _NEAR <= b.y1 and b.y0 - _NEAR <= a.y1
-
     groups: list[list[Rule]] = []
     for rule in rules[:3_000]:
-        touching = [group for group in groups if any(touch(rule, other) for other in group)]
-        merged = [rule, *(other for group in touching for other in group)]
+        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
         groups = [group for group in groups if group not in touching]
-        groups.append(merged)
+        groups.append([rule, *chain.from_iterable(touching)])
     return groups
+
+
+def _touch(a: Rule, b: Rule) -> bool:
+    beside = a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1
+    return beside and a.y0 - _NEAR <= b.y1 and b.y0 - _NEAR <= a.y1
 
 
 def _positions(values: Iterable[float]) -> list[float]:
@@ -312,16 +692,6 @@ def _positions(values: Iterable[float]) -> list[float]:
 
 def _between(positions: Sequence[float], value: float) -> int | None:
     return next((i for i, (a, b) in enumerate(pairwise(positions)) if a <= value < b), None)
-
-
-def _is_head(cells: dict[tuple[int, int], list[Char]], columns: int) -> bool:
-    """Return whether the first row is bold, and the second is not."""
-
-    def bold(row: int) -> bool:
-        chars = [char for column in range(columns) for char in cells.get((row, column), ())]
-        return bool(chars) and all(char.style.bold for char in chars)
-
-    return bold(0) and not bold(1)
 
 
 # -- columns between rules -------------------------------------------------------------------------------
@@ -405,14 +775,11 @@ def _cell(segments: Sequence[Segment], words: Words) -> MarkupElement:
 
 
 def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElement:
-    def header(cell: MarkupElement) -> MarkupElement:  # already bold as a header
-        parts = ((node.children if isinstance(node, MarkupElement) and node.tag == "strong" else (node,))
-                 for node in cell.children)  # fmt: skip
-        return MarkupElement("th", {}, tuple(chain.from_iterable(parts)))
-
     lines = [element("tr", *row) for row in rows]
-    if head:
-        lines[0] = element("tr", *map(header, rows[0]))
+    if head:  # already bold as a header
+        texts = ([node.children if isinstance(node, MarkupElement) and node.tag == "strong" else (node,)
+                  for node in cell.children] for cell in rows[0])  # fmt: skip
+        lines[0] = element("tr", *(element("th", *chain.from_iterable(parts)) for parts in texts))
     return element("table", *lines)
 
 
@@ -445,26 +812,18 @@ def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segmen
 
 
 def _gutter(lines: Sequence[Segment], width: float) -> float | None:
-    """Return the position that divides the page into columns: few lines cross it, and those beside it are long."""
+    """Return the position that divides the page into columns: few lines cross it, and those beside it are long. Many
+    fill their column, unlike cells of a table; lines of code need not."""
     for x in (place * width for place in _PLACES):
-        left = [line for line in lines if line.x1 <= x]
-        right = [line for line in lines if line.x0 >= x]
-        crossing = len(lines) - len(left) - len(right)
-        if min(len(left), len(right)) < _FEWEST or crossing > 0.25 * len(lines):
+        sides = [[line for line in lines if line.x1 <= x], [line for line in lines if line.x0 >= x]]
+        crossing = len(lines) - sum(map(len, sides))
+        if min(map(len, sides)) < _FEWEST or crossing > 0.25 * len(lines):
             continue
-        if _is_text(left) and _is_text(right) and max(len(_prose(left)), len(_prose(right))) >= _FEWEST:
+        prose = [[line for line in side if not _is_code(line)] for side in sides]
+        wide = [max(line.x1 for line in side) - min(line.x0 for line in side) for side in sides]
+        full = [sum(line.x1 - line.x0 > 0.7 * span for line in side) for side, span in zip(prose, wide, strict=True)]
+        are_full = all(count >= 0.3 * len(side) for count, side in zip(full, prose, strict=True))
+        are_long = all(sum(len(line.text) for line in side) >= 22 * len(side) for side in prose)
+        if are_full and are_long and max(map(len, prose)) >= _FEWEST:
             return x
     return None
-
-
-def _is_text(lines: Sequence[Segment]) -> bool:
-    """Return whether lines are long, and many fill their column, unlike cells of a table; lines of code need not."""
-    x0, x1 = min(line.x0 for line in lines), max(line.x1 for line in lines)
-    prose = _prose(lines)
-    full = sum(line.x1 - line.x0 > 0.7 * (x1 - x0) for line in prose)
-    letters = sum(len(line.text) for line in prose)
-    return full >= 0.3 * len(prose) and letters >= 22 * len(prose)
-
-
-def _prose(lines: Sequence[Segment]) -> list[Segment]:
-    return [line for line in lines if not _is_code(line)]

@@ -9,9 +9,10 @@ import ctypes
 import math
 import re
 import unicodedata
-from collections.abc import Callable, Iterator
-from dataclasses import dataclass
+from collections.abc import Callable, Iterable, Iterator
+from dataclasses import dataclass, replace
 from functools import partial
+from itertools import groupby
 from typing import Any, NamedTuple
 
 from lmm.errors import FileReadError
@@ -111,15 +112,6 @@ class PdfPage:
     tags: tuple[PdfTag, ...] = ()
 
 
-@dataclass(frozen=True, slots=True)
-class Bookmark:
-    """An entry of the document's outline: `level` counts from 1, `page` from 1."""
-
-    title: str
-    level: int
-    page: int
-
-
 # -- PDFium ----------------------------------------------------------------------------------------
 
 
@@ -166,14 +158,29 @@ def flattened(document: Any, page: Any) -> bool:
     """Make the values of form fields, and texts that were added to a page, a part of it; return whether it has any."""
     import pypdfium2.raw as c
 
-    kinds = set[int]()
-    for number in range(min(c.FPDFPage_GetAnnotCount(page), 5_000)):
-        if annotation := c.FPDFPage_GetAnnot(page, number):
-            kinds.add(c.FPDFAnnot_GetSubtype(annotation))
-            c.FPDFPage_CloseAnnot(annotation)
+    kinds = {kind for kind, _ in _annotations(page)}
     if kinds.isdisjoint((c.FPDF_ANNOT_WIDGET, c.FPDF_ANNOT_FREETEXT)):
         return False
     return bool(page.flatten() == c.FLATTEN_SUCCESS)
+
+
+def comments_of(page: Any) -> list[str]:
+    """Return what readers of the page have remarked on it."""
+    import pypdfium2.raw as c
+
+    remarks = (c.FPDF_ANNOT_TEXT, *range(c.FPDF_ANNOT_LINE, c.FPDF_ANNOT_POPUP))
+    return [text for kind, text in _annotations(page) if kind in remarks and text]
+
+
+def _annotations(page: Any) -> Iterator[tuple[int, str]]:
+    """Iterate over the kinds and the contents of what is added to a page."""
+    import pypdfium2.raw as c
+
+    for number in range(min(c.FPDFPage_GetAnnotCount(page), 5_000)):
+        if annotation := c.FPDFPage_GetAnnot(page, number):
+            contents = wide(lambda each, *room: c.FPDFAnnot_GetStringValue(each, b"Contents", *room), annotation)
+            yield c.FPDFAnnot_GetSubtype(annotation), contents
+            c.FPDFPage_CloseAnnot(annotation)
 
 
 def _placing(page: Any, width: float, height: float) -> Point:
@@ -276,18 +283,15 @@ def _run(text: Any, index: int, source: Any, place: Point) -> _Run:
     mark = c.FPDFPageObj_GetMarkedContentID(source)
     font = c.FPDFTextObj_GetFont(source)
     name = _string(c.FPDFFont_GetBaseFontName, font) if font else ""
-    style = _style(name, max(0, c.FPDFFont_GetFlags(font)) if font else 0, round(size * 4) / 4 or 1.0)
-    return _Run(style, mark, upright, ctypes.addressof(font.contents) if font else 0, bool(name))
-
-
-def _style(name: str, flags: int, size: float) -> Style:
+    flags = max(0, c.FPDFFont_GetFlags(font)) if font else 0
     lower = name.lower().replace("code2000", "")  # a font for all of Unicode
-    return Style(
-        size,
+    style = Style(
+        round(size * 4) / 4 or 1.0,
         bold=bool(flags & _FORCE_BOLD or _BOLD_NAME.search(name)),
         italic=bool(flags & _ITALIC) or any(part in lower for part in _ITALIC_NAMES),
         mono=bool(flags & _MONO) or any(part in lower for part in _MONO_NAMES),
     )
+    return _Run(style, mark, upright, ctypes.addressof(font.contents) if font else 0, bool(name))
 
 
 def _string(function: Any, handle: Any) -> str:
@@ -334,7 +338,9 @@ def _drawn(
         if count > _MAX_OBJECTS:
             raise FileReadError(f"a page has more than {_MAX_OBJECTS:,} parts", hint="print it to a new PDF first")
         if item.type == c.FPDF_PAGEOBJ_TEXT:
-            letters += _length(*item.get_bounds())
+            left, bottom, right, top = item.get_bounds()
+            short, long = sorted((right - left, top - bottom))
+            letters += long / short if short > 1e-6 else long  # about as many are side by side
             if letters > 4 * _MAX_CHARS:
                 raise FileReadError("a page has more than a million characters", hint=HARM)
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
@@ -348,12 +354,6 @@ def _drawn(
             mark = c.FPDFPageObj_GetMarkedContentID(item)
             pictures.append(Picture(x0, y0, x1, y1, number=number, mark=mark))
     return tuple(rules), tuple(pictures)
-
-
-def _length(left: float, bottom: float, right: float, top: float) -> float:
-    """Estimate how many letters are side by side in a box."""
-    short, long = sorted((right - left, top - bottom))
-    return long / short if short > 1e-6 else long
 
 
 def _bounds(item: Any) -> Box:
@@ -430,3 +430,59 @@ def wide(function: Any, handle: Any) -> str:
     buffer = (ctypes.c_ushort * max(1, (size + 1) // 2))()
     function(handle, buffer, size)
     return bytes(buffer)[: max(0, size)].decode("utf-16-le", "replace").rstrip("\0")
+
+
+# -- Arabic and Hebrew: a page is mirrored, so that its text reads from left to right like any other ------
+
+
+def in_reading_order(page: PdfPage) -> PdfPage:
+    """Return a page whose letters stand from left to right in the order in which they are read, by their places.
+
+    The order of the letters in the file does not count: programs write words backwards, or lines from left to right.
+    """
+    letters = [char for char in page.chars if char.text.strip()]
+    count = sum(map(_is_right_to_left, letters))
+    if not count:
+        return page
+    mirrored = 2 * count > sum(char.text.isalpha() for char in letters)
+    width = page.width if mirrored else 0.0
+    chars = [_mirrored(char, width) if mirrored else char for char in page.chars]
+    rows = groupby(sorted(chars, key=lambda char: (round(char.base), char.x0)), key=lambda char: round(char.base))
+    chars = [char for _, row in rows for char in _turned(list(row), back=mirrored)]
+    if not mirrored:
+        return replace(page, chars=tuple(chars))
+    rules = tuple(replace(rule, x0=width - rule.x1, x1=width - rule.x0) for rule in page.rules)
+    pictures = tuple(replace(each, x0=width - each.x1, x1=width - each.x0) for each in page.pictures)
+    return replace(page, chars=tuple(chars), rules=rules, pictures=pictures)
+
+
+def _is_right_to_left(char: Char) -> bool:
+    return unicodedata.bidirectional(char.text[:1]) in ("R", "AL")
+
+
+def _is_left_to_right(char: Char) -> bool:
+    return unicodedata.bidirectional(char.text[:1]) in ("L", "EN", "AN")
+
+
+def _mirrored(char: Char, width: float) -> Char:
+    """Return a character at its place in a mirror, with the letters for which a shape of Arabic stands."""
+    text = unicodedata.normalize("NFKC", char.text) if "\ufb1d" <= char.text[:1] <= "\ufefc" else char.text
+    spaced = char.spaced and not _is_right_to_left(char)  # before another letter of the word
+    return char._replace(text=text, x0=width - char.x1, x1=width - char.x0, spaced=spaced)
+
+
+def _turned(row: list[Char], *, back: bool) -> Iterable[Char]:
+    """Iterate over the characters of a row, those of the other direction turned around where they stand."""
+    is_other = _is_left_to_right if back else _is_right_to_left
+    others = [at for at, char in enumerate(row) if is_other(char)]
+    runs: list[tuple[int, int]] = []
+    for at in others:
+        joins = bool(runs) and not any(
+            _is_left_to_right(char) or _is_right_to_left(char) for char in row[runs[-1][1] : at]
+        )
+        runs = [*runs[:-1], (runs[-1][0], at + 1)] if joins else [*runs, (at, at + 1)]
+    for start, end in runs:
+        both = row[start].x0 + max(char.x1 for char in row[start:end])
+        turned = [_mirrored(char, both) for char in row[start:end]]
+        row[start:end] = sorted(turned, key=lambda char: char.x0)
+    return row

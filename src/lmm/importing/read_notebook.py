@@ -10,10 +10,10 @@ from collections.abc import Iterator, Mapping
 from typing import Any
 
 from lmm.errors import FileReadError
-from lmm.importing.html_page import image_of, read_page
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, front_matter, plain
 from lmm.importing.pandoc import convert_html
+from lmm.importing.read_html import image_of, read_page
 from lmm.markdown import Span, replace_spans
 from lmm.markdown.blocks import fenced
 from lmm.terminal import ESCAPES

@@ -6,6 +6,7 @@ import re
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
+from itertools import groupby
 from types import SimpleNamespace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
@@ -16,7 +17,7 @@ from lmm.importing.elements import page_mark, table_html, to_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
-from lmm.importing.read_pptx import in_reading_order
+from lmm.importing.read_pptx import in_reading_order, nested_list
 from lmm.importing.read_xlsx import MOST_CELLS, section_of
 
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -64,46 +65,60 @@ class _Content:
             if local(style.tag) == "style"
             and any(_get(node, "display") == "false" or _get(node, "visibility") == "hidden" for node in style)
         }
+        self._numbered = {
+            (_get(style, "name"), _get(level, "level")): "ol" if _get(level, "num-format") else ""
+            for style in self.root.iter()
+            if local(style.tag) == "list-style"
+            for level in style
+            if local(level.tag) == "list-level-style-number"
+        }
 
     def _is_unseen(self, node: Element) -> bool:
         return _get(node, "style-name") in self._unseen or _get(node, "visibility") in ("collapse", "filter")
 
-    # -- sheets ------------------------------------------------------------------------------------------
-
-    def sheet(self, table: Element) -> Iterator[str]:
-        """Iterate over the blocks of a sheet."""
-        name = _get(table, "name")
-        if self._is_unseen(table):
-            self.hidden.setdefault(f"the hidden sheet {name}", []).append(_all_text(table))
-            return
-        cells: dict[tuple[int, int], str] = {}
-        comments, row, count = list[str](), 0, 0
+    def _grid(
+        self, table: Element, written: Callable[[Element], str], comments: list[str]
+    ) -> dict[tuple[int, int], str]:
+        """Return the cells of a table as `written`, by row and column; a merged cell stands in each that it covers."""
+        name, cells, row = _get(table, "name"), dict[tuple[int, int], str](), 0
         columns = [column for column in table.iter() if local(column.tag) == "table-column"]
         seen = [not self._is_unseen(column) for column in columns for _ in range(_times(column, "columns"))]
         for line in (node for node in table.iter() if local(node.tag) == "table-row"):
             column, filled = 0, dict[int, str]()
             for cell in line:
-                text = self._cell(cell)
+                text, comment = written(cell), _comment(cell)
                 if self._is_unseen(line) or (column < len(seen) and not seen[column]):
                     self.hidden.setdefault(f"hidden rows or columns of {name}", []).append(_all_text(cell))
-                elif text or _comment(cell):
-                    across, down = (
-                        int(_get(cell, "number-columns-spanned") or 1),
-                        int(_get(cell, "number-rows-spanned") or 1),
-                    )
+                elif text or comment:
+                    across, down = (int(_get(cell, f"number-{what}-spanned") or 1) for what in ("columns", "rows"))
                     filled |= {column + at: text for at in range(_times(cell, "columns"))}
                     covered = ((row + i, column + j) for i in range(min(down, 1_000)) for j in range(min(across, 100)))
                     cells |= dict.fromkeys(covered, text) if across * down > 1 else {}
-                    comments += [f"- Comment: {escaped(said)}" for said in [_comment(cell)] if said]
+                    comments += [f"- Comment on {_letters(column)}{row + 1}: {escaped(comment)}"] if comment else []
                 column += _times(cell, "columns")
-            for at in range(row, row + (_times(line, "rows") if filled else 0)):
-                cells |= {(at, column): text for column, text in filled.items()}
-                count += len(filled)
-                if count > MOST_CELLS:
-                    message = f"the sheet {name} has more than {MOST_CELLS:,} cells"
-                    raise FileReadError(message, hint="import it in parts")
+            rows = range(row, row + (_times(line, "rows") if filled else 0))
+            if len(cells) + len(rows) * len(filled) > MOST_CELLS:
+                message = f"the sheet {name} has more than {MOST_CELLS:,} cells"
+                raise FileReadError(message, hint="import it in parts")
+            cells |= {(at, column): text for at in rows for column, text in filled.items()}
             row += _times(line, "rows")
-        yield from section_of(name, cells, comments)
+        return cells
+
+    # -- sheets ------------------------------------------------------------------------------------------
+
+    def sheet(self, table: Element) -> Iterator[str]:
+        """Iterate over the blocks of a sheet."""
+        name, comments = _get(table, "name"), list[str]()
+        if self._is_unseen(table):
+            self.hidden.setdefault(f"the hidden sheet {name}", []).append(_all_text(table))
+            return
+        cells = self._grid(table, self._cell, comments)
+        boxes = (_markdown(node) for node in _drawn(table))
+        yield from section_of(name, cells, [" ".join(box.split()) for box in boxes if box.strip()], comments)
+        for kind, what in (("object", "object(s), such as charts"), ("image", "picture(s)")):
+            frames = [{local(part.tag) for part in node} for node in table.iter() if local(node.tag) == "frame"]
+            if count := sum(kind in parts and (kind == "object" or "object" not in parts) for parts in frames):
+                self.objects.append(f"{count} {what} on the sheet {name}")
 
     def _cell(self, cell: Element) -> str:
         """Return a cell's text as the sheet shows it; a formula without a result as the formula."""
@@ -173,34 +188,43 @@ class _Content:
             for part in root.iter():
                 part.tag = local(part.tag)
             return f"<p>{ElementTree.tostring(root, encoding='unicode')}</p>"
+        titles = (node for node in root.iter() if local(node.tag) in ("title", "subtitle"))
+        named = [f"<p>{_html(part)}</p>" for node in titles for part in node if _all_text(part).strip()]
         if table := next((part for part in root.iter() if local(part.tag) == "table"), None):
-            return self._table(table)
+            return "".join(named) + self._table(table)
         self.objects.append(f"an object on slide {slide}")
         return ""
 
     def _table(self, table: Element) -> str:
-        def inside(node: Element, name: str) -> list[Element]:
-            return [part for part in node if local(part.tag) == name]
+        cells = self._grid(table, lambda cell: "<br>".join(_html(part) for part in cell if local(part.tag) == "p"), [])
+        height, width = (max((place[i] for place in cells), default=-1) + 1 for i in (0, 1))
+        return table_html([cells.get((row, column), "") for column in range(width)] for row in range(height))
 
-        lines = (node for node in table.iter() if local(node.tag) == "table-row")
-        return table_html(
-            ["<br>".join(map(_html, inside(cell, "p"))) for cell in inside(line, "table-cell")] for line in lines
-        )
+    def _blocks(self, box: Iterable[Element]) -> Iterator[str]:
+        """Iterate over the paragraphs and lists in a text box; lists that follow each other are one."""
+        for is_list, run in groupby(box, lambda node: local(node.tag) == "list"):
+            nodes = list(run)
+            items = [item for node in nodes for item in self._items(node)] if is_list else []
+            for tag, group in groupby(items, lambda item: item[0]):
+                texts = [(level, text) for _, level, text in group]
+                yield nested_list(texts, tag) if tag else "".join(f"<p>{text}</p>" for _, text in texts)
+            for node in nodes:
+                kind = local(node.tag)
+                if kind in ("p", "h") and _all_text(node).strip():
+                    yield f"<p>{_html(node)}</p>"
+                elif kind in ("text-box", "section"):
+                    yield from self._blocks(node)
 
-    def _blocks(self, box: Element) -> Iterator[str]:
-        """Iterate over the paragraphs and lists in a text box."""
-        for node in box:
-            kind = local(node.tag)
-            if kind in ("p", "h") and _all_text(node).strip():
-                yield f"<p>{_html(node)}</p>"
-            elif kind == "list":
-                items = (
-                    "".join(self._blocks(item)) for item in node if local(item.tag) in ("list-item", "list-header")
-                )
-                tight = (re.sub(r"\A<p>(.*?)</p>(?!<p>)", r"\1", item) for item in items if item)
-                yield f"<ul>{''.join(f'<li>{item}</li>' for item in tight)}</ul>"
-            elif kind in ("text-box", "section"):
-                yield from self._blocks(node)
+    def _items(self, node: Element, level: int = 1, style: str = "") -> Iterator[tuple[str, int, str]]:
+        """Iterate over the items of a list: the tag of their list, their level, and their HTML."""
+        style = _get(node, "style-name") or style
+        for item in node:
+            texts = [_html(part) for part in item if local(part.tag) in ("p", "h") and _all_text(part).strip()]
+            if texts:
+                yield self._numbered.get((style, str(level)), "ul"), level, "<br>".join(texts)
+            for inner in item:
+                if local(inner.tag) == "list":
+                    yield from self._items(inner, level + 1, style)
 
 
 def _inline(node: Element, escape: Callable[[str], str], link: Callable[[str, str], str]) -> str:
@@ -209,7 +233,8 @@ def _inline(node: Element, escape: Callable[[str], str], link: Callable[[str, st
     for child in node:
         inner, target = _inline(child, escape, link), _get(child, "href")
         is_link = local(child.tag) == "a" and inner and target
-        parts.append(link(inner, target) if is_link else _blank(child) or inner)
+        is_blank = local(child.tag) in ("s", "tab", "line-break")
+        parts.append(link(inner, target) if is_link else " " if is_blank else inner)
         parts.append(escape(plain(child.tail or "")))
     return "".join(parts)
 
@@ -232,8 +257,23 @@ def _times(node: Element, what: str) -> int:
     return max(1, int(_get(node, f"number-{what}-repeated") or 1))
 
 
-def _blank(node: Element) -> str:
-    return " " if local(node.tag) in ("s", "tab", "line-break") else ""
+def _drawn(node: Element, inside: bool = False) -> Iterator[Element]:
+    """Iterate over the paragraphs in shapes that are drawn on a sheet."""
+    for child in node:
+        is_inside = inside or "drawing:1.0}" in child.tag
+        if is_inside and local(child.tag) in ("p", "h"):
+            yield child
+        elif local(child.tag) != "annotation":
+            yield from _drawn(child, is_inside)
+
+
+def _letters(column: int) -> str:
+    """Return the name of a column, which counts from 0.
+
+    >>> _letters(0), _letters(27)
+    ('A', 'AB')
+    """
+    return (_letters(column // 26 - 1) if column > 25 else "") + chr(65 + column % 26)
 
 
 def _all_text(node: Element) -> str:

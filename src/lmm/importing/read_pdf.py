@@ -17,10 +17,17 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, page_mark, text_of, to_html, words_of
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
-from lmm.importing.pdf_direction import in_reading_order
-from lmm.importing.pdf_layout import elements_of_layout
-from lmm.importing.pdf_lines import Look, Words, code_lines, inline_nodes, look_of, segments_of
-from lmm.importing.pdf_page import Bookmark, Char, PdfPage, PdfTag, read_page, wide
+from lmm.importing.pdf_layout import (
+    Look,
+    Words,
+    code_lines,
+    elements_of_layout,
+    inline_nodes,
+    look_of,
+    numbering,
+    segments_of,
+)
+from lmm.importing.pdf_page import Char, PdfPage, PdfTag, in_reading_order, read_page, wide
 
 MAX_PAGES = 5_000
 _MAX_PIXELS = 60_000_000
@@ -29,7 +36,7 @@ _MIN_SIDE = 16  # points: smaller ones are symbols, not pictures
 _OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
 # Titles that programs write if the author gave none.
 _NO_TITLE = re.compile(
-    r"(?:microsoft word|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b"
+    r"\(?(?:microsoft word|anonymous|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b"
     r"|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
     re.IGNORECASE,
 )
@@ -46,9 +53,7 @@ _STRUCTURE = frozenset({"H", "Title", "Table", "L", "Code", *(f"H{level}" for le
 _PLAIN = frozenset({"th", *(f"h{level}" for level in range(1, 7))})
 _FORMATS = {"Em": "italic", "Strong": "bold", "Code": "mono"}
 _COVERED = 0.7
-_INLINE_PARENTS = frozenset(
-    {"P", "LI", "LBody", "TD", "TH", "Caption", "Span", "Link", "Note", *(f"H{n}" for n in range(1, 7))}
-)
+_INLINE_PARENTS = {"P", "LI", "LBody", "TD", "TH", "Caption", "Span", "Link", "Note", *(f"H{n}" for n in range(1, 7))}
 
 
 def read(data: bytes, context: Context) -> Imported:
@@ -65,7 +70,7 @@ def read(data: bytes, context: Context) -> Imported:
         images = _Images()
         pages = [in_reading_order(read_page(document, number, images.keep)) for number in range(len(document))]
         metadata = document.get_metadata_dict()
-        outline = _outline(document)
+        outline = list(_outline(document))
         language = wide(c.FPDFCatalog_GetLanguage, document)
     except pdfium.PdfiumError as error:
         raise FileReadError("this PDF is damaged", hint="qpdf can repair some: qpdf IN.pdf OUT.pdf") from error
@@ -90,17 +95,14 @@ def read(data: bytes, context: Context) -> Imported:
 def _is_within(page: PdfPage, following: PdfPage | None) -> bool:
     """Return whether a page shows nothing that the following one does not show at the same places, too: slides that
     appear step by step are a page for each step."""
-    if (
-        following is None
-        or not page.chars
-        or not {p.number for p in page.pictures} <= {p.number for p in following.pictures}
-    ):
+    if following is None or not page.chars:
         return False
-
-    def places(page: PdfPage) -> set[tuple[str, int, int]]:
-        return {(char.text, round(char.x0), round(char.base)) for char in page.chars}
-
-    return places(page) <= places(following)
+    here, there = (
+        {each.number for each in shown.pictures}
+        | {(char.text, round(char.x0), round(char.base)) for char in shown.chars}
+        for shown in (page, following)
+    )
+    return here <= there
 
 
 def open_document(data: bytes) -> Any:
@@ -129,10 +131,11 @@ def open_document(data: bytes) -> Any:
     return document
 
 
-def _outline(document: Any) -> list[Bookmark]:
-    entries = islice(document.get_toc(max_depth=6), 20_000)
-    pages = ((entry, dest.get_index() if (dest := entry.get_dest()) else None) for entry in entries)
-    return [Bookmark(entry.get_title(), entry.level + 1, page + 1) for entry, page in pages if page is not None]
+def _outline(document: Any) -> Iterator[tuple[int, str, int]]:
+    for entry in islice(document.get_toc(max_depth=6), 20_000):
+        page = dest.get_index() if (dest := entry.get_dest()) else None
+        if page is not None:
+            yield page + 1, entry.get_title(), entry.level + 1
 
 
 def _check_text(pages: Sequence[PdfPage]) -> tuple[str, ...]:
@@ -173,7 +176,7 @@ def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
         found = elements_of_tags(page, look) if use_tags else elements_of_layout(page, look)
-        if blocks and found and (joined := _joined(blocks[-1], found[0])) is not None:
+        if blocks and found and (joined := _joined(blocks[-1], found[0], look)) is not None:
             blocks[-1], found = joined, found[1:]
             places[-1] = (places[-1][0], page.number)
         blocks += found
@@ -182,17 +185,14 @@ def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
         used = sorted({block.tag for block in blocks if block.tag in HEADINGS})
         tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
         blocks = [replace(block, tag=tags.get(block.tag, block.tag)) for block in blocks]
-    return MarkupElement("body", {}, tuple(_with_marks(blocks, places)))
-
-
-def _with_marks(blocks: Sequence[MarkupElement], places: Sequence[tuple[int, int]]) -> Iterator[MarkupElement]:
-    """Iterate over blocks with a mark for each change of the page: before a text, and below a heading."""
+    marked: list[MarkupElement] = []
     for block, place, before in zip(blocks, places, [None, *places], strict=False):
-        marked = [block] if place == before else [page_mark("p.", *place), block]
-        yield from reversed(marked) if block.tag in HEADINGS else marked
+        marks = [page_mark("p.", *place)] if place != before else []
+        marked += [block, *marks] if block.tag in HEADINGS else [*marks, block]  # the mark of a page, below a heading
+    return MarkupElement("body", {}, tuple(marked))
 
 
-def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
+def _joined(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupElement | None:
     """Join a block with its continuation on the next page; None if the second is not a continuation."""
     if before.tag != after.tag:
         return None
@@ -206,13 +206,13 @@ def _joined(before: MarkupElement, after: MarkupElement) -> MarkupElement | None
             children = (*children[:-1], children[-1].rstrip().removesuffix("-"))
         return MarkupElement("p", {}, (*children, gap, *after.children))
     if before.tag == "table":
-        return _joined_tables(before, after)
+        return _joined_tables(before, after, look)
     if before.tag == "pre":
         return MarkupElement("pre", {}, (f"{text_of(before)}\n{text_of(after)}",))
     return None
 
 
-def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement | None:
+def _joined_tables(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupElement | None:
     """Join two tables with the same number of columns, without a repeated header; None if they do not match."""
     from_rows = [row for table in (before, after) for row in table.elements if row.tag in ("tr", "tbody", "thead")]
     widths = {len(list(row.elements)) for row in from_rows if row.tag == "tr"}
@@ -221,7 +221,7 @@ def _joined_tables(before: MarkupElement, after: MarkupElement) -> MarkupElement
     rows = list(after.elements)
     head = next(before.elements)
     if words_of(rows[0]) == words_of(head):
-        rows = rows[1:]
+        look.leave_out("repeated headers of tables", " ".join(map(words_of, rows.pop(0).elements)))
     elif any(cell.tag == "th" for cell in rows[0].elements):
         return None
     return MarkupElement("table", before.attributes, (*before.children, *rows))
@@ -402,16 +402,13 @@ class _Reader:
     def list(self, tag: PdfTag) -> MarkupElement:
         """Return a list; it is numbered if its first label is."""
         label = next((text for child in tag.children if isinstance(child, PdfTag) if (text := self._label(child))), "")
-        number = re.match(r"\W?(\d{1,6})\W?\Z", label)
         items = [node for child in tag.children if isinstance(child, PdfTag) for node in self.nodes(child, "L")]
-        attributes = {"start": number[1]} if number else {}
-        return MarkupElement("ol" if number else "ul", attributes, tuple(items))
+        name, attributes = numbering(label)
+        return MarkupElement(name, attributes, tuple(items))
 
     def _label(self, item: PdfTag) -> str:
-        labels = (part for part in _walk(item) if part.type == "Lbl")
-        chars = [
-            c for part in labels for mark in part.children if isinstance(mark, int) for c in self.chars.get(mark, ())
-        ]
+        marks = (mark for part in _walk(item) if part.type == "Lbl" for mark in part.children)
+        chars = [char for mark in marks if isinstance(mark, int) for char in self.chars.get(mark, ())]
         return "".join(char.text for char in chars[:8]).strip()
 
 
@@ -421,11 +418,8 @@ def _lines(chars: Sequence[Char]) -> list[list[Char]]:
     for char in chars:
         last = lines[-1][-1] if lines else None
         size = max(char.style.size, last.style.size) if last else 0.0
-        if (
-            last is None
-            or (char.base - last.base > 0.7 * size)
-            or (char.x0 < last.x0 - size and char.base > last.base + 1)
-        ):
+        lower = char.base - last.base if last else 0.0
+        if last is None or lower > 0.7 * size or (lower > 1 and char.x0 < last.x0 - size):
             lines.append([])
         lines[-1].append(char)
     return lines

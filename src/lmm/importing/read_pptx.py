@@ -6,6 +6,7 @@ import io
 import re
 import zipfile
 from collections.abc import Callable, Iterable, Iterator, Sequence
+from contextlib import suppress
 from dataclasses import replace
 from html import escape
 from itertools import groupby
@@ -99,6 +100,9 @@ class _Slides:
 
     def _shape(self, shape: Any, slide: int) -> Iterator[str]:
         """Iterate over the HTML of a shape, or of those in a group."""
+        picture = None
+        with suppress(AttributeError, KeyError, ValueError):  # it is none, or has none
+            picture = bytes(shape.image.blob)
         kind = str(shape.placeholder_format.type).partition(" ")[0] if shape.is_placeholder else ""
         if kind in _REPEATED:
             return
@@ -109,14 +113,14 @@ class _Slides:
             yield self._table(shape.table)
         elif getattr(shape, "has_chart", False):
             yield _chart(shape.chart) or self._left_out("a chart", slide)
-        elif (picture := _picture(shape)) is not None:
+        elif picture is not None:
             self.images.append(ImportedImage(picture))
             description = shape._element.xpath(".//p:cNvPr/@descr")
             yield f'<p><img src="{IMAGE}{len(self.images) - 1}" alt="{escape(plain("".join(description)))}"></p>'
         elif shape.has_text_frame:
             yield self._text(shape, kind)
         elif diagram := _diagram_texts(shape):
-            yield _list([(0, escape(text)) for text in diagram], "ul")
+            yield nested_list([(0, escape(text)) for text in diagram], "ul")
         else:
             yield self._left_out(f"the object '{shape.name}'", slide)
 
@@ -126,21 +130,24 @@ class _Slides:
 
     def _text(self, shape: Any, kind: str) -> str:
         """Write the paragraphs of a shape: as code, if they are set in a monospaced font, as lists, or as they are."""
-        paragraphs = [paragraph for paragraph in shape.text_frame.paragraphs if _has_content(paragraph)]
+        every = shape.text_frame.paragraphs
+        paragraphs = [each for each in every if each.text.strip() or any(True for _ in each._p.iter(f"{{{_M}}}oMath"))]
         runs = [run for paragraph in paragraphs for run in paragraph.runs if run.text.strip()]
         if runs and all(_is_monospaced(run) for run in runs):
-            lines = "\n".join(plain(paragraph.text) for paragraph in shape.text_frame.paragraphs)
+            lines = "\n".join(plain(paragraph.text) for paragraph in every)
             return f"<pre><code>{escape(lines)}</code></pre>"
         by_default = kind in _BULLETED and len(paragraphs) > 1 and not _is_unbulleted(shape)
         written = [(_list_tag(each, by_default), each.level, self._inline([each])) for each in paragraphs]
         blocks = []
         for tag, group in groupby(written, key=lambda item: item[0]):
             items = [(level, text) for _, level, text in group]
-            blocks.append(_list(items, tag) if tag else "".join(f"<p>{text}</p>" for _, text in items))
+            blocks.append(nested_list(items, tag) if tag else "".join(f"<p>{text}</p>" for _, text in items))
         return "\n".join(blocks)
 
     def _inline(self, paragraphs: Iterable[Any]) -> str:
         """Write the runs of paragraphs, with emphasis, links, sub- and superscripts, code and formulas."""
+        from lxml import etree
+
         written = list[str]()
         for paragraph in paragraphs:
             runs = {id(run._r): run for run in paragraph.runs}
@@ -153,7 +160,7 @@ class _Slides:
                     written.append(escape(plain("".join(node.itertext(f"{_A}t")))))
                 else:
                     for formula in node.iter(f"{{{_M}}}oMath"):
-                        self.formulas.append(_xml(formula))
+                        self.formulas.append(str(etree.tostring(formula, encoding="unicode", with_tail=False)))
                         written.append(f"lmmformula{len(self.formulas) - 1}.")
         return "".join(written).strip()
 
@@ -237,10 +244,6 @@ def _is_monospaced(run: Any) -> bool:
     return bool(_MONOSPACED.search(run.font.name or ""))
 
 
-def _has_content(paragraph: Any) -> bool:
-    return bool(paragraph.text.strip()) or next(paragraph._p.iter(f"{{{_M}}}oMath"), None) is not None
-
-
 def _list_tag(paragraph: Any, by_default: bool) -> str:
     """Return ``ul`` or ``ol`` if a paragraph is the item of a list, else the empty string."""
     properties = paragraph._p.pPr
@@ -257,7 +260,7 @@ def _is_unbulleted(shape: Any) -> bool:
     return any(each is not None and each._element.find(first) is not None for each in (shape, layout))
 
 
-def _list(items: Sequence[tuple[int, str]], tag: str) -> str:
+def nested_list(items: Sequence[tuple[int, str]], tag: str) -> str:
     """Write a list with nested lists; `items` are levels and texts."""
     written, levels = list[str](), list[int]()
     for level, text in items:
@@ -286,15 +289,6 @@ def _unwrap_alternatives(slide: Any) -> None:
 # -- what else there is on a slide --------------------------------------------------------------------------
 
 
-def _picture(shape: Any) -> bytes | None:
-    """Return the bytes of a picture; None if the shape is none."""
-    try:
-        blob = shape.image.blob
-    except (AttributeError, KeyError, ValueError):
-        return None
-    return bytes(blob)
-
-
 def _chart(chart: Any) -> str:
     """Write the data of a chart as a table with a row for each category; empty if there are none."""
     try:
@@ -316,24 +310,14 @@ def _chart(chart: Any) -> str:
 
 def _diagram_texts(shape: Any) -> list[str]:
     """Return the texts of a diagram (SmartArt), which stand in a part of their own."""
-    relations = (ids.get(f"{_RELATION}dm") for ids in shape._element.iter(f"{{{_DIAGRAM}}}relIds"))
-    texts = list[str]()
-    for relation in relations:
-        data = shape.part.related_part(relation).blob if relation in shape.part.rels else b""
-        for point in re.findall(rb"<dgm:pt\b.*?</dgm:pt>", data, re.DOTALL):
-            words = "".join(re.findall(r"<a:t>([^<]*)</a:t>", point.decode("utf-8", "replace")))
-            if words.strip():
-                texts.append(" ".join(words.split()))
-    return texts
+    relations = [ids.get(f"{_RELATION}dm") for ids in shape._element.iter(f"{{{_DIAGRAM}}}relIds")]
+    data = b"".join(shape.part.related_part(each).blob for each in relations if each in shape.part.rels)
+    points = re.findall(r"<dgm:pt\b.*?</dgm:pt>", data.decode("utf-8", "replace"), re.DOTALL)
+    texts = (" ".join("".join(re.findall(r"<a:t>([^<]*)</a:t>", point)).split()) for point in points)
+    return [text for text in texts if text]
 
 
 # -- formulas --------------------------------------------------------------------------------------------
-
-
-def _xml(formula: Any) -> str:
-    from lxml import etree
-
-    return str(etree.tostring(formula, encoding="unicode", with_tail=False))
 
 
 def _as_tex(formulas: Sequence[str], context: Context) -> list[str]:
@@ -341,21 +325,17 @@ def _as_tex(formulas: Sequence[str], context: Context) -> list[str]:
     if not formulas:
         return []
     body = "".join(f"<w:p>{formula}</w:p><w:p><w:r><w:t>lmmend</w:t></w:r></w:p>" for formula in formulas)
-    document = f'<w:document xmlns:w="{_W}"><w:body>{body}</w:body></w:document>'
-    types = (
-        '<Types xmlns="http://schemas.openxmlformats.org/package/2006/content-types">'
-        '<Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/>'
-        '<Override PartName="/word/document.xml" '
-        'ContentType="application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"/></Types>'
-    )
-    relation = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/officeDocument"
-    relations = (
-        '<Relationships xmlns="http://schemas.openxmlformats.org/package/2006/relationships"><Relationship Id="rId1" '
-        f'Type="{relation}" Target="word/document.xml"/></Relationships>'
-    )
+    kind = "application/vnd.openxmlformats-officedocument.wordprocessingml.document.main+xml"
+    space = "http://schemas.openxmlformats.org/package/2006/"
+    parts = {
+        "[Content_Types].xml": f'<Types xmlns="{space}content-types"><Override PartName="/word/document.xml" '
+        f'ContentType="{kind}"/></Types>',
+        "_rels/.rels": f'<Relationships xmlns="{space}relationships"><Relationship Id="rId1" '
+        f'Type="{_RELATION[1:-1]}/officeDocument" Target="word/document.xml"/></Relationships>',
+        "word/document.xml": f'<w:document xmlns:w="{_W}"><w:body>{body}</w:body></w:document>',
+    }
     file = io.BytesIO()
     with zipfile.ZipFile(file, "w") as archive:
-        parts = {"[Content_Types].xml": types, "_rels/.rels": relations, "word/document.xml": document}
         for name, text in parts.items():
             archive.writestr(name, text)
     texts = convert(file.getvalue(), replace(context, kind="formulas"), reader="docx").body.split("lmmend")

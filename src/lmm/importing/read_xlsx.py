@@ -5,13 +5,13 @@ from __future__ import annotations
 import re
 import warnings
 from collections import Counter
-from collections.abc import Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from io import BytesIO
 from typing import TYPE_CHECKING, Any
 
 from lmm.errors import FileReadError
-from lmm.importing.archive import Archive
+from lmm.importing.archive import Archive, local
 from lmm.importing.imported import Context, Imported
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.number_format import shown, stored
@@ -35,6 +35,7 @@ def read(data: bytes, context: Context) -> Imported:
     """
     with Archive(data, kind=context.kind) as archive:
         checked = archive.bounded()
+        boxes = {title: list(_boxes(archive, name)) for title, _, name in sheets_of(archive)}
         drawn = Counter(what for name in archive.names for start, what in _DRAWN.items() if name.startswith(start))
         has_formulas = any(b"<f" in archive.read(name) for name in archive.names if name.startswith("xl/worksheets/"))
     values = _load(checked, data_only=True)
@@ -46,12 +47,36 @@ def read(data: bytes, context: Context) -> Imported:
             left_out.sheets.append(sheet.title)
         else:
             cells = _Sheet(sheet, formulas[sheet.title], left_out)
-            sections += section_of(cells.title, cells.cells, cells.comments)
+            sections += section_of(cells.title, cells.cells, boxes.get(sheet.title, ()), cells.comments)
     if not any(not section.startswith("#") for section in sections):
         hint = "show its hidden sheets in Excel first" if left_out.sheets else ""
         raise FileReadError("there is no text in this workbook", hint=hint)
     title = plain(str(values.properties.title or ""))
     return Imported(defused("\n\n".join(sections)) + "\n", title=title, notes=tuple(left_out.notes()))
+
+
+def sheets_of(archive: Archive) -> Iterator[tuple[str, bool, str]]:
+    """Iterate over the sheets of a workbook: their titles, whether they are visible, and their members.
+
+    Raises:
+        FileReadError: the workbook is damaged.
+    """
+    targets = archive.targets("xl/workbook.xml")
+    for node in archive.xml("xl/workbook.xml").iter():
+        if local(node.tag) == "sheet":
+            id = next((value for key, value in node.items() if local(key) == "id"), "")
+            yield node.get("name", ""), node.get("state", "visible") == "visible", targets.get(id, "")
+
+
+def _boxes(archive: Archive, sheet: str) -> Iterator[str]:
+    """Iterate over the paragraphs in shapes that are drawn on a sheet, which openpyxl leaves out."""
+    members = [name for name in archive.targets(sheet).values() if name.startswith("xl/drawings/drawing")]
+    for root in (archive.xml(name) for name in members if name in archive.names):
+        repeated = {id(node) for part in root.iter() if local(part.tag) == "Fallback" for node in part.iter()}
+        for node in root.iter():
+            if local(node.tag) == "p" and id(node) not in repeated:
+                text = _words("".join(part.text or "" for part in node.iter() if local(part.tag) == "t"))
+                yield from [text] if text else []
 
 
 def _load(data: bytes, *, data_only: bool) -> Workbook:
@@ -170,11 +195,15 @@ def _words(text: str, *, escape: bool = True) -> str:
     return escaped(text) if escape else text
 
 
-def section_of(title: str, cells: Mapping[tuple[int, int], str], comments: Sequence[str]) -> Iterator[str]:
-    """Iterate over the blocks of a sheet: heading, tables, comments; a line with one cell is a paragraph."""
+def section_of(
+    title: str, cells: Mapping[tuple[int, int], str], boxes: Iterable[str], comments: Sequence[str]
+) -> Iterator[str]:
+    """Iterate over the blocks of a sheet: heading, tables, texts of drawn shapes, comments; a line with one cell is a
+    paragraph."""
     yield f"# {_words(title)}"
     for rows in _areas(cells):
         yield _table(rows) if len(rows) > 1 or len(set(rows[0].values())) > 1 else next(iter(rows[0].values()))
+    yield from boxes
     if comments:
         yield "\n".join(comments)
 
@@ -190,7 +219,8 @@ def _areas(cells: Mapping[tuple[int, int], str]) -> Iterator[list[dict[int, str]
     last = 0
     for number in sorted(rows):
         row, below = rows[number], rows.get(number + 1, {})
-        is_apart = number > last + 1 and (_is_header(row, below) or not area)
+        numbers = [any(re.search(r"\d", text) for text in each.values()) for each in (row, below)]
+        is_apart = number > last + 1 and ((len(row) > 1 and numbers == [False, True]) or not area)
         is_title = len(set(row.values())) == 1 and (not area or number > last + 1) and len(below) != 1
         if area and (is_apart or is_title):
             yield area
@@ -202,11 +232,6 @@ def _areas(cells: Mapping[tuple[int, int], str]) -> Iterator[list[dict[int, str]
         last = number
     if area:
         yield area
-
-
-def _is_header(row: Mapping[int, str], below: Mapping[int, str]) -> bool:
-    has_number = any(re.search(r"\d", text) for text in row.values())
-    return len(row) > 1 and not has_number and any(re.search(r"\d", text) for text in below.values())
 
 
 def _table(rows: Sequence[Mapping[int, str]]) -> str:

@@ -15,7 +15,6 @@ from lmm.disk.folder import DEVICE, check_named
 from lmm.errors import FetchFailed, LmmError
 from lmm.fetch import Fetched, FetchRules, check_url, fetch, github_file, name_of, shown
 from lmm.importing.formats import FORMATS, FileKind, file_kind, format_of, suffix_of
-from lmm.importing.html_page import codec_of
 from lmm.importing.import_document import (
     TIMEOUT,
     ImportReport,
@@ -26,6 +25,7 @@ from lmm.importing.import_document import (
     write_document,
 )
 from lmm.importing.imported import Imported, ImportedImage
+from lmm.importing.read_html import codec_of
 
 _BY_HAND = "save it in your browser, and import the file"
 WEB = FetchRules(60.0, 50_000_000, more_time=_BY_HAND, more_bytes=_BY_HAND, more_private=_BY_HAND)

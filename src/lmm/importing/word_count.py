@@ -18,28 +18,28 @@ from html.parser import HTMLParser
 from xml.etree.ElementTree import Element
 
 from lmm.importing.archive import Archive, local
-from lmm.importing.html_page import decode_html
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import as_utf8
-from lmm.importing.pdf_page import flattened
+from lmm.importing.pdf_page import comments_of, flattened
+from lmm.importing.read_html import decode_html
 from lmm.importing.read_pdf import open_document
 from lmm.importing.read_subtitles import MARKUP, NO_CUE
+from lmm.importing.read_xlsx import sheets_of
 from lmm.markdown.page_marks import PAGE_MARK
 from lmm.terminal import ESCAPES
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
 _MARKS = str.maketrans({"*": None, "^": None, "~": None, "\\": None, "`": None, "\xad": None, "_": " "})
+_COMMENTS, _HEADS, _ALTERNATIVES = "comments", "headers and footers", "alternative texts"
+_CONTENTS = "the table of contents"
+_APART = (_COMMENTS, _HEADS, _ALTERNATIVES, _CONTENTS)  # what no reader reads
 _SHARE = 0.02  # words of a text format that may be markup
 _TELLING = 12  # letters of a line that is recognized by them
 
 
-@dataclass(frozen=True, slots=True)
-class PlacedText:
-    """A part of a file: what it is (``text box``, ``slide 3``), and its text."""
-
-    place: str
-    text: str
+_Text = tuple[str, str]
+"""A part of a file: what it is (``a text box``, ``slide3.xml``), and its text."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -59,38 +59,35 @@ def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, 
     WordCount(words=2, not_read=1, notes=('not read: 1 word in the page: two',))
     """
     read = _READERS.get(suffix)
-    parts = [(part, Counter(words_of(part.text))) for part in read(data)] if read is not None else []
-    total = sum((words for _, words in parts), Counter[str]())
-    written = re.sub(rf"(?m)^{PAGE_MARK.pattern}", "", markdown).translate(_MARKS)
-    missing = total - Counter(words_of(written))
-    notes = [f"left out: {_count([*words_of(text)])} in {kind}" for kind, text in left_out.items()]
-    missing -= Counter(words_of("\n".join(left_out.values())))
+    every = [(place, text, Counter(words_of(text))) for place, text in (read(data) if read is not None else ())]
+    aside = {kind: "\n".join(text for place, text, _ in every if place == kind) for kind in _APART}
+    counts = {kind: [*words_of(text)] for kind, text in {**left_out, **aside}.items()}
+    notes = [f"left out: {_count(words)} in {kind}" for kind, words in counts.items() if words]
+    parts = [part for part in every if part[0] not in _APART]
+    total = sum((words for _, _, words in parts), Counter[str]())
+    written = re.sub(rf"(?m)^{PAGE_MARK.pattern}", "", markdown)
+    there = Counter(words_of(written))
+    missing = total - there - Counter(words_of("\n".join(left_out.values())))
     if suffix in _TEXTS and missing.total() <= _SHARE * total.total():
         missing.clear()
     if suffix == ".pdf":
-        missing = _without_divided(missing, parts, written)
-        missing -= _turned(missing, Counter(words_of(written)) - total)
+        # Lines that are there, but with other spaces, as around formulas.
+        squeezed = "".join(words_of(written))
+        lines = Counter("".join(words_of(text)) for _, text, words in parts if words & missing)
+        for _, text, words in parts:
+            line = "".join(words_of(text))
+            if len(line) > _TELLING and line in lines and squeezed.count(line) >= lines[line]:
+                missing -= words
+        missing -= _turned(missing, there - total)
     number, places = missing.total(), dict[str, list[str]]()
     # Parts that are missing as a whole come first: a common word may be missing elsewhere.
-    for part, words in sorted(parts, key=lambda each: -(each[1] & missing).total() / (each[1].total() or 1)):
+    for place, _, words in sorted(parts, key=lambda part: -(part[2] & missing).total() / (part[2].total() or 1)):
         if lost := words & missing:
             missing -= lost
-            places.setdefault(part.place, []).extend(lost.elements())
-    notes += [_note(place, lost) for place, lost in places.items()]
+            places.setdefault(place, []).extend(lost.elements())
+    for place, named in places.items():
+        notes.append(f"not read: {_count(named)} in {place}: {' '.join(named[:8])}{' …' * (len(named) > 8)}")
     return WordCount(total.total(), number, tuple(notes))
-
-
-def _without_divided(
-    missing: Counter[str], parts: Sequence[tuple[PlacedText, Counter[str]]], text: str
-) -> Counter[str]:
-    """Return the missing words without those of lines that are there, but with other spaces, as around formulas."""
-    squeezed = "".join(words_of(text))
-    lines = Counter("".join(words_of(part.text)) for part, words in parts if words & missing)
-    for part, words in parts:
-        line = "".join(words_of(part.text))
-        if len(line) > _TELLING and line in lines and squeezed.count(line) >= lines[line]:
-            missing -= words
-    return missing
 
 
 def _turned(missing: Counter[str], added: Counter[str]) -> Counter[str]:
@@ -107,33 +104,37 @@ def _turned(missing: Counter[str], added: Counter[str]) -> Counter[str]:
 
 
 def words_of(text: str) -> Iterator[str]:
-    """Iterate over the words of a text, without case and compatibility forms; each letter of Chinese and Japanese.
+    """Iterate over the words of a text, without markup, case and compatibility forms; each letter of Chinese and
+    Japanese.
 
     >>> list(words_of("The ﬁrst-born, 3.5 mg 漢字"))
     ['the', 'first', 'born', '3', '5', 'mg', '漢', '字']
     """
-    for match in _WORD.finditer(unicodedata.normalize("NFKC", plain(text)).casefold()):
+    for match in _WORD.finditer(unicodedata.normalize("NFKC", plain(text).translate(_MARKS)).casefold()):
         yield from _CJK.findall(match[0])
+
+
+def _lines(place: str, text: str) -> Iterator[_Text]:
+    return ((place, line) for line in text.splitlines() if line.strip())
 
 
 def _count(words: Sequence[str]) -> str:
     return f"{len(words):,} word{'s' * (len(words) != 1)}"
 
 
-def _note(place: str, words: list[str]) -> str:
-    return f"not read: {_count(words)} in {place}: {' '.join(words[:8])}{' …' * (len(words) > 8)}"
-
-
 # -- Office packages -------------------------------------------------------------------------------------
 
 
-def _word(data: bytes) -> Iterator[PlacedText]:
+def _word(data: bytes) -> Iterator[_Text]:
     """Iterate over the paragraphs of a Word file, without what is hidden or deleted."""
     with Archive(data, kind="Word") as archive:
         for name in sorted(archive.names):
             if re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
                 note = "a footnote" if "notes" in name else "the text"
                 yield from _paragraphs(archive.xml(name), note, ("p",), ("t", "tab", "br"), _WORD_PLACES, _is_unseen)
+            elif match := re.fullmatch(r"word/(?:(comments)|header\d*|footer\d*)\.xml", name):
+                place = _COMMENTS if match[1] else _HEADS
+                yield from _paragraphs(archive.xml(name), place, ("p",), ("t", "tab", "br"), {}, _is_unseen)
             elif re.fullmatch(r"word/diagrams/data\d*\.xml", name):
                 yield from _paragraphs(archive.xml(name), "a diagram", ("pt",), ("t",), {})
 
@@ -149,29 +150,26 @@ def _is_unseen(node: Element) -> bool:
     return is_hidden or local(node.tag) in ("Fallback", "moveFrom", "oMath", "del", "instrText")
 
 
-def _slides(data: bytes) -> Iterator[PlacedText]:
-    """Iterate over the paragraphs of visible slides and their notes."""
+def _slides(data: bytes) -> Iterator[_Text]:
+    """Iterate over the paragraphs of visible slides, their notes and comments, diagrams and charts."""
     with Archive(data, kind="PowerPoint") as archive:
-        numbers = {
-            name: int(match[1])
-            for name in archive.names
-            if (match := re.fullmatch(r"ppt/slides/slide(\d+)\.xml", name))
-        }
-        for name, number in sorted(numbers.items(), key=lambda item: item[1]):
-            root, place = archive.xml(name), f"slide{number}.xml"
+        found = (re.fullmatch(r"ppt/slides/(slide(\d+)\.xml)", name) for name in archive.names)
+        for match in sorted(filter(None, found), key=lambda match: int(match[2])):
+            root = archive.xml(match[0])
             if root.get("show") == "0":
                 continue
-            yield from _paragraphs(root, place, ("p",), ("t", "br"), {}, _is_on_all_slides)
-            file = name.rpartition("/")[2]
-            relations = archive.xml(rels) if (rels := f"ppt/slides/_rels/{file}.rels") in archive.names else ()
-            for target in (f"ppt/{node.get('Target', '').removeprefix('../')}" for node in relations):
-                if target in archive.names and (match := _BESIDE.match(target)):
-                    parts, texts = ("pt",), ("t", "v") if match[1] == "charts" else ("t",)
-                    parts = ("p",) if match[1] == "notesSlides" else parts
-                    yield from _paragraphs(archive.xml(target), place, parts, texts, {}, _is_on_all_slides)
+            yield from _paragraphs(root, match[1], ("p",), ("t", "br"), {}, _is_on_all_slides)
+            for target in archive.targets(match[0]).values():
+                kind = _BESIDE.match(target) if target in archive.names else None
+                if kind and kind[1] == "comments":
+                    yield from _paragraphs(archive.xml(target), _COMMENTS, ("cm",), ("t", "text"), {})
+                elif kind:
+                    parts = ("p",) if kind[1] == "notesSlides" else ("pt",)
+                    texts = ("t", "v") if kind[1] == "charts" else ("t",)
+                    yield from _paragraphs(archive.xml(target), match[1], parts, texts, {}, _is_on_all_slides)
 
 
-_BESIDE = re.compile(r"ppt/(notesSlides|diagrams(?=/data)|charts(?=/chart))/")
+_BESIDE = re.compile(r"ppt/(comments|notesSlides|diagrams(?=/data)|charts(?=/chart))/")
 
 
 def _is_on_all_slides(node: Element) -> bool:
@@ -180,49 +178,51 @@ def _is_on_all_slides(node: Element) -> bool:
     return bool({"dt", "ftr", "hdr", "sldNum"} & {*kinds}) or is_number or local(node.tag) in ("Fallback", "oMath")
 
 
-def _sheets(data: bytes) -> Iterator[PlacedText]:
+def _sheets(data: bytes) -> Iterator[_Text]:
     """Iterate over the texts in visible sheets; numbers are not compared, since they are written as shown."""
     with Archive(data, kind="Excel") as archive:
-        book = archive.xml("xl/workbook.xml")
-        relations = {node.get("Id"): node.get("Target", "") for node in archive.xml("xl/_rels/workbook.xml.rels")}
         strings = list[str]()
         if "xl/sharedStrings.xml" in archive.names:
             strings = ["".join(t.text or "" for t in item.iter() if local(t.tag) == "t")
                        for item in archive.xml("xl/sharedStrings.xml")]  # fmt: skip
-        for sheet in (node for node in book.iter() if local(node.tag) == "sheet"):
-            id = next((value for key, value in sheet.items() if local(key) == "id"), "")
-            name = "xl/" + relations.get(id, "").lstrip("/").removeprefix("xl/")
-            if sheet.get("state", "visible") == "visible" and name in archive.names:
-                for text in _cells(archive.xml(name), strings):
-                    yield PlacedText(f"the sheet {sheet.get('name', '')}", text)
+        for title, is_visible, name in sheets_of(archive):
+            if is_visible and name in archive.names:
+                yield from ((f"the sheet {title}", text) for text in _cells(archive.xml(name), strings))
+                for drawing in {target for target in archive.targets(name).values() if "/drawings/drawing" in target}:
+                    place = f"a drawing on the sheet {title}"
+                    yield from _paragraphs(archive.xml(drawing), place, ("p",), ("t", "br"), {}, _is_on_all_slides)
 
 
 def _cells(sheet: Element, strings: list[str]) -> Iterator[str]:
-    nodes = list(sheet.iter())
-    columns = [node for node in nodes if local(node.tag) == "col" and node.get("hidden") in ("1", "true")]
+    columns = [node for node in sheet.iter() if local(node.tag) == "col" and node.get("hidden") in ("1", "true")]
     hidden = {column for node in columns for column in range(int(node.get("min", 1)), int(node.get("max", 1)) + 1)}
-    for row in (node for node in nodes if local(node.tag) == "row" and node.get("hidden") not in ("1", "true")):
+    for row in (node for node in sheet.iter() if local(node.tag) == "row" and node.get("hidden") not in ("1", "true")):
         for cell in row:
             texts = [node.text or "" for node in cell.iter() if local(node.tag) in ("v", "t")]
-            kind, letters = cell.get("t"), re.sub(r"\d", "", cell.get("r", ""))
-            if _column(letters) not in hidden and texts and kind in ("s", "inlineStr", "str", "e"):
+            column = 0
+            for letter in re.sub(r"\d", "", cell.get("r", ""))[:4].upper():  # the last column is XFD
+                column = column * 26 + ord(letter) - 64
+            if column not in hidden and texts and (kind := cell.get("t")) in ("s", "inlineStr", "str", "e"):
                 yield strings[int(texts[0])] if kind == "s" and int(texts[0]) < len(strings) else " ".join(texts)
 
 
-def _column(letters: str) -> int:
-    number = 0
-    for letter in letters[:4].upper():  # the last column is XFD
-        number = number * 26 + ord(letter) - 64
-    return number
-
-
-def _open_document(data: bytes) -> Iterator[PlacedText]:
+def _open_document(data: bytes) -> Iterator[_Text]:
     with Archive(data, kind="OpenDocument") as archive:
-        is_sheet = "mimetype" in archive.names and b"spreadsheet" in archive.read("mimetype")
-        unseen = ("tracked-changes", "math", "page-number", "date", "creator", *(() if is_sheet else ("annotation",)))
-        places = {"text-box": "a text box", "table": "a table", "note": "a footnote", "page": "a slide"}
-        yield from _paragraphs(archive.xml("content.xml"), "the text", ("p", "h"), (), places,
-                               lambda node: local(node.tag) in unseen)  # fmt: skip
+        kind = archive.read("mimetype").rpartition(b".")[2] if "mimetype" in archive.names else b""
+        is_sheet = kind == b"spreadsheet"
+        unseen = ("tracked-changes", "math", "page-number", "date", "creator", "note-citation")
+        places = {"text-box": "a text box", "table": "a table", "note": "a footnote", "page": "a slide",
+                  "table-of-content": _CONTENTS}  # fmt: skip
+        places |= {} if is_sheet else {"annotation": _COMMENTS}
+        places |= dict.fromkeys(("title", "desc"), _ALTERNATIVES) if kind == b"text" else {}
+        for node in archive.xml("styles.xml").iter() if kind == b"text" and "styles.xml" in archive.names else ():
+            if local(node.tag) in ("header", "footer"):
+                yield from _paragraphs(node, _HEADS, ("p", "h"), (), {}, lambda node: local(node.tag) in unseen)
+        charts = () if is_sheet else sorted(filter(re.compile(r"Object[^/]*/content\.xml").fullmatch, archive.names))
+        for name in ("content.xml", *charts):
+            place = "an object" if "/" in name else "the text"
+            yield from _paragraphs(archive.xml(name), place, ("p", "h"), (), places,
+                                   lambda node: local(node.tag) in unseen)  # fmt: skip
 
 
 def _paragraphs(
@@ -232,10 +232,10 @@ def _paragraphs(
     texts: tuple[str, ...],
     places: dict[str, str],
     is_unseen: Callable[[Element], bool] = lambda node: False,
-) -> Iterator[PlacedText]:
+) -> Iterator[_Text]:
     """Iterate over the paragraphs below an element, each with its place; `texts` are the elements with text, by default
     all of them."""
-    found: list[PlacedText] = []
+    found: list[_Text] = []
 
     def walk(node: Element, place: str, into: list[str]) -> None:
         name = local(node.tag)
@@ -251,7 +251,7 @@ def _paragraphs(
             if not texts:
                 into.append(child.tail or "")
         if (name in paragraphs or name in places) and into:
-            found.append(PlacedText(place, "".join(into)))
+            found.append((place, "".join(into)))
 
     walk(root, place, [])
     return iter(found)
@@ -266,7 +266,8 @@ class _PageText(HTMLParser):
     AROUND = ("head", "title", "script", "style", "template", "noscript", "nav", "header", "footer", "aside", "form",
               "svg", "math", "button", "select", "iframe")  # fmt: skip
     INLINE = ("a", "b", "i", "em", "strong", "span", "sub", "sup", "code", "u", "s", "small", "mark", "abbr", "cite",
-              "q", "kbd", "samp", "var", "ins", "del", "font", "tt", "wbr", "bdi", "bdo", "ruby", "rb")  # fmt: skip
+              "q", "kbd", "samp", "var", "ins", "del", "font", "strike", "tt", "wbr", "bdi", "bdo", "ruby",
+              "rb")  # fmt: skip
 
     def __init__(self) -> None:
         super().__init__()
@@ -293,32 +294,34 @@ class _PageText(HTMLParser):
             self.texts.append(data)
 
 
-def _page(data: bytes) -> Iterator[PlacedText]:
+def _page(data: bytes) -> Iterator[_Text]:
     page = _PageText()
     page.feed(decode_html(data))
     page.close()
-    yield from (PlacedText("the page", line) for line in "".join(page.texts).splitlines() if line.strip())
+    yield from _lines("the page", "".join(page.texts))
 
 
-def _book(data: bytes) -> Iterator[PlacedText]:
+def _book(data: bytes) -> Iterator[_Text]:
     with Archive(data, kind="EPUB") as archive:
         for name in sorted(archive.names):
             if name.endswith((".xhtml", ".html", ".htm")) and b'epub:type="toc"' not in archive.read(name):
-                yield from (PlacedText(name.rpartition("/")[2], part.text) for part in _page(archive.read(name)))
+                yield from ((name.rpartition("/")[2], text) for _, text in _page(archive.read(name)))
 
 
 # -- PDF ---------------------------------------------------------------------------------------------------
 
 
-def _pages(data: bytes) -> Iterator[PlacedText]:
+def _pages(data: bytes) -> Iterator[_Text]:
     """Iterate over the lines of the pages, in the order in which PDFium finds them, with the values of form fields."""
     document = open_document(data)
     try:
         for number in range(len(document)):
             page = document[number]
+            comments = comments_of(page)
             page = document[number] if flattened(document, page) else page
             text = re.sub("[-\x02\xad\u2010\ufffe]\r?\n", "", page.get_textpage().get_text_range())
-            yield from (PlacedText(f"page {number + 1}", line) for line in text.splitlines() if line.strip())
+            yield from _lines(f"page {number + 1}", text)
+            yield from ((_COMMENTS, text) for text in comments)
     finally:
         document.close()
 
@@ -326,22 +329,22 @@ def _pages(data: bytes) -> Iterator[PlacedText]:
 # -- notebooks and RTF -------------------------------------------------------------------------------------
 
 
-def _notebook(data: bytes) -> Iterator[PlacedText]:
+def _notebook(data: bytes) -> Iterator[_Text]:
     """Iterate over the texts of the cells, and over those of their outputs that have no better form."""
     for number, cell in enumerate(json.loads(data).get("cells", ()), 1):
-        yield PlacedText(f"cell {number}", "".join(cell.get("source", "")))
+        yield (f"cell {number}", "".join(cell.get("source", "")))
         for output in cell.get("outputs", ()):
             forms = output.get("data", {})
             text = output.get("text") or ([output["evalue"]] if "evalue" in output else forms.get("text/plain", ""))
             if forms.keys() <= {"text/plain"}:
-                yield PlacedText(f"the output of cell {number}", ESCAPES.sub("", "".join(text)))
+                yield (f"the output of cell {number}", ESCAPES.sub("", "".join(text)))
 
 
-def _subtitles(data: bytes) -> Iterator[PlacedText]:
+def _subtitles(data: bytes) -> Iterator[_Text]:
     """Iterate over the texts of cues, without ids, times, notes and styles."""
     for block in re.split(r"\n[ \t]*\n", plain(as_utf8(data).decode("utf-8", "replace"))):
         text = "" if NO_CUE.match(block) else re.sub(r"(?m)(?:(?:\A.*|^\d+)\n)?^.*-->.*$", "", block)
-        yield PlacedText("the captions", html.unescape(MARKUP.sub("", text)))
+        yield ("the captions", html.unescape(MARKUP.sub("", text)))
 
 
 _RTF = re.compile(
@@ -352,7 +355,7 @@ _RTF = re.compile(
 )
 
 
-def _rich_text(data: bytes) -> Iterator[PlacedText]:
+def _rich_text(data: bytes) -> Iterator[_Text]:
     """Iterate over the paragraphs of RTF, without the groups that are no text."""
     codepage = re.search(rb"\\ansicpg(\d+)", data[:500])
     charset = f"cp{codepage[1].decode()}" if codepage else "cp1252"
@@ -364,19 +367,17 @@ def _rich_text(data: bytes) -> Iterator[PlacedText]:
             skipped = skipped[:-1] or [False]
         elif match["word"] in (b"v", b"deleted") and match["number"] != b"0":
             skipped[-1] = True
-        elif not skipped[-1]:
-            texts.append(_rtf_text(match, charset))
-    yield from (PlacedText("the text", line) for line in "".join(texts).splitlines() if line.strip())
-
-
-def _rtf_text(match: re.Match[bytes], charset: str) -> str:
-    if match["hex"]:
-        return bytes.fromhex(match["hex"].decode()).decode(charset, "replace")
-    if match["code"]:
-        return chr(int(match["code"]) % 65_536)
-    if match["word"]:
-        return "\n" if match["word"] in (b"par", b"line", b"cell", b"row", b"sect", b"page", b"tab") else ""
-    return (match["text"] or match["sign"] or b"").decode(charset, "replace").replace("~", " ")
+        elif skipped[-1]:
+            continue
+        elif match["hex"]:
+            texts.append(bytes.fromhex(match["hex"].decode()).decode(charset, "replace"))
+        elif match["code"]:
+            texts.append(chr(int(match["code"]) % 65_536))
+        elif match["word"]:
+            texts += ["\n"] * (match["word"] in (b"par", b"line", b"cell", b"row", b"sect", b"page", b"tab"))
+        else:
+            texts.append((match["text"] or match["sign"] or b"").decode(charset, "replace").replace("~", " "))
+    yield from _lines("the text", "".join(texts))
 
 
 # -- texts with markup -----------------------------------------------------------------------------------
@@ -390,39 +391,32 @@ _TEX_MARKUP = re.compile(
 )
 
 
-def _tex(data: bytes) -> Iterator[PlacedText]:
+def _tex(data: bytes) -> Iterator[_Text]:
     text = data.decode("utf-8", "replace")
     text = text.partition(r"\begin{document}")[2] or text
-    yield from (PlacedText("the text", line) for line in _TEX_MARKUP.sub("", text).splitlines() if line.strip())
+    yield from _lines("the text", _TEX_MARKUP.sub("", text))
 
 
-def _markup(data: bytes) -> Iterator[PlacedText]:
+def _markup(data: bytes) -> Iterator[_Text]:
     """Iterate over the lines of Org and reStructuredText that are no directives, fields or targets."""
     for line in data.decode("utf-8", "replace").splitlines():
         if not re.match(r"\s*(?:\.\. |:[\w -]+:|#\+|\*{3,}$|[-=~^\"#*+.]{3,}$)", line):
-            yield PlacedText("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
+            yield ("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
 
 
-_READERS: dict[str, Callable[[bytes], Iterator[PlacedText]]] = {
+_ROWS: dict[str, Callable[[bytes], Iterator[_Text]]] = {
     ".docx": _word,
     ".pptx": _slides,
-    ".xlsx": _sheets,
-    ".xlsm": _sheets,
-    ".odt": _open_document,
-    ".ods": _open_document,
-    ".odp": _open_document,
-    ".html": _page,
-    ".htm": _page,
-    ".xhtml": _page,
+    ".xlsx .xlsm": _sheets,
+    ".odt .ods .odp": _open_document,
+    ".html .htm .xhtml": _page,
     ".epub": _book,
     ".pdf": _pages,
     ".ipynb": _notebook,
-    ".vtt": _subtitles,
-    ".srt": _subtitles,
+    ".vtt .srt": _subtitles,
     ".rtf": _rich_text,
-    ".tex": _tex,
-    ".latex": _tex,
-    ".org": _markup,
-    ".rst": _markup,
+    ".tex .latex": _tex,
+    ".org .rst": _markup,
 }
+_READERS = {suffix: read for suffixes, read in _ROWS.items() for suffix in suffixes.split()}
 _TEXTS = (".tex", ".latex", ".org", ".rst")

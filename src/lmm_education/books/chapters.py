@@ -29,9 +29,10 @@ INCLUSION = re.compile(
     r"|(?<![;\w`-])-+8<-+[ \t]+(?P<quote>['\"])(?P<snippet>[^'\"\n:]+)(?::(?P<part>[^'\"\n]+))?(?P=quote)"
 )
 """What mdBook and MkDocs replace by a file, or by some of its lines."""
+INCLUDED_LINE = re.compile(rf"^[ \t]*(?P<written>{INCLUSION.pattern})[ \t]*$", re.MULTILINE)
 _DOCUMENTS = (".qmd", ".md", ".rmd", ".markdown")
 _OF_READERS = frozenset({"type", "solution"})  # keys that may hide a text from students
-_PROJECTS = ("book.toml", "mkdocs.yml")
+_PROJECTS = ("book.toml", "mkdocs.yml"), ("config.toml",)
 _DEEPEST = 4  # nested inclusions
 _ANCHOR = re.compile(r"(?:\bANCHOR(?:_END)?:\s*|(?<!-)-+8<-+[ \t]*\[[ \t]*(?:start|end)[ \t]*:[ \t]*)([\w-]+)")
 
@@ -39,12 +40,11 @@ _ANCHOR = re.compile(r"(?:\bANCHOR(?:_END)?:\s*|(?<!-)-+8<-+[ \t]*\[[ \t]*(?:sta
 def included(path: Path, text: str) -> Mapping[str, str]:
     """Return the content of each inclusion in a document at a path, if the file is in the book's folder.
 
-    That is the nearest folder above with a `book.toml` or `mkdocs.yml`, or else the document's own. MkDocs' paths begin
-    there, or in its folder of documents.
+    That is the nearest folder above with a `book.toml` or `mkdocs.yml`, else that of the course, or else the document's
+    own. MkDocs' paths begin there, or in its folder of documents.
     """
-    projects = (folder for folder in path.parents if any((folder / name).is_file() for name in _PROJECTS))
-    top = next(projects, path.parent)
-    shown: dict[str, str] = {}
+    of = (folder for names in _PROJECTS for folder in path.parents if any((folder / name).is_file() for name in names))
+    top, shown = next(of, path.parent), dict[str, str]()
     for match in INCLUSION.finditer(text):
         name, lines = match["path"] or match["snippet"], match["lines"] or match["part"] or ""
         places = (path.parent,) if match["path"] else (top, top / "docs", path.parent)
@@ -54,15 +54,23 @@ def included(path: Path, text: str) -> Mapping[str, str]:
     return {written: lines for written, lines in shown.items() if lines}
 
 
+def with_inclusions(path: Path, text: str) -> str:
+    """Return a document with the files that it includes in place of these lines, unless a book's program does that."""
+    folders = [path.parent, *path.parent.parents] if "{{#" in text or "8<-" in text else []
+    if not folders or any((folder / name).is_file() for folder in folders for name in (*_PROJECTS[0], "SUMMARY.md")):
+        return text
+    found = included(path, text)
+    return INCLUDED_LINE.sub(lambda match: found.get(match["written"], ""), text)
+
+
 def included_documents(path: Path, text: str, top: Path, depth: int = 0) -> Mapping[str, str]:
     """Return the documents that a document includes, by name: Quarto's ``{{< include a.qmd >}}``, knitr's ``child``.
 
     Documents outside of `top` are left out, and so are those with metadata on who may see them, since these would not
     apply to the including document.
     """
-    names = (
-        {name for span in spans(text) for name in _included_by(span)} if "include" in text or "child" in text else ()
-    )
+    has_any = "include" in text or "child" in text
+    names = {name for span in spans(text) for name in _included_by(span)} if has_any else ()
     found: dict[str, str] = {}
     for name in sorted(names) if depth < _DEEPEST else ():
         inner = top / name.lstrip("/") if name.startswith("/") else path.parent / name
@@ -85,10 +93,9 @@ def _body(name: str, text: str) -> str:
     metadata on who may see it."""
     if not name.lower().endswith(_DOCUMENTS):
         return text
-    blocks = parse_markdown_text(text)
-    shown = [
-        block for block in blocks if not (isinstance(block, HeaderBlock) and _OF_READERS.isdisjoint(block.values()))
-    ]
+    shown = parse_markdown_text(text)
+    if shown and isinstance(shown[0], HeaderBlock) and _OF_READERS.isdisjoint(shown[0].values()):
+        del shown[0]
     texts = [block for block in shown if not isinstance(block, HeadingBlock)]
     plain = (isinstance(block, TextBlock) and "solution" not in environments(block.source) for block in texts)
     return serialize(shown) if all(plain) else ""
@@ -256,7 +263,7 @@ def _with_sources(
     echo = next((each["echo"] for each in executes if isinstance(each, Mapping) and "echo" in each), True)
     if path.suffix.lower() in (".qmd", ".rmd"):
         shown = included_documents(path, text, top)
-    elif "8<-" in text or ("{{#" in text and chapter.book is not None and chapter.book.file == "SUMMARY.md"):
+    elif "8<-" in text or "{{#" in text:
         shown = included(path, as_shown(text))
     else:
         shown = {}

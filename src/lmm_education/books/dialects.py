@@ -10,6 +10,7 @@ from __future__ import annotations
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator
+from functools import partial
 from itertools import groupby
 
 from lmm.markdown import spans
@@ -59,7 +60,8 @@ def _is_metadata(block: Block) -> bool:
 
 def _shown(text: str, *, after_header: bool) -> str:
     if after_header:
-        text = re.sub(r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$", _lines, text, count=1, flags=re.DOTALL | re.MULTILINE)
+        front = r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$"
+        text = re.sub(front, lambda m: "\n" * m[0].count("\n"), text, count=1, flags=re.DOTALL | re.MULTILINE)
     text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(text.split("\n"))))
     for start, end in reversed([*percent_comments(text)]):
         text = text[:start] + "\n" * text.count("\n", start, end) + text[end:]
@@ -78,7 +80,7 @@ def _shown(text: str, *, after_header: bool) -> str:
             at = span.end
     text = _with_values(_without_elements("".join([*pieces, text[at:]]), restored))
     for pattern, show in _RULES:
-        text = _replaced(text, pattern, show, restored)
+        text = pattern.sub(partial(_with_lines, show, restored), text)
     return restored(text)
 
 
@@ -94,13 +96,10 @@ def _with_values(text: str) -> str:
     return re.sub(r"(?<![\\{\w])\{ *(\w+) *\}", lambda m: values.get(m[1], m[0]), text) if values else text
 
 
-def _replaced(text: str, pattern: re.Pattern[str], show: Show, restored: Callable[[str], str]) -> str:
-    return pattern.sub(lambda match: _with_lines(show(match), restored(match[0]), restored), text)
-
-
-def _with_lines(shown: str, written: str, restored: Callable[[str], str]) -> str:
-    """Return what is shown instead of `written`, with as many lines."""
-    return shown + "\n" * (written.count("\n") - restored(shown).count("\n"))
+def _with_lines(show: Show, restored: Callable[[str], str], match: Match) -> str:
+    """Return what is shown instead of a match, with as many lines."""
+    shown = show(match)
+    return shown + "\n" * (restored(match[0]).count("\n") - restored(shown).count("\n"))
 
 
 _ELEMENT = re.compile(
@@ -124,10 +123,6 @@ def _without_elements(text: str, restored: Callable[[str], str]) -> str:
         kept += [text[at : opening.start()], "\n" * restored(text[opening.start() : end]).count("\n")]
         at = end
     return "".join([*kept, text[at:]])
-
-
-def _lines(match: re.Match[str]) -> str:
-    return "\n" * match[0].count("\n")
 
 
 # -- indented blocks -------------------------------------------------------------------------------

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
 
 from lmm.book_project import BookFile
@@ -175,16 +175,17 @@ class Numbering:
 
     def _labels(self, text: str, opened: list[str]) -> None:
         bare = without(text, "code") if "`" in text else text
-        for group in _groups(bare):
+        found = (read_attributes(match[0]) for match in (_GROUP.finditer(bare) if "#" in bare else ()))
+        for group in (group for group in found if group and group.id):
             theorem = next((THEOREMS[name] for name in group.classes if name in THEOREMS), "")
             if self.chapters and group.id.startswith(_KINDS):
                 self._count(group.id, opened[:-1] if text.startswith(":::") else opened)
             elif not self.chapters and theorem and text.startswith(":::"):
                 self._count(f"{theorem}:{group.id}", ())
-        for found in _TEXT_REFERENCE.finditer(text) if "(ref:" in text else ():
-            self.labels.setdefault(found[1], found[2])
-        for found in BOOKDOWN_LABEL.finditer(bare):
-            self._count(f"{found['kind']}:{found['id']}", ())
+        for match in _TEXT_REFERENCE.finditer(text) if "(ref:" in text else ():
+            self.labels.setdefault(match[1], match[2])
+        for match in BOOKDOWN_LABEL.finditer(bare):
+            self._count(f"{match['kind']}:{match['id']}", ())
 
     def _code(self, code: Span, opened: list[str]) -> None:
         cell = read_cell(code)
@@ -228,9 +229,3 @@ def _label_of(fence: str) -> str:
     group = next((span.group for span in spans(fence) if span.kind == "div"), Attributes())
     titled = any(name == "panel-tabset" or name.startswith("callout-") for name in group.classes)
     return _TITLED if titled or group.id.partition("-")[0] in _TITLED_KINDS else group.id
-
-
-def _groups(text: str) -> Iterator[Attributes]:
-    """Iterate over the attribute groups in a text that contain an id."""
-    groups = (read_attributes(found[0]) for found in (_GROUP.finditer(text) if "#" in text else ()))
-    return (group for group in groups if group and group.id)

@@ -16,7 +16,7 @@ from lmm.markdown import Attributes, Span, read_attributes, spans
 from lmm.markdown.blocks import fenced
 from lmm.markdown.spans import included_pictures
 from lmm.notebook.outputs import CodeCell, read_cell
-from lmm_education.books.chapters import INCLUSION, NO_BOOK, BookChapter
+from lmm_education.books.chapters import INCLUDED_LINE, NO_BOOK, BookChapter
 from lmm_education.books.numbers import BOOKDOWN_LABEL, THEOREMS
 
 # A text without any of these is unchanged; inline code alone needs no processing.
@@ -160,9 +160,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
         group = Attributes(cell.label, (name,), (("name", str(cell.options.get("name", ""))),))
         return _rendered_div(group, rendered_text(cell.code, chapter), chapter)
     if name in _ADMONITIONS or name == "admonition":
-        return _quoted(
-            _word(chapter, "nte" if name == "admonition" else name), cell.label, rendered_text(cell.code, chapter)
-        )
+        word = _word(chapter, "nte" if name == "admonition" else name)
+        return _quoted(word, cell.label, rendered_text(cell.code, chapter))
     if name == "math":
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
@@ -199,9 +198,8 @@ def _captioned(cell: CodeCell, pictures: list[str], chapter: BookChapter) -> lis
 
 def _numbered_caption(label: str, caption: str, chapter: BookChapter) -> str:
     """Return a caption with the name and number of the label in front."""
-    name = next(
-        (chapter.labels[key] for key in (label, f"fig:{label}", f"tab:{label}") if label and key in chapter.labels), ""
-    )
+    keys = (label, f"fig:{label}", f"tab:{label}") if label else ()
+    name = next((chapter.labels[key] for key in keys if key in chapter.labels), "")
     if not re.search(r"\d", name):
         return caption
     kind = "tab" if f"tab:{label}" in chapter.labels else "fig"
@@ -232,14 +230,11 @@ def _attributed(span: Span, source: str, chapter: BookChapter) -> str:
     return (f"{name}\n\n" if name else "") + f"{fence}{language}\n{rest}"
 
 
-_INCLUDED_LINE = re.compile(rf"^[ \t]*(?P<written>{INCLUSION.pattern})[ \t]*$", re.MULTILINE)
-
-
 def _with_inclusions(piece: str, chapter: BookChapter) -> str:
     """Return code with the files that it includes; in an mdBook, without lines of Rust that begin with ``#``, which
     pages hide."""
     first, _, body = piece.partition("\n")
-    shown = _INCLUDED_LINE.sub(lambda m: chapter.included.get(m["written"], m[0]), body) if chapter.included else body
+    shown = INCLUDED_LINE.sub(lambda m: chapter.included.get(m["written"], ""), body)
     if "rust" in first and chapter.book is not None and chapter.book.file == "SUMMARY.md":
         shown = "".join(line for line in shown.splitlines(keepends=True) if not f"{line.strip()} ".startswith("# "))
     return "" if shown != body and not shown.replace(first.strip()[:1], "").strip() else f"{first}\n{shown}"
@@ -266,9 +261,14 @@ def _math(span: Span, reader: _Reader) -> str:
 
 
 def _with_numbers(formula: str, chapter: BookChapter) -> str:
-    """Return a formula with the values of inline code, or dots."""
+    """Return a formula with the values of inline code, or dots, and its number."""
+
+    def numbered(found: re.Match[str]) -> str:
+        number = chapter.labels.get(found[0][3:-1], "")
+        return (f"\\qquad ({number})" if number else "") if found["kind"] == "eq" else found[0]
+
     shown = re.sub(r"`r ([^`\n]+)`", lambda code: chapter.ran.values.get(code[1].strip(), r"\ldots{}"), formula)
-    return BOOKDOWN_LABEL.sub(lambda found: _equation_number(found[0], chapter), shown)
+    return BOOKDOWN_LABEL.sub(numbered, shown)
 
 
 def _raw(span: Span, reader: _Reader) -> str:
@@ -277,13 +277,6 @@ def _raw(span: Span, reader: _Reader) -> str:
         return ""
     name = span.text[1:].partition("{")[0].partition("[")[0].rstrip("*")
     return "" if name in _DROPPED_TEX else _with_numbers(span.text, reader.chapter)
-
-
-def _equation_number(written: str, chapter: BookChapter) -> str:
-    number = chapter.labels.get(written[3:-1], "")
-    if not written.startswith("(\\#eq:"):
-        return written
-    return f"\\qquad ({number})" if number else ""
 
 
 def _number(label: str) -> str:
@@ -387,8 +380,8 @@ def _cited(parts: Iterable[tuple[str, bool, str, str]], chapter: BookChapter) ->
 def _shortcode(span: Span, reader: _Reader) -> str:
     name, rest = span.target, span.text.removeprefix(span.target).strip()
     written = reader.text[span.start : span.end]
-    if name == "#include":  # in an mdBook
-        return _document(written, reader.chapter) or written
+    if name in ("#include", "#rustdoc_include"):  # in an mdBook; a file that is not there is left out
+        return _document(written, reader.chapter)
     if name == "include" and (path := rest.strip(" \"'")) in reader.chapter.included:
         return _document(path, reader.chapter)
     if name == "video" and rest:
@@ -435,7 +428,8 @@ def _html(span: Span, reader: _Reader) -> str:
         return _picture(values.get("alt", ""), values["src"])
     closes = span.target.startswith("/")
     if name in _TAGS:
-        return _without_tags(span.text, name) or (_INSTEAD.get(name, "") if closes or name in ("br", "hr") else "")
+        inner = span.text.partition(">")[2].rpartition("</")[0] if name in ("pre", "textarea") else ""
+        return inner or (_INSTEAD.get(name, "") if closes or name in ("br", "hr") else "")
     if closes:
         return ""
     if values.get("caption") or values.get("number"):  # a custom element of the book
@@ -443,12 +437,6 @@ def _html(span: Span, reader: _Reader) -> str:
         file = f" ({values['file-name']})" if values.get("file-name") else ""
         return f"{label}: {values.get('caption', '')}{file}"
     return "" if values or name in reader.closed or span.text.endswith("/>") else span.text
-
-
-def _without_tags(text: str, name: str) -> str:
-    """Return the content of an element that is a single span."""
-    inner = text.partition(">")[2]
-    return inner.rpartition("</")[0] if name in ("pre", "textarea") else ""
 
 
 # -- divs ------------------------------------------------------------------------------------------
@@ -536,7 +524,7 @@ _SHOWN: Mapping[str, Callable[[Span, _Reader], str]] = {
     "image": _image,
     "citation": _citation,
     "shortcode": _shortcode,
-    "inclusion": lambda span, reader: _document(span.text, reader.chapter) or span.text,
+    "inclusion": lambda span, reader: _document(span.text, reader.chapter),
     "html": _html,
     "div": _div,
     "empty_link": _link,

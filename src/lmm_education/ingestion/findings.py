@@ -10,14 +10,15 @@ from lmm.importing.formats import COUNT_KEY
 from lmm.markdown import spans
 from lmm.markdown.parse_markdown import header_values
 from lmm.notebook.outputs import INLINE_CODE, code_apart
-from lmm_education.books.chapters import INCLUSION, BookChapter
+from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
+from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
 from lmm_education.ingestion.near_types import as_meant, without_effect
 from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
 
-_PLACEHOLDER = re.compile(rf"\{{\{{[^{{}}\n]{{1,300}}\}}\}}|\{{%[^{{}}\n]{{1,300}}%\}}|{INCLUSION.pattern}")
+_PLACEHOLDER = re.compile(r"(?<!\\)\{\{[^{}\n]{1,300}\}\}|\{%[^{}\n]{1,300}%\}")
 _MDX_VALUE = re.compile(r"(?<![\\{\w\]$])\{ *[A-Za-z_][\w.]*(?:\([^{}\n]*\))? *\}")
 _MDX = re.compile(r"^(?:import\b[^\n]*['\"]|export (?:const|let|default|function)\b)", re.MULTILINE)
 _MOST = 3  # placeholders in a note
@@ -48,11 +49,15 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, types: Collecti
     files: dict[int, list[str]] = {}
     others: dict[int, list[str]] = {}
     for line, written in sorted({*values, *_not_filled_in(prepared, _MDX.search(document.text))}):
-        file = INCLUSION.fullmatch(written)
-        (files if file else others).setdefault(line, []).append(file["path"] or file["snippet"] if file else written)
+        others.setdefault(line, []).append(written)
+    shown = as_shown(document.text) if "{{#" in document.text or "8<-" in document.text else ""
+    for match in INCLUDED_LINE.finditer(shown):
+        if match["written"] not in document.chapter.included:
+            line = shown.count("\n", 0, match.start("written")) + 1
+            files.setdefault(line, []).append(match["path"] or match["snippet"])
     for what, found, advice in (
         ("placeholders not filled in", others, hint),
-        ("files not included", files, "students see this line instead: add the files"),
+        ("files not included", files, "students do not see this line: add the files"),
     ):
         names = list(dict.fromkeys(name for line in found.values() for name in line))
         if names:
@@ -82,9 +87,7 @@ def _not_filled_in(prepared: PreparedDocument, is_mdx: object) -> Iterator[tuple
             written = text[span.start : span.end]
             if span.kind in ("code", "code_block", "math", "comment"):
                 bare = bare[: span.start] + " " * len(written) + bare[span.end :]
-            if span.kind == "code_block":
-                found += [(span.start + match.start(), match[0]) for match in INCLUSION.finditer(written)]
-            elif span.kind == "shortcode" and not written.startswith("{{#"):
+            if span.kind == "shortcode" and not written.startswith("{{#"):
                 found.append((span.start, written))
         for pattern in (_PLACEHOLDER, _MDX_VALUE) if is_mdx else (_PLACEHOLDER,):
             found += [(match.start(), match[0]) for match in pattern.finditer(bare)]

@@ -40,6 +40,7 @@ from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm.notebook.outputs import read_cell
 from lmm_education.audience import DEFAULT, Withholding
+from lmm_education.books.chapters import with_inclusions
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata, named_type
@@ -434,7 +435,7 @@ def read_notes(path: str | Path, options: ExportOptions = ExportOptions()) -> No
         DocumentError, ConfigError: the file or the configuration cannot be read.
     """
     path = Path(path)
-    notes = cleaner_for(options, path)(files.read_document(path), where=str(path))
+    notes = cleaner_for(options, path)(with_inclusions(path, files.read_document(path)), where=str(path))
     if notes.nothing_left:
         raise ExportError(_special(notes), where=str(path), hint=f"--keep {notes.left_out[0].type}, to export it")
     return notes
@@ -594,7 +595,7 @@ def _is_in(path: Path, folder: Path) -> bool:
 
 def _notes_in(source: SourceFile, cleaner: Cleaner) -> Notes | str:
     """Return the notes in a document, or the reason why there are none."""
-    text = files.read_document(source.path)
+    text = with_inclusions(source.path, files.read_document(source.path))
     if reason := passed_over(source, text):
         return reason
     notes = cleaner(text, where=str(source.path))

@@ -23,9 +23,9 @@ def machine(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Iterator[Path]:
     monkeypatch.delenv("RSTUDIO_PANDOC", raising=False)
     monkeypatch.setattr(pandoc, "_FIXED", ())
     monkeypatch.setattr(importlib.util, "find_spec", lambda name: None)
-    pandoc._installed.cache_clear()
+    pandoc._said.cache_clear()
     yield tmp_path
-    pandoc._installed.cache_clear()
+    pandoc._said.cache_clear()
 
 
 def program(folder: Path, version: str, *readers: str) -> str:
@@ -55,8 +55,7 @@ def test_one_that_is_too_old_is_named(machine: Path) -> None:
     """With its version and its place: of all, or of a format."""
     old = program(machine, "2.17.1.1", "docx")
     assert refusal("docx") == f"Pandoc 2.17.1.1 ({old}) is too old: 3.0 and later will do"
-    pandoc._installed.cache_clear()
-    pandoc._readers.cache_clear()
+    pandoc._said.cache_clear()
     old = program(machine, "3.1.3", "docx")
     assert pandoc.find_pandoc("docx").program == old
     assert refusal("pptx") == f"Pandoc 3.1.3 ({old}) is too old to read pptx: 3.8.3 and later can"

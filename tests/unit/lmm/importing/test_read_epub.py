@@ -9,7 +9,8 @@ import pytest
 
 from lmm.errors import FileReadError
 from lmm.importing.imported import Context, Imported, ImportedImage
-from lmm.importing.pandoc import find_pandoc, read
+from lmm.importing.pandoc import find_pandoc
+from lmm.importing.read_epub import read
 
 PACKAGE = """<package xmlns="http://www.idpf.org/2007/opf" xmlns:dc="http://purl.org/dc/elements/1.1/">
 <metadata><dc:title>A Book</dc:title><dc:language>fr</dc:language></metadata>

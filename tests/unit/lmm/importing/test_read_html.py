@@ -46,7 +46,7 @@ def test_what_is_beside_the_main_part_is_told() -> None:
     page = f"<body><p>{'Beside. ' * 100}</p><main>{'Main. ' * 200}</main>"
     document = read(page.encode(), HERE)
     assert "Beside" not in document.body
-    assert document.notes == ("left out: 800 characters outside the page's main part",)
+    assert [*document.left_out] == ["the page outside its main part"]
 
 
 @pytest.mark.parametrize(

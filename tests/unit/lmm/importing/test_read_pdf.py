@@ -10,8 +10,7 @@ from fakes.pdf_writer import HEIGHT, WIDTH, PdfPage, pdf_of
 
 from lmm.errors import FileReadError
 from lmm.importing.imported import Context
-from lmm.importing.pdf_direction import in_reading_order
-from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style
+from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style, in_reading_order
 from lmm.importing.read_pdf import read
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
@@ -66,6 +65,21 @@ def test_headings_paragraphs_lists_code_and_images_by_their_looks() -> None:
         f"# Of Leaves\n\n## 1 Colour\n\n{' '.join(PROSE)}\n\n### 1.1 Names\n\n"
         "- oak\n- beech, which keeps its leaves for the whole of the winter\n\n"
         "```\ndef fall(leaf):\n    return leaf.colour\n```\n\n![](lmm-image:0)\n\nThat was an image.\n"
+    )
+
+
+def test_lists_of_other_marks_are_lists_of_their_own() -> None:
+    """Letters, then dashes, then capitals and Roman numbers: each begins anew; a name with an initial is no item."""
+    page = PdfPage()
+    y = 80.0
+    for mark, texts in (("a.", "b."), ("\x96", "\x96"), ("A.", "B."), ("III.", "IV.")):
+        for at, text in zip((mark, texts), ("one", "two"), strict=True):
+            page.text(72, y, at)
+            page.text(94, y, text)
+            y += 12
+    page.text(72, y + 20, "A. Smith found it.")
+    assert body(page) == (
+        "a.  one\nb.  two\n\n- one\n- two\n\nA.  one\nB.  two\n\n<!-- -->\n\nIII. one\nIV. two\n\nA. Smith found it.\n"
     )
 
 

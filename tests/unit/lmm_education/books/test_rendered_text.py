@@ -223,11 +223,7 @@ Listing 4-1: A `Vec<T>` (src/main.rs)
 let s = &a[1..];
 ```
 
-![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b.
-
-```rust
-{{#rustdoc_include ../listings/a.rs:here}}
-```"""
+![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b."""
 MYST = """(start)=
 # Start
 

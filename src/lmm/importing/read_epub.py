@@ -1,4 +1,4 @@
-"""Pages of EPUB books before Pandoc reads them: titles that stand only in the contents, notes in files of their own."""
+"""Reading EPUB books: Pandoc gets titles that stand only in the contents, and notes in files of their own."""
 
 from __future__ import annotations
 
@@ -13,6 +13,9 @@ from xml.etree.ElementTree import Element
 
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
+from lmm.importing.imported import Context, Imported
+from lmm.importing.pandoc import convert, with_title
+from lmm.importing.read_html import check_nesting, check_tables, decode_html, with_scripts
 
 # By patterns, so that all else stays as it is: the pages are XHTML, of which a parser of HTML loses everything after
 # <title/>, and many are not well-formed, which a parser of XML refuses.
@@ -25,6 +28,58 @@ _NOTE_LINK = re.compile(
     r"<a\b(?P<rest>[^<>]*\bhref=\"(?P<page>[^\"#<>]+)#(?P<id>[^\"<>]+)\"[^<>]*)>(?P<mark>(?:(?!</?a\b).){0,80}?)</a>"
 )
 _NOTE_TYPE = re.compile(r"epub:type=\"[^\"]*(?:footnote|endnote|rearnote|noteref)")
+
+
+def read(data: bytes, context: Context) -> Imported:
+    """Convert a book to markdown.
+
+    Raises:
+        FileReadError: it cannot be read, is copy-protected, or there is no text in it.
+    """
+    with Archive(data, kind=context.kind) as archive:
+        contents, pages, changed = _checked(archive)
+        data = archive.bounded(pages, changed)
+    return with_title(convert(data, context, LMM_BOOK=contents), pictures=False)
+
+
+_FONT_ONLY = ("http://www.idpf.org/2008/embedding", "http://ns.adobe.com/pdf/enc#RC")  # obfuscated fonts only
+
+
+def _checked(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, bytes]]:
+    """Check a book; return the names of its table of contents, between slashes, its pages in reading order, and those
+    with titles from the contents or with notes from other pages.
+
+    Raises:
+        FileReadError: it is copy-protected, or its pages exceed the limits.
+    """
+    if "META-INF/encryption.xml" in archive.names:
+        for node in archive.xml("META-INF/encryption.xml").iter():
+            if local(node.tag) == "EncryptionMethod" and not node.get("Algorithm", "").startswith(_FONT_ONLY):
+                raise FileReadError("this book is copy-protected", hint="import a copy without protection")
+    box = archive.xml("META-INF/container.xml")
+    package = next((node.get("full-path", "") for node in box.iter() if local(node.tag) == "rootfile"), "")
+    nodes = list(archive.xml(package).iter())
+    items = {node.get("id"): node for node in nodes if local(node.tag) == "item"}
+    order = (items.get(node.get("idref")) for node in nodes if local(node.tag) == "itemref")
+    addresses = (unquote(item.get("href", "")) for item in order if item is not None)
+    names = (posixpath.normpath(posixpath.join(posixpath.dirname(package), address)) for address in addresses)
+    pages = tuple(name for name in names if name in archive.names)
+    texts: dict[str, str] = {}
+    for name in pages:
+        texts[name] = page = decode_html(archive.page(name))
+        check_nesting(page, xhtml=True)
+        check_tables(page)
+    addresses = (item.get("href", "") for item in items.values() if "nav" in item.get("properties", "").split())
+    lists = [posixpath.normpath(posixpath.join(posixpath.dirname(package), unquote(name))) for name in addresses]
+    older = [name for name in archive.names if name.lower().endswith(".ncx")]
+    entries = [entry for name in (lists or older)[:1] if name in archive.names for entry in entries_of(archive, name)]
+    styles = "\n".join(decode_html(archive.read(name)) for name in archive.names if name.lower().endswith(".css"))
+    raised = {name: with_scripts(page, styles) for name, page in texts.items()}
+    changed = {name: page for name, page in raised.items() if page != texts[name]} | with_titles(raised, entries)
+    changed |= with_notes(raised | changed)
+    contents = f"/{'/'.join(posixpath.basename(name) for name in lists)}/"
+    utf8 = {name: re.sub(r"\A<\?xml[^>]*\?>", "", page).encode() for name, page in changed.items()}
+    return contents, pages, utf8
 
 
 class ContentsEntry(NamedTuple):
@@ -58,36 +113,6 @@ def entries_of(archive: Archive, name: str) -> Iterator[ContentsEntry]:
 def _entry(folder: str, address: str, title: str, depth: int) -> ContentsEntry:
     path, _, id = unquote(address).partition("#")
     return ContentsEntry(posixpath.normpath(posixpath.join(folder, path)), id, " ".join(title.split()), max(depth, 1))
-
-
-_SPAN = re.compile(r"<span\b(?P<rest>[^<>]*)>(?P<inner>[^<>]*)</span\s*>", re.IGNORECASE)
-_CLASS = re.compile(r"\.([\w-]+)\s*\{([^{}]*)\}")
-
-
-def with_scripts(page: str, styles: str = "") -> str:
-    """Return a page with spans that a style raises or lowers as superscripts and subscripts; `styles` are those of its
-    book, besides its own.
-
-    >>> with_scripts("<style>.c1{vertical-align:super}</style>10<span class='c1'>6</span>").rpartition(">10")[2]
-    '<sup>6</sup>'
-    """
-    styles += "\n".join(re.split(r"</?style\b[^<>]*>", page, flags=re.IGNORECASE)[1::2])
-    kinds = {name: kind for name, body in _CLASS.findall(styles) if (kind := _script(body))}
-
-    def shown(span: re.Match[str]) -> str:
-        words = re.split(r"[\s\"'=]+", span["rest"])
-        kind = _script(span["rest"]) or next((kinds[word] for word in words if word in kinds), "")
-        return f"<{kind}>{span['inner']}</{kind}>" if kind else span[0]
-
-    return _SPAN.sub(shown, page)
-
-
-def _script(style: str) -> str:
-    """Return the tag for text with a style: ``sup``, ``sub`` or none."""
-    if aligned := re.search(r"vertical-align:\s*(?:(super)|sub)\b", style):
-        return "sup" if aligned[1] else "sub"
-    moved = re.search(r"(?<![\w-])top:\s*(-?)[\d.]+em", style) if "relative" in style and "font-size" in style else None
-    return "" if moved is None else "sup" if moved[1] else "sub"
 
 
 def with_titles(pages: Mapping[str, str], entries: Iterable[ContentsEntry]) -> dict[str, str]:
