@@ -130,8 +130,16 @@ def _word(data: bytes) -> Iterator[_Text]:
     with Archive(data, kind="Word") as archive:
         for name in sorted(archive.names):
             if re.fullmatch(r"word/(?:document\d*|footnotes|endnotes)\.xml", name):
-                note = "a footnote" if "notes" in name else "the text"
-                yield from _paragraphs(archive.xml(name), note, ("p",), ("t", "tab", "br"), _WORD_PLACES, _is_unseen)
+                note, root = "a footnote" if "notes" in name else "the text", archive.xml(name)
+                for box in (node for node in root.iter() if local(node.tag) == "sdt"):
+                    kinds = {
+                        value
+                        for part in box.iter()
+                        if local(part.tag) == "docPartGallery"
+                        for value in part.attrib.values()
+                    }
+                    box.tag = "contents" if "Table of Contents" in kinds else box.tag
+                yield from _paragraphs(root, note, ("p",), ("t", "tab", "br"), _WORD_PLACES, _is_unseen)
             elif match := re.fullmatch(r"word/(?:(comments)|header\d*|footer\d*)\.xml", name):
                 place = _COMMENTS if match[1] else _HEADS
                 yield from _paragraphs(archive.xml(name), place, ("p",), ("t", "tab", "br"), {}, _is_unseen)
@@ -139,7 +147,8 @@ def _word(data: bytes) -> Iterator[_Text]:
                 yield from _paragraphs(archive.xml(name), "a diagram", ("pt",), ("t",), {})
 
 
-_WORD_PLACES = {"txbxContent": "a text box", "tbl": "a table", "fldSimple": "a field", "ruby": "furigana"}
+_WORD_PLACES = {"txbxContent": "a text box", "tbl": "a table", "fldSimple": "a field", "ruby": "furigana",
+                "contents": _CONTENTS}  # fmt: skip
 
 
 def _is_unseen(node: Element) -> bool:

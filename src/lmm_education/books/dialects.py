@@ -226,7 +226,12 @@ def _rule(pattern: str, show: Callable[[Match], str] | str = "", flags: int = 0)
 _Rule = tuple[re.Pattern[str], Callable[[Match], str]]
 _I, _S = re.IGNORECASE, re.DOTALL
 _RULES: tuple[_Rule, ...] = (
-    _rule(r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}", "", _S),
+    _rule(
+        r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}"
+        r"|\{\{/\*.{0,5000}?\*/\}\}",
+        "",
+        _S,
+    ),
     _rule(
         r"^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
         r"|\{/\*[^{}]{0,2000}?\*/\}",

@@ -386,7 +386,7 @@ def _shortcode(span: Span, reader: _Reader) -> str:
         return _document(path, reader.chapter)
     if name == "video" and rest:
         return f"<{rest.split()[0]}>" if rest.startswith("http") else rest.split()[0]
-    return "" if name in ("pagebreak", "lipsum") else written
+    return rest if name == "kbd" else "" if name in ("pagebreak", "lipsum", "fa") else written
 
 
 def _labelled(span: Span, reader: _Reader) -> str:
