@@ -160,10 +160,12 @@ def _number(value: float, sections: Sequence[_Section]) -> str | None:
     value = abs(value) if is_negative else value
     if "general" in kinds or "digit" not in kinds:
         return "".join(stored(value) if kind in ("general", "text") else text for kind, text in section.tokens)
+    if "letter" in kinds[kinds.index("digit") : -kinds[::-1].index("digit") or None]:
+        return None
     number = abs(Decimal(repr(value))) * 100 ** kinds.count("percent")
     marks = (".\u00a0"[section.language == "fr"], ",") if _CONTINENTAL.fullmatch(section.locale) else (",", ".")
     if "slash" in kinds:
-        written = _fraction(number, section.tokens, kinds.index("slash"))
+        written = _fraction(number, section.tokens)
     elif "exponent" in kinds:
         written = _power(number, section.tokens, kinds.index("exponent"), marks)
     else:
@@ -219,34 +221,25 @@ def _power(number: Decimal, tokens: Sequence[_Token], at: int, marks: tuple[str,
     return f"{_places(number.scaleb(-power), mantissa, marks)}E{sign}{exponent}{rest}"
 
 
-def _fraction(number: Decimal, tokens: Sequence[_Token], at: int) -> str | None:
+def _fraction(number: Decimal, tokens: Sequence[_Token]) -> str | None:
     """Format a number as a fraction: with the denominator of the format, or the best with as many digits."""
-    digits = [i for i, (kind, _) in enumerate(tokens) if kind == "digit"]
-    first = at
-    while first - 1 in digits:
-        first -= 1
-    before = [i for i in digits if i < first]
-    end = at + 1
-    while end in digits:
-        end += 1
-    if first == at or (end == at + 1 and tokens[at][1] == "/"):
+    kinds = "".join({"digit": "d", "slash": "/"}.get(kind, "x") for kind, _ in tokens)
+    parts = re.search(r"(?:(?P<whole>d+)x+)?(?P<above>d+)/(?P<below>d*)", kinds)
+    fixed = tokens[kinds.index("/")][1][1:]
+    if parts is None or not (parts["below"] or fixed):
         return None
     exact = Fraction(number)
-    whole = int(exact) if before else 0
-    if tokens[at][1] == "/":
-        near = (exact - whole).limit_denominator(10 ** (end - at - 1) - 1)
-        above, below = near.numerator, near.denominator
-    else:
-        below = int(tokens[at][1][1:])
-        above = int((exact - whole) * below + Fraction(1, 2))
-    if before and above == below:
+    whole = int(exact) if parts["whole"] else 0
+    above, below = int((exact - whole) * int(fixed or 1) + Fraction(1, 2)), int(fixed or 1)
+    if not fixed:
+        above, below = (exact - whole).limit_denominator(10 ** len(parts["below"]) - 1).as_integer_ratio()
+    if parts["whole"] and above == below:
         whole, above = whole + 1, 0
-    is_shown = above or not before or tokens[first][1] == "0"
-    parts = [str(whole)] * bool(whole or not is_shown or (before and tokens[before[-1]][1] == "0"))
-    start = "".join(text for _, text in tokens[: (before or [first])[0]])
-    return (
-        f"{start}{' '.join(parts + [f'{above}/{below}'] * bool(is_shown))}{''.join(text for _, text in tokens[end:])}"
-    )
+    is_shown = above or not parts["whole"] or tokens[parts.start("above")][1] == "0"
+    has_whole = whole or not is_shown or (parts["whole"] and tokens[parts.end("whole") - 1][1] == "0")
+    written = " ".join([str(whole)] * bool(has_whole) + [f"{above}/{below}"] * bool(is_shown))
+    before, after = ("".join(text for _, text in part) for part in (tokens[: parts.start()], tokens[parts.end() :]))
+    return f"{before}{written}{after}"
 
 
 # -- dates -----------------------------------------------------------------------------------------------

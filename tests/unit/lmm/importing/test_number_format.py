@@ -88,6 +88,7 @@ def test_values_are_shown_as_excel_shows_them(value: Value, code: str, text: str
         (DAY, "[$-411]ge.m.d"),
         (DAY, "General"),
         (5, "[DBNum1]0"),
+        (1500, "0E0"),
     ],
 )
 def test_a_format_that_is_not_understood_is_no_guess(value: Value, code: str) -> None:
