@@ -124,13 +124,12 @@ def test_editing_a_text_leaves_its_sections_id() -> None:
 
 @pytest.mark.skipif(not CORPUS.is_dir(), reason="the corpus is not here")
 def test_real_documents() -> None:
-    """A textbook: no chunk is too large, and nearly all words of the text are in one; the files that it includes are not
-    here."""
+    """A textbook without what it includes: no chunk is too large, and nearly all words of the text are in one."""
     for path in sorted((CORPUS / "rust-book").glob("ch0*.md")):
         text = path.read_text(encoding="utf-8")
         document = prepare_document(text, docid=path.name, file=path.name, settings=Preparation())
         assert all(len(chunk.text) <= 2000 for chunk in document.chunks)
-        assert sum(len(section.text) for section in document.sections) > 0.75 * len(text)
+        assert sum(len(section.text) for section in document.sections) > 0.7 * len(text)
 
 
 LIST = "1. First\n\n2. Second\n\n   more of it\n\n\n3. Third"
