@@ -67,20 +67,17 @@ def choose(trees: Sequence[HeadingNode], select: str | None = None) -> list[list
     >>> [section.text for section in choose([tree], "cells")[0]]
     ['# Cells\\n\\nCells divide.\\n\\n## Mitosis\\n\\nFour phases.']
     """
-    test = _test(select, trees)
-    return [_sections(tree, test) for tree in trees]
-
-
-def _sections(tree: HeadingNode, test: Test) -> list[RecordSection]:
-    chosen = [node for node in preorder(tree) if _may_be_chosen(node, tree) and test(node)]
-    ids = {id(node) for node in chosen}
-    title = tree.title if isinstance(tree, HeaderNode) else ""
-    sections = [(node, _blocks(node, ids)) for node in chosen]
-    return [
-        RecordSection(*_place_of(node), text, title, tuple((block.line, block.source) for block in blocks))
-        for node, blocks in sections
-        if (text := without_metadata(blocks))
-    ]
+    test, found = _test(select, trees), list[list[RecordSection]]()
+    for tree in trees:
+        chosen = [node for node in preorder(tree) if _may_be_chosen(node, tree) and test(node)]
+        ids, title = {id(node) for node in chosen}, tree.title if isinstance(tree, HeaderNode) else ""
+        sections = ((node, _blocks(node, ids)) for node in chosen)
+        found.append([
+            RecordSection(*_place_of(node), text, title, tuple((block.line, block.source) for block in blocks))
+            for node, blocks in sections
+            if (text := without_metadata(blocks))
+        ])  # fmt: skip
+    return found
 
 
 def _may_be_chosen(node: Node, tree: HeadingNode) -> bool:

@@ -158,15 +158,11 @@ def _together(batch: Batch, wanted: Mapping[Task, str], entries: Entries) -> Mak
         system = packaged_prompt("annotate").replace("{schema}", schema.text)
         about = _attachments(node, _shown(node, below, names), entries)
         made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
-        return {name: _or_error(name, _without_surplus(name, made[name])) for name in names}
+        texts = {name: value.strip() for name, value in made.items() if isinstance(value, str)}
+        lists = {name: [*filter(None, map(_unmarked, made[name]))][: _MOST[name]] for name in made.keys() - texts}
+        return {name: _or_error(name, (texts | lists)[name]) for name in names}
 
     return make
-
-
-def _without_surplus(name: str, value: str | list[str]) -> str | list[str]:
-    if isinstance(value, str):
-        return value.strip()
-    return [item for line in value if (item := _unmarked(line))][: _MOST[name]]
 
 
 def _by_own_prompt(batch: Batch, name: Task, prompt: str, entries: Entries) -> Make:

@@ -6,7 +6,7 @@ Everything but the asking is pure: blocks of a document go in, and blocks come o
 from __future__ import annotations
 
 from bisect import bisect_left
-from collections.abc import Awaitable, Callable, Iterator, Sequence
+from collections.abc import Awaitable, Callable, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -222,7 +222,12 @@ class AnswerPlanner:
             LmmError: nothing is pending at the line `at`, or could be asked again; the error lists pending prompts.
         """
         blocks, line = document.blocks, self.at
-        anew = list(self._anew(blocks))
+        anew = list[AskedAnew]()
+        if self.stale:
+            anew = [one for one in stale_replies(blocks) if line is None or covers(blocks[one[0]], line)]
+        elif self.again and line is not None:
+            logs = ((i, read_log(b.values())) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock))
+            anew = [(i, log[-1]) for i, log in logs if log and covers(blocks[i], line)]
         found = plan(blocks, title=document.name, anew=anew)
         found = [thread for thread in found if self.in_flight.isdisjoint(map(_key, thread.asks))]
         threads = found
@@ -242,14 +247,6 @@ class AnswerPlanner:
         asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
         threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
         return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks))
-
-    def _anew(self, blocks: Sequence[Block]) -> Iterator[AskedAnew]:
-        if self.stale:
-            yield from (s for s in stale_replies(blocks) if self.at is None or covers(blocks[s[0]], self.at))
-        elif self.again and self.at is not None:
-            for at, block in enumerate(blocks):
-                if isinstance(block, MetadataBlock) and covers(block, self.at) and (log := read_log(block.values())):
-                    yield at, log[-1]
 
     async def ask(self, plan: AnswerPlan, client: Client) -> tuple[Patch, Report[AnsweredPrompt]]:
         """Ask the prompts of all threads; return the patch with the replies, and the failures, in document order."""
@@ -301,7 +298,7 @@ class AnswerPlanner:
                     blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
                     pending = replace(_fitted(pending, plan, window), mentions=found, blind=blind)
             except LmmError as error:
-                return replace(thread, asks=tuple(asks)), [_failure(plan.document, pending, error)]
+                return replace(thread, asks=tuple(asks)), [Failure(place_of(plan.document, pending), error)]
             asks.append(pending)
         return replace(thread, asks=tuple(asks)), []
 
@@ -314,7 +311,7 @@ class AnswerPlanner:
             except Interrupted:
                 break
             except LmmError as error:
-                done.append(_failure(plan.document, pending, error))
+                done.append(Failure(place_of(plan.document, pending), error))
                 break
             if pending.condensed and not reply.text.endswith(NOTICE):
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
@@ -443,7 +440,3 @@ def _text_in(reply: Reply, pending: PendingPrompt) -> EditReply | None:
 def place_of(document: ParsedDocument, pending: PendingPrompt) -> Place:
     """Return the place of a prompt."""
     return Place(document.file, pending.line, path=pending.subject.path)
-
-
-def _failure(document: ParsedDocument, pending: PendingPrompt, error: LmmError) -> Failure:
-    return Failure(place_of(document, pending), error)

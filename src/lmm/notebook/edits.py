@@ -332,7 +332,8 @@ def place_edit(
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
     record |= {"~~id": edit_id, "~~model": reply.model}
-    seen = _as_in_the_file(seen, newline)
+    if seen and seen[-1].source.endswith("\r"):  # with the line end below it: half a line end may begin another
+        seen = parse_markdown_text(serialize([*seen[:-1], ended(seen[-1], newline)]))
     record |= {"~~old": _mark_of(seen)} if old else {}
     record |= _warnings(serialize(seen), new, reply, prompt.text, heading)
     tail = None
@@ -350,13 +351,6 @@ def place_edit(
     block = without_prompt(block.with_key(EDIT, record, before=prompt.start), prompt)
     before = [*blocks[:index], block, *blocks[index + 1 : start]]
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*added, *blocks[end:]])]
-
-
-def _as_in_the_file(blocks: Sequence[Block], newline: str) -> Sequence[Block]:
-    """Return blocks as they are read with the line end that follows in the file: half a line end may begin another."""
-    if not blocks or not blocks[-1].source.endswith("\r"):
-        return blocks
-    return parse_markdown_text(serialize([*blocks[:-1], ended(blocks[-1], newline)]))
 
 
 def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:
@@ -523,8 +517,11 @@ def _changes(old: Sequence[str], new: Sequence[str]) -> list[Hunk]:
     """Return where two texts differ; what opens and what closes the same thing is one change. Lines that break
     elsewhere in a sentence are no change."""
     found = list(hunks([*map(_on_one_line, old)], [*map(_on_one_line, new)]))
+    kinds = ("code_block", "math", "div", "comment", "raw", "html")
     for side, pieces in ((0, old), (2, new)):
-        for first, last in _constructs(pieces):
+        ends = [*accumulate(map(len, pieces))]
+        for span in (span for span in spans("".join(pieces)) if span.kind in kinds):
+            first, last = bisect_right(ends, span.start), bisect_right(ends, span.end - 1)
             touched = [i for i, h in enumerate(found) if any(h[side] <= at < h[side + 1] for at in (first, last))]
             if len(touched) > 1:
                 (a, _, c, _), (_, b, _, d) = found[touched[0]], found[touched[-1]]
@@ -542,15 +539,6 @@ def _joined(before: Sequence[str], last: Sequence[str], *others: Sequence[str]) 
     gap = last[-1][len(last[-1].rstrip()) :] if before and last and before[-1] == before[-1].rstrip() else ""
     text = "".join(before) + (gap if any(others) else "")
     return "".join([text, *(piece for some in others for piece in some)])
-
-
-def _constructs(pieces: Sequence[str]) -> list[tuple[int, int]]:
-    """Return the pieces that begin and end code, formulas, divs, comments and environments of several pieces."""
-    ends = [*accumulate(map(len, pieces))]
-    kinds = ("code_block", "math", "div", "comment", "raw", "html")
-    places = ((span.start, span.end - 1) for span in spans("".join(pieces)) if span.kind in kinds)
-    found = ((bisect_right(ends, start), bisect_right(ends, end)) for start, end in places)
-    return [(first, last) for first, last in found if first != last]
 
 
 def resolve_hunk(
@@ -650,20 +638,14 @@ def _resolve_edits(
         following = next(iter([*after, *result[edit.end : edit.end + 1]]), None)
         result[edit.block : edit.end] = placed = [*unless_emptied(block, following), *after]
         last += placed[-1:] or result[max(edit.block - 1, 0) : edit.block]
-    return _set_apart(result, last, new=verdict == "accept")
-
-
-def _set_apart(blocks: list[Block], last: Sequence[Block], *, new: bool) -> list[Block]:
-    """Add a blank line after those blocks of `last` that would otherwise continue in the block below them.
-
-    The author may have written there since. A `new` list or quotation would continue in the fence of a div.
-    """
-    ends, wrong = {id(block) for block in last}, {id(block) for block in misread(blocks)}
-    for i, (block, below) in enumerate(pairwise(blocks)):
-        inner = new and (ITEM.match(block.content) or block.content.startswith((" ", "\t", ">")))
+    # A blank line after those that would otherwise continue in the block below, which the author may have written
+    # since; a new list or quotation would continue in the fence of a div.
+    touched, wrong = {id(block) for block in last}, {id(block) for block in misread(result)}
+    for i, (block, below) in enumerate(pairwise(result)):
+        inner = verdict == "accept" and (ITEM.match(block.content) or block.content.startswith((" ", "\t", ">")))
         runs_on = (inner and below.content.startswith(":::")) or not wrong.isdisjoint((id(block), id(below)))
-        blocks[i] = ended(block, block.newline) if id(block) in ends and runs_on else block
-    return blocks
+        result[i] = ended(block, block.newline) if id(block) in touched and runs_on else block
+    return result
 
 
 def _covers(blocks: Sequence[Block], edit: WaitingEdit, line: int) -> bool:

@@ -455,14 +455,13 @@ def _check_writable(node: HeadingNode, name: str) -> None:
     """Check, before a model is paid, that its reply can be written."""
     if node.metadata_block is not None:
         staleness.with_fields(node.metadata_block, {name: _PROBE})
-    elif isinstance(node, HeaderNode) and _begins_broken(node):
+    elif (
+        isinstance(node, HeaderNode)
+        and isinstance(first := next(iter(node.children), None), TextNode)
+        and first.is_error
+    ):
         what = "the document begins with metadata that cannot be read"
         raise MetadataError(what, hint="correct it: lmm scan shows where")
-
-
-def _begins_broken(root: HeaderNode) -> bool:
-    first = next(iter(root.children), None)
-    return isinstance(first, TextNode) and first.is_error
 
 
 def _add(node: HeadingNode, made: dict[str, GeneratedValue]) -> None:

@@ -209,7 +209,10 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
     stem = inside.with_suffix("")
     frozen = text_in(top, f"_freeze/{stem.as_posix()}/execute-results/html.json", most=_MOST)
     if frozen:
-        markdown = _frozen_markdown(frozen)
+        try:
+            markdown = str(json.loads(frozen)["result"]["markdown"])
+        except (ValueError, KeyError, TypeError):
+            markdown = ""
         shown = _of_frozen(markdown, cells)
         moved = f"{up}_freeze/{stem.as_posix()}/"
         found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
@@ -296,30 +299,17 @@ def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
 # -- Quarto ----------------------------------------------------------------------------------------
 
 
-def _frozen_markdown(text: str) -> str:
-    """Return the markdown of frozen results; empty if they cannot be read."""
-    try:
-        return str(json.loads(text)["result"]["markdown"])
-    except (ValueError, KeyError, TypeError):
-        return ""
-
-
 def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
     """Return the outputs of a Quarto document's cells from its frozen results."""
     run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
-    shown = list(_cells_in(markdown))
+    divs = (span for span in spans(markdown) if span.kind == "div" and "cell" in span.group.classes)
+    texts = (markdown[span.start : span.end].rstrip() for span in divs)
+    shown = [text.partition("\n")[2].rpartition("\n")[0] for text in texts]
     if len(shown) != len(run):
         return {}  # the document has changed since then
     same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
     keys = (cell.label or cell.code for cell in run)
     return unambiguous(zip(keys, shown, strict=True)) if same else {}
-
-
-def _cells_in(markdown: str) -> Iterator[str]:
-    """Iterate over the contents of the cells in Quarto's intermediate markdown."""
-    for span in spans(markdown):
-        if span.kind == "div" and "cell" in span.group.classes:
-            yield markdown[span.start : span.end].rstrip().partition("\n")[2].rpartition("\n")[0]
 
 
 def _same_code(cell: CodeCell, shown: str) -> bool:

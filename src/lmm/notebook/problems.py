@@ -53,9 +53,20 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
         if isinstance(block, MetadataBlock):
             found += _metadata_problems(block, before)
         elif isinstance(block, TextBlock) and not _is_within(lines, block):
-            found += _text_problems(block)
-    found += _taken_for_tables(blocks)
-    found += _unclosed_divs(blocks)
+            for at, mark in filter(None, [unclosed_construct(block.content)]):
+                line, column = block.line + block.content.count("\n", 0, at), at - block.content.rfind("\n", 0, at)
+                what, hint = f"'{mark}' is never closed", "close it; until then it is plain text"
+                found.append(Finding(line, column, what, hint, "warning"))
+    texts = texts_of(blocks)
+    for block in (blocks[at + 1] for at in like_captions(texts) if at + 1 < len(blocks)):
+        if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
+            message = f"{_AS_TEXT}: the definition before it as a caption"
+            found.append(_warning(block.line, message, "end it with ... in place of its last ---"))
+    ends = div_ends(texts)
+    for at, text in enumerate(texts):
+        if text and at not in ends and (fence := FENCE.match(text, metadata.prefix_end(text))) and fence["opens"]:
+            what = f"this div never closes: ::: {fence['opens'].strip()}"
+            found.append(_warning(blocks[at].line, what, "put a line ':::' below its last line"))
     found += _edit_problems(blocks)
     found += stale_problems(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
@@ -98,31 +109,23 @@ def unread(blocks: Sequence[Block]) -> list[Finding]:
     for error in errors:
         what = asking * bool(metadata.find_prompts(error.source)) + error.reason
         found.append(Finding(error.error_line or error.line, error.error_column, what, error.hint))
-    found += [*_rules_taken_for_metadata(blocks), *_slides_taken_for_metadata(blocks), *_underlined(blocks)]
+    for block in blocks:
+        if isinstance(block, MetadataBlock) and _SLIDE.match(block.body) and block.values():  # a heading is a comment
+            count = len(block.body.strip("\n").split("\n"))
+            what = f"{count} line{'s' * (count > 1)} between --- {'are' if count > 1 else 'is'} metadata, not text"
+            found.append(_warning(block.line, what, "put a blank line below the first ---"))
+    if not any(isinstance(block, HeadingBlock) for block in blocks):
+        under = [block for block in blocks if isinstance(block, TextBlock) and _UNDERLINED.match(block.content)]
+        if len(under) > 1:
+            what = f"{len(under)} underlined headings are text here, and the document has no other"
+            hint = "write # or ## before them: pandoc -t markdown --markdown-headings=atx"
+            found.append(_warning(under[0].line, what, hint))
+    found += _rules_taken_for_metadata(blocks)
     return sorted(found, key=lambda p: (p.line, p.column))
 
 
 _SLIDE = re.compile(r"^#{1,6}[ \t]+\S", re.MULTILINE)
 _UNDERLINED = re.compile(r"(?:^|\n)[ ]{0,3}\S[^\n]*\n[ ]{0,3}(?:={3,}|-{3,})[ \t]*\r?(?:\n|\Z)")
-
-
-def _slides_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
-    """Iterate over slides between two rules whose lines are all ``key: value``: a heading is a comment there."""
-    for block in blocks:
-        if isinstance(block, MetadataBlock) and _SLIDE.match(block.body) and block.values():
-            count = len(block.body.strip("\n").split("\n"))
-            what = f"{count} line{'s' * (count > 1)} between --- {'are' if count > 1 else 'is'} metadata, not text"
-            yield _warning(block.line, what, "put a blank line below the first ---")
-
-
-def _underlined(blocks: Sequence[Block]) -> Iterator[Finding]:
-    """Iterate over at most one warning: all headings of a document are underlined."""
-    if any(isinstance(block, HeadingBlock) for block in blocks):
-        return
-    found = [block for block in blocks if isinstance(block, TextBlock) and _UNDERLINED.match(block.content)]
-    if len(found) > 1:
-        what = f"{len(found)} underlined headings are text here, and the document has no other"
-        yield _warning(found[0].line, what, "write # or ## before them: pandoc -t markdown --markdown-headings=atx")
 
 
 def _is_within(lines: Sequence[int], block: Block) -> bool:
@@ -149,24 +152,6 @@ def _edit_problems(blocks: Sequence[Block]) -> Iterator[Finding]:
         for warning in edit.warnings:
             hint = "lmm accept would lose text: correct the new text, or lmm reject" if warning in losses else _RESOLVE
             yield _warning(edit.line, warning, hint)
-
-
-def _unclosed_divs(blocks: Sequence[Block]) -> Iterator[Finding]:
-    """Iterate over fenced divs that never close: for Pandoc, all below is in them."""
-    texts = texts_of(blocks)
-    ends = div_ends(texts)
-    for at, text in enumerate(texts):
-        if text and at not in ends and (fence := FENCE.match(text, metadata.prefix_end(text))) and fence["opens"]:
-            what = f"this div never closes: ::: {fence['opens'].strip()}"
-            yield _warning(blocks[at].line, what, "put a line ':::' below its last line")
-
-
-def _taken_for_tables(blocks: Sequence[Block]) -> Iterator[Finding]:
-    for before in like_captions(texts_of(blocks)):
-        block = blocks[before + 1] if before + 1 < len(blocks) else None
-        if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
-            message = f"{_AS_TEXT}: the definition before it as a caption"
-            yield _warning(block.line, message, "end it with ... in place of its last ---")
 
 
 _RULE = re.compile(r"---[ \t]*\r?\n(?![ \t]*(?:\r?\n|\Z))")
@@ -203,14 +188,6 @@ def _rules_taken_for_metadata(blocks: Sequence[Block]) -> Iterator[Finding]:
             what = f"stops: {error.message} (line {first + error.line})"
         message = f"Pandoc takes the lines from this rule to line {last} for metadata, and {what}"
         yield _warning(first, message, "put a blank line below the rule, or write *** for it")
-
-
-def _text_problems(block: TextBlock) -> Iterator[Finding]:
-    opened = unclosed_construct(block.content)
-    if opened is not None:
-        offset, mark = opened
-        line, column = block.line + block.content.count("\n", 0, offset), offset - block.content.rfind("\n", 0, offset)
-        yield Finding(line, column, f"'{mark}' is never closed", "close it; until then it is plain text", "warning")
 
 
 def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[Finding]:

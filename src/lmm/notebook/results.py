@@ -95,7 +95,8 @@ def result_problems(blocks: Sequence[Block], path: Path) -> Iterator[Finding]:
             continue
         text = _visible(block.source)
         beside = _beside(at, outputs, sections, introduces=text.rstrip().endswith(":"))
-        for start, end in _sentences(text):
+        ends = [*sentence_ends(text)]
+        for start, end in zip([0, *(begin for _, begin in ends)], [*(end for end, _ in ends), len(text)], strict=True):
             found = [*_recomputed(text, start, end), *(_differing(text, start, end, beside, every) if beside else ())]
             for place, message, hint in found:
                 line = block.line + text.count("\n", 0, place)
@@ -206,14 +207,6 @@ def _visible(source: str) -> str:
         if (is_hidden or span.kind == "link") and begin >= 0:
             source = source[:begin] + re.sub(r"[^\n]", " ", source[begin : span.end]) + source[span.end :]
     return _INDEX.sub(lambda index: " " * len(index[0]), source)
-
-
-def _sentences(text: str) -> Iterator[tuple[int, int]]:
-    start = 0
-    for end, begin in sentence_ends(text):
-        yield start, end
-        start = begin
-    yield start, len(text)
 
 
 def _differing(
