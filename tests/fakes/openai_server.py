@@ -206,9 +206,7 @@ class ScriptedServer:
     @contextlib.contextmanager
     def receive(self, path: str, headers: Mapping[str, str], body: Mapping[str, Any]) -> Iterator[Action]:
         """Record a request; yields what to do with it. That no other words are known is said without being recorded."""
-        if "Number of texts: 1 at most" in json.dumps(
-            body
-        ):  # prompts/expand.md, beside an answer; test_run.py is about it
+        if "Texts wanted: up to 1" in json.dumps(body):  # prompts/expand.md, beside an answer; test_run.py is about it
             yield Action('{"texts": []}')
             return
         with self._changed:

@@ -106,7 +106,12 @@ def object_of(**properties: Mapping[str, Any]) -> Schema:
     >>> object_of(good={"type": "boolean"}).records({"good": True})
     [{'good': True}]
     """
-    return make_schema(object_schema(properties, **properties))
+    return _object_of(json.dumps(properties))
+
+
+@functools.lru_cache(maxsize=64)  # it compiles the schema
+def _object_of(properties: str) -> Schema:
+    return make_schema(object_schema(json.loads(properties), **json.loads(properties)))
 
 
 def load_schema(name: str) -> Schema:

@@ -7,7 +7,7 @@ import re
 import textwrap
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import islice
 from pathlib import Path
 from typing import Any, Literal
@@ -22,7 +22,7 @@ from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, 
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.citations import citations
 from lmm_education.answer.history import LABEL as CONVERSATION, Exchange, Understood
-from lmm_education.answer.opposites import NEGATIONS
+from lmm_education.answer.languages import any_of
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.answer.verification import Verification, mark_of, marked
 from lmm_education.material import SOURCE, Passage, as_json
@@ -128,25 +128,19 @@ class Answer:
 
 # -- refusals ----------------------------------------------------------------------------------------
 
-_SOURCES = re.compile(
-    r"\b(?:sources?|course|materials?|documents?|passages?|excerpts?|texts?|notes|context|chapters?|sections?|quellen?"
-    r"|kurs\w*|dokumente?n?|unterlagen|abschnitte?n?|texte?n?|cours|extraits|fuentes?|curso|documentos?|fonti|corso"
-    r"|documenti|bronnen|cursus|documenten)\b(?! code\b)|\bmaterial",
-    re.IGNORECASE,
-)
-_COVERS = re.compile(
-    r"\b(?:answer|cover|contain|mention|discuss|say|said|state|address|explain|provide|include|describe|defin|specif"
-    r"|give|tell|deal|name|list|report|offer|find|found|inform|detail|anything|part of|treat|beantwort|antwort|behandel"
-    r"|enth[aä]lt|erwähn|erklär|genannt|nenn|beschr[ie]|sag|steht|angegeben|f[iu]nd|réponse|répond|couvr|conten|contien"
-    r"|expli[qc]|abord|trait|précis|parl|dit|respond|respuesta|trata|dice|dicen|habla|cubre|risposta|rispond|menzion"
-    r"|spiega|copr|tratta|antwoord|behandel|noem|bespr|uitgelegd|staat|vermeld)",
-    re.IGNORECASE,
-)
-_BEYOND = re.compile(r"\b(?:outside|beyond|außerhalb|hors|fuera|al di fuori|buiten)\b", re.IGNORECASE)
-_NEGATED = re.compile(rf"\b(?:{'|'.join(NEGATIONS.values())}|n['’]\w+)\b", re.IGNORECASE)
-_CLAUSES = re.compile(
-    r"[;:]\s|\s[–—-]\s|,\s(?=(?:but|and|although|though|only|aber|und|mais|et|pero|y|ma|e|maar|en)\b)"
-)
+
+@cache
+def _refusing() -> dict[str, re.Pattern[str]]:
+    forms = {
+        "names": rf"\b(?:{any_of('sources')})\b(?! code\b)|\bmaterial",
+        "covers": rf"\b(?:{any_of('covers')})",
+        "beyond": rf"\b(?:{any_of('beyond')})\b",
+        "denies": rf"\b(?:{any_of('negations')}|n['’]\w+)\b",
+        "clauses": rf"[;:]\s|\s[–—-]\s|,\s(?=(?:{any_of('joints')})\b)",
+    }
+    return {name: re.compile(form, re.IGNORECASE) for name, form in forms.items()}
+
+
 _OPENING = 2  # sentences that may refuse; a later one says what an answer leaves open
 
 
@@ -159,12 +153,13 @@ def declines(text: str) -> bool:
     >>> declines("Leaves are green [1]. The sources do not say why."), declines("The course says they do not fall [1].")
     (False, False)
     """
+    forms = _refusing()
     for sentence in islice(sentences_of(prose_of(text)), _OPENING):
-        for clause in _CLAUSES.split(sentence):
+        for clause in forms["clauses"].split(sentence):
             if citations(clause, range(1, 100)):
                 return False
-            denies = (_NEGATED.search(clause) and _COVERS.search(clause)) or _BEYOND.search(clause)
-            if denies and _SOURCES.search(clause):
+            says = {name for name, form in forms.items() if form.search(clause)}
+            if "names" in says and ("beyond" in says or {"denies", "covers"} <= says):
                 return True
     return False
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import asyncio
 import dataclasses
 from collections import defaultdict
-from collections.abc import AsyncGenerator, Iterable, Iterator, Sequence
+from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
@@ -19,6 +19,7 @@ from lmm.models.replies import check_called
 from lmm.models.tokens import count_tokens, window_of
 from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
+from lmm_education.answer import extractive
 from lmm_education.answer.answer import (
     Answer,
     AnswerBlock,
@@ -34,17 +35,6 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.blocks import verified
 from lmm_education.answer.chapters import by_number, chapter_sources
 from lmm_education.answer.citations import cited_numbers
-from lmm_education.answer.extractive import (
-    FAMILIAR,
-    FOUND,
-    LEAST,
-    NOTICE,
-    QuotedPassage,
-    items_below,
-    narrowed,
-    quote,
-    quote_whole,
-)
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
 from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of
@@ -155,7 +145,7 @@ class Answering:
                     general = self._general and not tutoring.hinted
                     event = dataclasses.replace(event, question=question, usage=usage, general=general)
                     claims, root = event.verification.claims, self.course.root
-                    cited = tuple(narrowed(source, claims, root) for source in event.cited)
+                    cited = tuple(extractive.narrowed(source, claims, root) for source in event.cited)
                     event = dataclasses.replace(event, cited=cited)
                 yield event
 
@@ -241,25 +231,39 @@ class Answering:
         for left in reversed(range(turns)):
             if agent and not left:  # tools stay declared, since some servers refuse a history of calls without them
                 request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
-            turn = _Turn(self._model, request)
-            async with aclosing(turn.events()) as events:
+            pieces, done = list[str](), Reply("", "")
+            yield Prompted(request.messages)
+            async with aclosing(self._model.stream(request)) as events:
                 async for event in events:
-                    yield event
-            usage += turn.done.usage
-            if not turn.done.calls or not left:
+                    if isinstance(event, TextDelta):
+                        pieces.append(event.text)
+                    elif isinstance(event, Retrying):
+                        pieces.clear()
+                    elif isinstance(event, Reply):
+                        check_called(done := event)
+                    if isinstance(event, TextDelta | Retrying):
+                        yield event
+            usage += done.usage
+            if not done.calls or not left:
                 break
             results = []
-            for call in turn.done.calls:
+            for call in done.calls:
                 yield Called(call)
                 results.append(await lookup.run(call))
-            said = (turn.done.as_message(), Message("tool", "", results=tuple(results)))
+            said = (done.as_message(), Message("tool", "", results=tuple(results)))
             request = dataclasses.replace(request, messages=(*request.messages, *said))
-        text, done = "".join(turn.pieces), turn.done
+        text, notices = "".join(pieces), list(result.notices)
+        if sources.is_part:
+            shown = "the model was shown only the beginnings of the sections of “{part}”"
+            notices.append(SearchNotice("beginnings", shown, part=sources.chapter))
+        if tag := prompt_tag(text):
+            repeats = "the answer contains {tag}, which comes from the prompt"
+            notices.append(SearchNotice("repeated", repeats, tag=tag))
         yield Answer(
             result.question, text, searched=result.text, offered=tuple(sources),
             cited=sources.cited(cited_numbers(text, sources.numbers)), types=result.types,
             model=done.model, usage=usage, cut=done.cut, stopped=bool(done.calls),
-            notices=result.notices + beginnings(sources) + repeated(prompt_tag(text)),
+            notices=tuple(notices),
         )  # fmt: skip
 
     def _by_number(self, result: SearchResult, tutoring: Tutoring) -> tuple[str, Passage | None]:
@@ -267,7 +271,7 @@ class Answering:
         if self.can_write or tutoring.hinted:
             return "", None
         with self.searching.view() as view:
-            return by_number(result, view)
+            return by_number(result, view, self.course.settings.study)
 
     async def _quoted(
         self, result: SearchResult, sources: Sources, tutoring: Tutoring, entry: Passage | None
@@ -278,7 +282,7 @@ class Answering:
         if tutoring.hinted:
             text = hints_text(tutoring.hinted, result.question, sources)
         elif entry:
-            text, exercise = quote_whole(entry.heading, entry.text, 1), None
+            text, exercise = extractive.quote_whole(entry.heading, entry.text, 1), None
             sources.renumber([sources.offer(entry).number])
         else:
             text, quoted, held, exercise = await asyncio.to_thread(self._quotation, result, sources)
@@ -292,7 +296,7 @@ class Answering:
         parts = [] if tutoring.hinted else [part for part in text.split("\n\n") if part.startswith(">")]
         said = (Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1))
         verification = Verification(claims=tuple(said))
-        text = text if tutoring.hinted else f"{text}\n\n{NOTICE}"
+        text = text if tutoring.hinted else f"{text}\n\n{extractive.NOTICE}"
         yield TextDelta(text)
         yield AnswerBlock(text)
         yield Answer(result.question, text, result.text, tuple(sources), cited, types=result.types, model=EXTRACTIVE,
@@ -307,27 +311,39 @@ class Answering:
         hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
         study = self.course.settings.study
         asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
-        exercises = study.exercises if result.types else ()
-        passages = list(_passages([hit for hit in hits if not is_one_of(hit.type, asks)], sources, exercises))
-        passages = [passage for passage in passages if passage.whole] or passages
+        passages = [
+            dataclasses.replace(hit, number=number)
+            for hit in hits
+            if not is_one_of(hit.type, (*asks, "summary"))
+            and (number := sources.number_of(hit.section) or sources.number_of(hit.id)) is not None
+        ]
+        exercises = [each for each in passages if result.types and is_one_of(each.type, study.exercises)]
+        passages = exercises or passages
         asked = [
             (item, hit)
             for hit in hits[:_FIRST]
-            for item in items_below(hit.text, hit.type if is_one_of(hit.type, asks) else hit.heading, asks)
+            for item in extractive.items_below(hit.text, hit.type if is_one_of(hit.type, asks) else hit.heading, asks)
         ]
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
-            near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[:FOUND]]), default=0.0)
+            near = max(
+                fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[: extractive.FOUND]]), default=0.0
+            )
             text, quoted = "", list[int]()
-            if near >= LEAST or result.this:
-                familiar = near >= FAMILIAR
-                text, quoted = quote(
-                    result.text, passages, partial(fits, apart=familiar), familiar=familiar, without=asks
+            if near >= extractive.LEAST or result.this:
+                familiar = near >= extractive.FAMILIAR
+                text, quoted = extractive.quote(
+                    result.text,
+                    passages,
+                    partial(fits, apart=familiar),
+                    familiar=familiar,
+                    without=asks,
+                    whole=bool(exercises),
                 )
             alike = fits([item for item, _ in asked])
             best = max(alike, default=0.0)
             held = max(fits([text] if text else []), default=0.0)
-            if best >= FAMILIAR and held < _ANSWERED * best:
+            if best >= extractive.FAMILIAR and held < _ANSWERED * best:
                 return "", [], 0.0, asked[alike.index(best)][1]
             sections = "\n".join(f"{each.path}\n{each.text}" for each in sources if each.number in quoted)
             chance = text and not (result.this or result.types) and view.compares_meaning(result.languages)
@@ -358,13 +374,13 @@ class Answering:
         options = self.options.replace(limit=limit, sections=True, companion=False, reworded=True)
 
         def choose(result: SearchResult, view: SearchView) -> Sources:
-            narrowed = result.types or options.types or options.where or options.section
+            is_narrow = result.types or options.types or options.where or options.section
             if not (result.types or options.types or options.where):
                 study = self.course.settings.study
                 without = (*study.exercises, *study.solutions)
                 if chapter := chapter_sources(result, view, tokens, count_tokens, without=without):
                     return chapter
-            whole = [] if narrowed else whole_documents(result, view, tokens)
+            whole = [] if is_narrow else whole_documents(result, view, tokens)
             return choose_sources(result.sections, tokens, count_tokens, whole)
 
         return await self.searching.asearch_with(wanted, options, choose, this)
@@ -402,47 +418,6 @@ class Answering:
         return system_text(own, self._prompts, prompt, general=self._general, explain=explain)
 
 
-@dataclass(slots=True)
-class _Turn:
-    """One call of the model, and the pieces of its text."""
-
-    model: ChatModel
-    request: ChatRequest
-    pieces: list[str] = field(default_factory=list)
-    reply: Reply | None = None
-
-    async def events(self) -> AsyncGenerator[Prompted | TextDelta | Retrying]:
-        yield Prompted(self.request.messages)
-        async with aclosing(self.model.stream(self.request)) as events:
-            async for event in events:
-                if isinstance(event, TextDelta):
-                    self.pieces.append(event.text)
-                    yield event
-                elif isinstance(event, Retrying):
-                    self.pieces.clear()
-                    yield event
-                elif isinstance(event, Reply):
-                    check_called(event)
-                    self.reply = event
-
-    @property
-    def done(self) -> Reply:
-        """The reply; available when the stream has ended without an error."""
-        assert self.reply is not None
-        return self.reply
-
-
-def beginnings(sources: Sources) -> tuple[SearchNotice, ...]:
-    """Return the notice that only a part of a chapter was shown to the model, if that is so."""
-    text = "the model was shown only the beginnings of the sections of “{part}”"
-    return (SearchNotice("beginnings", text, part=sources.chapter),) if sources.is_part else ()
-
-
-def repeated(tag: str) -> tuple[SearchNotice, ...]:
-    """Return the notice about a tag of the prompt in an answer, if there is one."""
-    return (SearchNotice("repeated", "the answer contains {tag}, which comes from the prompt", tag=tag),) if tag else ()
-
-
 def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list[Passage]:
     """Return the sections of the course, or of those documents that the question names, if all of them fit into a
     budget of tokens; else of the document that holds most of what was found, if it leaves room for what others hold;
@@ -472,13 +447,3 @@ def _by_chance(question: str, text: str, language: str) -> bool:
     """Return whether a text has at most one of several words of a question, as "match" of one about football."""
     asked = set(word_ids(question, language)) - {None}
     return len(asked) > 1 >= len(asked & set(word_ids(text, language)))
-
-
-def _passages(hits: Iterable[Passage], sources: Sources, exercises: Sequence[str]) -> Iterator[QuotedPassage]:
-    """Iterate over the passages that were found, best first, with the numbers of the sources that contain them; those
-    of the types `exercises` are quoted whole."""
-    for hit in hits:
-        number = sources.number_of(hit.section) or sources.number_of(hit.id)
-        if number is not None and hit.type != "summary":
-            whole = is_one_of(hit.type, exercises)
-            yield QuotedPassage(hit.text, hit.heading, number, hit.path, hit.above, hit.place.lines.first, whole)

@@ -8,17 +8,19 @@ from dataclasses import replace
 
 from lmm.markdown.page_marks import Pages
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
+from lmm_education.answer.tutoring import called
 from lmm_education.catalogue import Catalogue, Entry
+from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.ingestion.near_types import named_type
 from lmm_education.material import Passage
 from lmm_education.search.instructions import asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
+from lmm_education.study.exercises import find_exercises
+from lmm_education.study.study_documents import documents_in
 
-_BY_NUMBER = re.compile(
-    r"\b(?:(?P<slide>slide|folie)|exercise|problem|aufgabe|übung)\s+(?P<number>\d+(?:\.\d+)*)\b", re.IGNORECASE
-)
+_SLIDE = re.compile(r"\b(?:slide|folie)\s+(?P<number>\d+)\b", re.IGNORECASE)
 _ALIKE = 0.5  # least share of common words among those of a heading and of a question's topic
 
 
@@ -57,27 +59,29 @@ def chapter_sources(
     return sources if len(sources) else None
 
 
-def by_number(result: SearchResult, view: SearchView) -> tuple[str, Passage | None]:
+def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> tuple[str, Passage | None]:
     """Return the name of the exercise or slide that a question asks for by its number, and its section with no more
     than its text. A slide may be missing; the name is empty if none is named, or if no exercise is called so."""
-    named, documents = _BY_NUMBER.search(result.text), result.documents
-    if named is None:
-        return "", None
+    documents = result.documents
     sections = [each for each, _ in view.catalogue.sections if not documents or each.place.document in documents]
-    title = re.compile(rf"{re.escape(named[0])}(?![.\d]*\d)", re.IGNORECASE)
-    if named["slide"]:
+    if named := _SLIDE.search(result.text):
         slides = [(each.id, Pages.read(each.place.page)) for each in sections if each.place.page.startswith("slide ")]
         found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
-    else:
-        slides, found = [], [each.id for each in sections if any(map(title.match, each.place.names))]
-    ranks = [hit.section for hit in result.hits]
-    found.sort(key=lambda id: ranks.index(id) if id in ranks else len(ranks))
-    if not found:
-        return (named[0].lower() if slides else ""), None
-    section = view.fetch(found[:1]).hits[0]
-    part = re.search(rf"^#+ +{title.pattern}.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
-    inner = part is not None and not title.match(section.heading)
-    return named[0].lower(), replace(section, text=part[0] if inner and part else section.text)
+        name = named[0].lower() if slides else ""
+        if not found:
+            return name, None
+        section = view.fetch(found[:1]).hits[0]
+        part = re.search(rf"^#+ +{name}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
+        return name, replace(section, text=part[0] if part else section.text)
+    files = {each.place.file for each in sections}
+    every = find_exercises(documents_in(view.catalogue), kinds=study.exercises, solutions=study.solutions)
+    exercise = called(result.text, [each for each in every if each.file in files], result.hits)
+    there = [each for each in sections if exercise and each.place.file == exercise.file]
+    there = [each for each in there if exercise and each.place.lines.first <= exercise.line <= each.place.lines.last]
+    if exercise is None or not there:
+        return "", None
+    text = f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text
+    return exercise.name, replace(view.fetch([there[-1].id]).hits[0], text=text)
 
 
 def _is_called(section: Passage, types: Collection[str]) -> bool:

@@ -7,26 +7,19 @@ number, unit or sign, with a word more or less denied, or with the opposite word
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
+from itertools import pairwise
+from operator import itemgetter
 from typing import Literal, NamedTuple
 
 from lmm.markdown import Span, prose_of, replace_spans
 from lmm.markdown.numbers import Number, has_other_unit, is_computed, is_said, numbers_of, readable, unit_of
 from lmm.markdown.quotations import Index, index_of, nearest
-from lmm.markdown.sentences import LETTERS
-from lmm_education.answer.opposites import (
-    CLAUSES,
-    CONDITIONS,
-    DEGREES,
-    DETERMINERS,
-    HALF,
-    IF,
-    NEGATIONS,
-    opposites,
-)
+from lmm.markdown.sentences import LETTERS, sentence_ends
+from lmm_education.answer.languages import any_of, by_language
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
 
@@ -35,11 +28,11 @@ Key = int | str
 
 
 class Discrepancy(NamedTuple):
-    """What is wrong with a sentence: what is `missing` from its sources, or the `words` of the source `number`."""
+    """What is wrong with a sentence: what is `missing` from its sources, or the `words` of a `source`."""
 
     problem: Problem = ""
     missing: tuple[str, ...] = ()
-    number: int | None = None
+    source: Source | None = None
     words: str = ""
 
 
@@ -102,10 +95,15 @@ def _key(word: str, language: str) -> Key | None:
     return word_id(word, language)
 
 
+def _keys(text: str, language: str) -> frozenset[Key]:
+    return frozenset(key for word in LETTERS.findall(text) if (key := _key(word, language)) is not None)
+
+
 @lru_cache(maxsize=1)
 def _degrees() -> dict[str, set[str]]:
     found = dict[str, set[str]]()
-    for one, others in DEGREES.items():
+    pairs = (pair for each in by_language().values() for pair in each.get("degrees", {}).items())
+    for one, others in pairs:
         for other in others.split():
             found.setdefault(one, set()).add(other)
             found.setdefault(other, set()).add(one)
@@ -115,8 +113,8 @@ def _degrees() -> dict[str, set[str]]:
 @lru_cache(maxsize=16)
 def _opposites(language: str) -> dict[Key, set[Key]]:
     found = dict[Key, set[Key]]()
-    for pair in opposites(language):
-        one, other = (_key(word, language) or word for word in pair)
+    for pair in filter(None, by_language().get(language, {}).get("pairs", "").split("|")):
+        one, other = (_key(word, language) or word for word in pair.split())
         found.setdefault(one, set()).add(other)
         found.setdefault(other, set()).add(one)
     for word, others in _degrees().items():
@@ -126,12 +124,16 @@ def _opposites(language: str) -> dict[Key, set[Key]]:
 
 @lru_cache(maxsize=16)
 def _grammar(language: str) -> re.Pattern[str]:
-    denials, joints = NEGATIONS.get(language, "(?!)"), CLAUSES.get(language, "(?!)")
-    return re.compile(
-        rf"(?:(?P<all>{CONDITIONS})|(?P<half>(?:{HALF})\w*)|(?P<no>{DETERMINERS})|(?P<not>{denials})|(?P<and>{joints})"
-        rf"|(?P<if>{IF}))\Z",
-        re.IGNORECASE,
-    )
+    own = by_language().get(language, {})
+    roles = {
+        "all": any_of("conditions"),
+        "half": rf"(?:{any_of('half')})\w*",
+        "no": any_of("determiners"),
+        "not": own.get("negations", "(?!)"),
+        "and": own.get("clauses", "(?!)"),
+        "if": any_of("if"),
+    }
+    return re.compile(rf"(?:{'|'.join(f'(?P<{role}>{form})' for role, form in roles.items())})\Z", re.IGNORECASE)
 
 
 @lru_cache(maxsize=50_000)
@@ -198,7 +200,7 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     counted = _CALCULATION.sub(" ", plain) if calculations else plain
     if holds:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
-    words = frozenset(key for word in LETTERS.findall(plain) if (key := _key(word, language)) is not None)
+    words = _keys(plain, language)
     prose = readable(bare or plain)
     names = tuple(
         match[0]
@@ -220,30 +222,29 @@ def _as_formula(text: str) -> str:
     return _SPACING.sub(" ", readable(text).replace("−", "-"))
 
 
-@dataclass
+@dataclass(eq=False)
 class Source:
-    """A passage as it is compared; `divide` parts it into sentences. It is read as far as it is needed: most passages
-    that an answer does not cite have too few of its words."""
+    """A passage as it is compared. It is read as far as it is needed: most passages that an answer does not cite have
+    too few of its words."""
 
-    number: int
     text: str
     language: str
-    divide: Callable[[str], Iterator[tuple[int, int]]]
 
     @cached_property
     def words(self) -> frozenset[Key]:
         """What its words are compared by."""
-        return _words(self.text, self.language)
+        return _keys(readable(self.text), self.language)
 
     @cached_property
     def sentences(self) -> Sequence[Statement]:
         """Its sentences."""
-        return _sentences(self.text, self.language, self.divide)
+        prose = prose_of(self.text)
+        return [read_sentence(prose[start:end], self.language) for start, end in sentence_ranges(prose)]
 
     @cached_property
     def numbers(self) -> Sequence[Number]:
         """The numbers in the text, and in its sentences, which join lines."""
-        return [*_all_numbers(self.text), *(each for sentence in self.sentences for each in sentence.numbers)]
+        return [*numbers_of(readable(self.text)), *(each for one in self.sentences for each in one.numbers)]
 
     @cached_property
     def formula(self) -> str:
@@ -253,14 +254,13 @@ class Source:
     @cached_property
     def tokens(self) -> Index:
         """The tokens of `formula`."""
-        return _index(self.formula)
+        return index_of(_TOKEN.finditer(self.formula))
 
     def common(self, said: Statement) -> list[tuple[float, Statement]]:
         """Return the share of a sentence's words that each sentence has, the largest first."""
         size = max(len(said.words), 1)
-        return sorted(
-            ((len(said.words & each.words) / size, each) for each in self.sentences), key=lambda pair: -pair[0]
-        )
+        shares = ((len(said.words & each.words) / size, each) for each in self.sentences)
+        return sorted(shares, key=lambda pair: -pair[0])
 
     def covers(self, weights: Mapping[Key, float]) -> float:
         """Return the largest share of the words and numbers of a sentence, by their weights, in two adjacent
@@ -304,31 +304,23 @@ def join_wrapped(text: str) -> str:
     return "".join(parts)[1:]
 
 
-@lru_cache(maxsize=KEPT_PASSAGES // 4)
-def _sentences(text: str, language: str, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Sequence[Statement]:
-    prose = prose_of(text)
-    return [read_sentence(prose[start:end], language) for start, end in divide(prose)]
+_NEXT = re.compile(r"\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t]?)")
 
 
-@lru_cache(maxsize=KEPT_PASSAGES // 4)
-def _words(text: str, language: str) -> frozenset[Key]:
-    return frozenset(key for word in LETTERS.findall(readable(text)) if (key := _key(word, language)) is not None)
+def sentence_ranges(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
+    """Iterate over the start and end of sentences, items and rows; `begins` are additional starts."""
+    places = {0, *begins, len(text)}
+    for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
+        places.update((start, *(start + begin for _, begin in sentence_ends(text[start:end]))))
+    yield from pairwise(sorted(places))
 
 
-@lru_cache(maxsize=KEPT_PASSAGES // 4)
-def _all_numbers(text: str) -> Sequence[Number]:
-    return numbers_of(readable(text))
+_source = lru_cache(maxsize=KEPT_PASSAGES // 4)(Source)  # a class asks about the same passages
 
 
-@lru_cache(maxsize=KEPT_PASSAGES // 4)
-def _index(formula: str) -> Index:
-    return index_of(_TOKEN.finditer(formula))
-
-
-def read_source(passage: Passage, divide: Callable[[str], Iterator[tuple[int, int]]]) -> Source:
-    """Return a passage, which `divide` parts into sentences, to be read as far as it is needed."""
-    text = join_wrapped(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}"))
-    return Source(passage.number, text, passage.language, divide)
+def read_source(passage: Passage) -> Source:
+    """Return a passage, to be read as far as it is needed."""
+    return _source(join_wrapped(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}")), passage.language)
 
 
 def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
@@ -377,8 +369,9 @@ def compare(
         least = max(_ELSEWHERE, max(each.covers(weights) for each in cited) + _MORE)
         at_least = least * max(sum(weights.values()), 1)
         near = (each for each in others if sum(map(weights.__getitem__, numbers | said.words & each.words)) >= at_least)
-        if found := [(share, each.number) for each in near if (share := each.covers(weights)) >= least]:
-            return Discrepancy("elsewhere", (), max(found)[1])
+        share, found = max(((each.covers(weights), each) for each in near), key=itemgetter(0), default=(0.0, None))
+        if found and share >= least:
+            return Discrepancy("elsewhere", (), found)
     foreign = [word for word in said.words if not any(word in each.words for each in cited)]
     few = is_own and len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
     return Discrepancy("words") if few else Discrepancy()
@@ -392,8 +385,8 @@ def _found_elsewhere(said: Statement, others: Sequence[Source], holds: Callable[
     weights = dict.fromkeys(said.words | _values(said.numbers), 1.0)
     fewest = _NEAR * len(weights) - len(_values(said.numbers))  # with fewer words, a source cannot cover the sentence
     near = (each for each in others if len(said.words & each.words) >= fewest)
-    found = [(share, each.number) for each in near if (share := each.covers(weights)) >= _NEAR and holds(each)]
-    return Discrepancy("elsewhere", (), max(found)[1]) if found else None
+    found = [(share, each) for each in near if (share := each.covers(weights)) >= _NEAR and holds(each)]
+    return Discrepancy("elsewhere", (), max(found, key=itemgetter(0))[1]) if found else None
 
 
 def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
@@ -419,7 +412,7 @@ def _numbers(said: Statement, cited: Sequence[Source], others: Sequence[Source],
             continue
         if other := has_other_unit(number, there):
             source = next(each for each in searched if other in each.numbers)
-            return Discrepancy("units", (number.text,), source.number, other.text)
+            return Discrepancy("units", (number.text,), source, other.text)
         more = [*operands, *said.known, *(each for each in said.numbers if each != number)]
         roughly = _is_rough(said, number)
         if not is_said(number, [*there, *said.known], roughly=roughly) and not is_computed(number, more):
@@ -431,7 +424,7 @@ def _numbers(said: Statement, cited: Sequence[Source], others: Sequence[Source],
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))
     best = next((each for each in near[:1] if each[0] >= _NEAR and each[1].numbers), None)
-    return Discrepancy("numbers", texts, *((best[2].number, _line(best[1].text)) if best else ()))
+    return Discrepancy("numbers", texts, *((best[2], _line(best[1].text)) if best else ()))
 
 
 def _is_rough(said: Statement, number: Number) -> bool:
@@ -468,7 +461,7 @@ def _replaced(said: Statement, near: Near) -> Discrepancy | None:
             and not is_computed(each, [*around, *(other for other in said.numbers if other != each)])
         ]
         if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
-            return Discrepancy("numbers", tuple(each.text for each in gone), source.number, _line(sentence.text))
+            return Discrepancy("numbers", tuple(each.text for each in gone), source, _line(sentence.text))
     return None
 
 
@@ -483,7 +476,7 @@ def _formulas(said: Statement, sources: Sequence[Source]) -> Discrepancy | None:
         for source in sources:
             if found := _differs(tokens, source.tokens):
                 first, last = (source.tokens.spans[found[0]][0], source.tokens.spans[found[1] - 1][1])
-                return Discrepancy("formula", (), source.number, source.formula[first:last])
+                return Discrepancy("formula", (), source, source.formula[first:last])
     return None
 
 
@@ -551,7 +544,7 @@ def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Disc
         word = _contested(said, sentence, language)
         others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)
         if word and not any(_contested(said, each, language) is None for each in others):
-            return Discrepancy("negation", (), source.number, _line(sentence.text))
+            return Discrepancy("negation", (), source, _line(sentence.text))
     return None
 
 

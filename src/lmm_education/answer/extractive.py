@@ -49,6 +49,7 @@ SENTENCES, CHARACTERS = 5, 900
 LONGEST = 1_500
 """Characters of code, or of another block, that are shown with the sentence that refers to it."""
 NOTICE = "*Quoted from the course, word for word, because no language model is set.*"
+_ROWS = 5  # of a table that is quoted whole, with its columns and the rule below them
 _NEIGHBOURS, _LENGTH, _SHORT = 0.1, 150, 60
 _BY_THE_WAY = 0.6  # weight of a question, or of an announcement of what comes next
 _DEFINES, _NAMES = 2.0, 1.3  # weight of a sentence that defines the term in question, and of one that emphasizes it
@@ -89,20 +90,6 @@ _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+[-:| \t]*")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
-@dataclass(frozen=True, slots=True)
-class QuotedPassage:
-    """A passage, the heading above it, the number of the source that it belongs to, its path, the short texts below the
-    headings of its path, and its first line. What is `whole`, an exercise, is quoted whole."""
-
-    text: str
-    heading: str
-    number: int
-    path: str = ""
-    above: tuple[str, ...] = ()
-    line: int = 0
-    whole: bool = False
-
-
 @dataclass(slots=True, eq=False)
 class _Sentence:
     """A sentence and its position: the number of its passage and of its block, and its own in the quoted text.
@@ -138,20 +125,23 @@ class _Sentence:
 
 def quote(
     question: str,
-    passages: Sequence[QuotedPassage],
+    passages: Sequence[Passage],
     fits: Fits,
     *,
     familiar: bool = True,
     without: Collection[str] = (),
+    whole: bool = False,
 ) -> tuple[str, list[int]]:
     """Quote the sentences that match best, from passages in order of rank. Return the quotations, which cite their
     sources as 1, 2, …, and the numbers that those had, in this order; an empty text if nothing matches.
 
     `familiar`: the question uses the passages' own words; then the first passage counts most. What stands below
-    headings that are called as one of the types in `without`, Exercises for example, is not quoted.
+    headings that are called as one of the types in `without`, Exercises for example, is not quoted. `whole`: all of a
+    passage is quoted, because it is an exercise.
 
+    >>> from lmm_education.material import Lines, Location
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
-    >>> leaf = QuotedPassage(text, "Leaves", 2)
+    >>> leaf = Passage("1", Location("d", "a.md", Lines(1, 1), ("Leaves",)), text, number=2)
     >>> text, quoted = quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts])
     >>> quoted
     [2]
@@ -165,7 +155,9 @@ def quote(
     given = passages[: len(PASSAGES)]
     term = term_of(question)
     asked = _words(question) if term is None or not term.alone else set[str]()
-    every = [sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked, without)]
+    every = [
+        sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked, without, whole)
+    ]
     for place, sentence in enumerate(every):
         sentence.place = place
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
@@ -192,7 +184,7 @@ def quote(
     for sentence in every:
         if any(sentence is each for each in chosen):
             groups.setdefault(given[sentence.passage].number, []).append(sentence)
-    in_order = (sorted(group, key=lambda each: given[each.passage].line) for group in groups.values())
+    in_order = (sorted(group, key=lambda each: given[each.passage].place.lines.first) for group in groups.values())
     return "\n\n".join(_shown(given, in_order)), list(groups)
 
 
@@ -251,11 +243,13 @@ def _words(text: str) -> set[str]:
     return {word.casefold().removesuffix("s") for word in WORD.findall(text)}
 
 
-def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], without: Collection[str]) -> list[_Sentence]:
+def _sentences(
+    passage: int, given: Passage, asked: Collection[str], without: Collection[str], whole: bool
+) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
     blocks = list(slides_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
-    if given.whole:
+    if whole:
         shown = [block for block in blocks if not is_comment(block)]
         return [_Sentence(passage, 0, "\n\n".join(shown) + _before_citation(shown[-1]))] if shown else []
     has_parts = any(map(_HEADING.match, blocks))
@@ -275,12 +269,19 @@ def _sentences(passage: int, given: QuotedPassage, asked: Collection[str], witho
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
             continue
         if kind in ("code", "equation", "table"):
-            pointing = _pointing(last, _code_alone(block) if kind == "code" else block)
-            found += [pointing] if pointing and pointing not in found else []
-            found += _rows(passage, number, block, open_[-1][1] if len(open_) > 1 else given.heading, pointing)
+            heading = open_[-1][1] if len(open_) > 1 else given.heading
+            lead = next((each for each in reversed(last) if _POINTS.search(each.text)), None)
+            intro, pointing = f"**{_clean(heading)}**:", None
+            if lead and kind == "table" and block.count("\n") > _ROWS:  # it introduces the row that answers, not all
+                intro, found = lead.text, [each for each in found if each is not lead]
+                before = len(found)
+            else:
+                pointing = _pointing(lead, _code_alone(block) if kind == "code" else block)
+                found += [pointing] if pointing and pointing not in found else []
+            found += _rows(passage, number, block, heading, intro, pointing)
         elif kind == "list":
-            lead, last = last[-1:], _items(passage, number, block, last)
-            found += [each for each in lead if each.shown and each not in found]
+            above, last = last[-1:], _items(passage, number, block, last)
+            found += [each for each in above if each.shown and each not in found]
             found += last
         else:
             lines = block.split("\n\n")
@@ -362,25 +363,26 @@ def _items(passage: int, block: int, text: str, last: Sequence[_Sentence]) -> li
     return [_Sentence(passage, block, item, item[:0], before=lead) for item in items if len(item) <= CHARACTERS]
 
 
-def _pointing(sentences: Sequence[_Sentence], block: str) -> _Sentence | None:
-    """Let the last sentence that refers to a block show it, and return it; None if there is none."""
-    found = next((each for each in reversed(sentences) if _POINTS.search(each.text)), None)
-    if found is None or len(found.shown) + len(block) > LONGEST:
+def _pointing(lead: _Sentence | None, block: str) -> _Sentence | None:
+    """Let a sentence that refers to a block show it, and return it; None if there is none, or it would be too long."""
+    if lead is None or len(lead.shown) + len(block) > LONGEST:
         return None
-    found.shown = f"{found.shown}\n\n{block}".strip()
-    return found
+    lead.shown = f"{lead.shown}\n\n{block}".strip()
+    return lead
 
 
-def _rows(passage: int, block: int, table: str, heading: str, lead: _Sentence | None) -> Iterator[_Sentence]:
+def _rows(
+    passage: int, block: int, table: str, heading: str, intro: str, lead: _Sentence | None
+) -> Iterator[_Sentence]:
     """Iterate over the rows of a pipe table, as the words of the heading, of the columns and of the row, each after
-    what is quoted for it: `lead` if it shows the table, otherwise the heading, with the columns and the row."""
+    what is quoted for it: `lead` if it shows the table, otherwise `intro`, with the columns and the row."""
     columns, rule, *rows = [*table.splitlines(), "", ""]
     if "|" not in columns or not _RULE.fullmatch(rule):
         return
     for row in filter(None, rows):
         if "|" not in row:  # the caption
             return
-        shown = lead or _Sentence(passage, block, f"**{_clean(heading)}**:", f"{columns}\n{rule}\n{row}")
+        shown = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}")
         words = " ".join(f"{heading} {columns} {row}".replace("|", " ").split())
         yield from [_Sentence(passage, block, words, instead=shown), *([] if lead else [shown])]
 
@@ -564,7 +566,7 @@ def shown_sentence(sentence: str) -> str:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _shown(passages: Sequence[QuotedPassage], groups: Iterable[Sequence[_Sentence]]) -> Iterator[str]:
+def _shown(passages: Sequence[Passage], groups: Iterable[Sequence[_Sentence]]) -> Iterator[str]:
     """Iterate over the quotations in order, one for each source, under its heading."""
     for number, sentences in enumerate(groups, 1):
         if heading := passages[sentences[0].passage].heading.replace("**", ""):

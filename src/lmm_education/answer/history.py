@@ -12,14 +12,13 @@ answers are text by a model about course material: they are passed as a document
 
 from __future__ import annotations
 
-import functools
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
 
 from lmm.errors import NoValidReply
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.port import Ask, Flow
-from lmm.models.structured import Schema, object_of, structured
+from lmm.models.structured import object_of, structured
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.citations import without_citations
 
@@ -57,15 +56,10 @@ def understanding(mode: str, question: str, history: Sequence[Exchange], prompts
     if mode != "rewrite":
         return understood(mode, question, (yield ask).text)
     try:
-        (said,) = yield from structured(ask, _rewritten(), tier="aux", retries=1)
+        (said,) = yield from structured(ask, object_of(question={"type": "string"}), tier="aux", retries=1)
     except NoValidReply:  # the question cannot be rewritten, and is looked up as it is
         return Understood(question, question)
     return understood(mode, question, said["question"])
-
-
-@functools.cache
-def _rewritten() -> Schema:
-    return object_of(question={"type": "string"})
 
 
 def understood(mode: str, question: str, reply: str) -> Understood:

@@ -9,16 +9,15 @@ conversation are included, so that an exercise cannot be asked piece by piece. N
 
 from __future__ import annotations
 
-import tomllib
-from collections.abc import Collection, Iterator, Mapping, Sequence
+import re
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
-from functools import cache
-from importlib import resources
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
 from lmm_education.answer.answer import background_of
 from lmm_education.answer.history import Understood
+from lmm_education.answer.languages import by_language
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
@@ -68,11 +67,34 @@ def tutoring_for(
     """Return how to answer the last question in `asked`, by [serve] `mode` and `modes`."""
     serve = settings.serve
     wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
-    exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
+    exercises = dict.fromkeys(each.exercise for each in wordings)
+    exercise = called(" ".join(asked[-2:]), exercises, result.hits)
+    exercise = exercise or _match(wordings, result.hits[:_FIRST], "\n".join(asked))
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
     modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
     return Tutoring(modes.get(exercise.type.strip().casefold(), serve.mode), exercise)
+
+
+_CALLED = re.compile(
+    r"\b(?:exercises?|problems?|tasks?|aufgaben?|übung(?:en)?|exercices?|ejercicios?|esercizi[oa]?|opgaven?"
+    r"|oefening(?:en)?)\s+(?:n[or]\.?\s*)?(\d+(?:\.\d+)*)",
+    re.IGNORECASE,
+)
+_TITLED, _LISTED = re.compile(r"(?:[^\W\d]+\.? )?\(?(\d+(?:\.\d+)*)"), re.compile(r"\(?(\d+)\\?[.)](?!\S)")
+
+
+def called(question: str, exercises: Iterable[Exercise], hits: Sequence[Passage]) -> Exercise | None:
+    """Return the exercise that a question asks for by its number, which its title has, or the item of a list that it
+    is, or which counts it in its document; of several, the one that was found first."""
+    if not (named := _CALLED.search(question)):
+        return None
+    found = list[tuple[int, Exercise]]()
+    for each in exercises:
+        own = _TITLED.match(each.title) or _LISTED.match(each.text)
+        if named[1] == (own[1] if own else str(each.number)):
+            found.append((next((at for at, hit in enumerate(hits) if _is_in(hit, each)), len(hits)), each))
+    return min(found, key=lambda pair: pair[0])[1] if found else None
 
 
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
@@ -176,11 +198,6 @@ def hints_text(exercise: Exercise, question: str, sources: Sources) -> str:
     ])  # fmt: skip
 
 
-@cache
-def _hint_texts() -> Mapping[str, Mapping[str, str]]:
-    return tomllib.loads(resources.files("lmm_education.answer").joinpath("hints.toml").read_text("utf-8"))
-
-
 def _hint_words(question: str) -> Mapping[str, str]:
     """Return the texts of hints in the language of a question, that with most of its words as stop words; in English if
     none has more.
@@ -188,5 +205,6 @@ def _hint_words(question: str) -> Mapping[str, str]:
     >>> _hint_words("¿Cómo se resuelve el ejercicio?")["read"], _hint_words("Solve it!")["read"]
     ('Primero, lee: {section}', 'To read first: {section}')
     """
-    texts = _hint_texts()
-    return texts[max(texts, key=lambda code: word_ids(question, code).count(None))]
+    code = max(by_language(), key=lambda code: word_ids(question, code).count(None))
+    hints: Mapping[str, str] = by_language()[code]["hints"]
+    return hints

@@ -10,16 +10,23 @@ from __future__ import annotations
 
 import re
 from bisect import bisect_left, bisect_right
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
-from itertools import pairwise
 from textwrap import shorten
 from typing import Any, NamedTuple
 
 from lmm.markdown.quotations import Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.answer.citations import citations
-from lmm_education.answer.comparison import Problem, compare, is_in_language, join_wrapped, read_sentence, read_source
+from lmm_education.answer.comparison import (
+    Problem,
+    compare,
+    is_in_language,
+    join_wrapped,
+    read_sentence,
+    read_source,
+    sentence_ranges,
+)
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchNotice
 
@@ -196,7 +203,6 @@ def _end_in(text: str, failure: Failure) -> int:
 # -- sentences -------------------------------------------------------------------------------------
 
 
-_NEXT = re.compile(r"\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t]?)")
 _LIST_NUMBER = re.compile(r"^[ \t>]*\d{1,9}[.)][ \t]", re.MULTILINE)
 _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _PARTS = re.compile(r"\n[ \t]*(?:\n\s*|(?=(?:[-*+|]|\d{1,9}[.)])[ \t]?))")
@@ -219,12 +225,13 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     hidden = [*((each.start, each.end) for each in every), *quoted, *marks]
     plain, bare = _blanked(text, hidden), _blanked(blank_code(text), hidden)
     language = by_number[next(iter(cited.values()))[0]].language
-    sources = {number: read_source(passage, _sentences) for number, passage in by_number.items()}
+    sources = {number: read_source(passage) for number, passage in by_number.items()}
+    numbered = {id(source): number for number, source in sources.items()}
     speaks = is_in_language(bare, language, sources.values())
     blocks = {start for start, _ in quoted if text[start:].lstrip(" ").startswith(">")}
     headings = {match.start() for match in _HEADING.finditer(text)}
     places = _Citations(text, cited, sorted(headings))
-    for start, end in _sentences(bare, blocks):
+    for start, end in sentence_ranges(bare, blocks):
         said = text[start:end].strip()
         if start in headings or _RULE.fullmatch(text[start:end]):
             continue
@@ -237,7 +244,8 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         sentence = read_sentence(plain[start:end], language, bare[start:end])
         found = compare(sentence, near, others, language, is_own=is_own, speaks=speaks)
         start = text.index(said, start)
-        yield Claim(said, start, start + len(said), numbers, *found)
+        number = numbered.get(id(found.source))
+        yield Claim(said, start, start + len(said), numbers, found.problem, found.missing, number, found.words)
 
 
 def _misattributed(
@@ -263,14 +271,6 @@ def _blanked(text: str, hidden: Iterable[tuple[int, int]]) -> str:
     for start, end in hidden:
         letters[start:end] = ["\n" if letter == "\n" else " " for letter in letters[start:end]]
     return "".join(letters)
-
-
-def _sentences(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple[int, int]]:
-    """Iterate over the start and end of sentences, items and rows; `begins` are additional starts."""
-    places = {0, *begins, len(text)}
-    for start, end in pairwise([0, *(match.end() for match in _NEXT.finditer(text)), len(text)]):
-        places.update((start, *(start + begin for _, begin in sentence_ends(text[start:end]))))
-    yield from pairwise(sorted(places))
 
 
 @dataclass(slots=True)

@@ -92,7 +92,7 @@ def search(
     """Measure the search: recall, MRR, nDCG, with 95 % intervals, and latency."""
     from lmm_education.evaluation.judge import LEVELS
     from lmm_education.evaluation.report_text import evaluation_text, failure_text
-    from lmm_education.evaluation.results import MEASURES, best_mean, failures_json
+    from lmm_education.evaluation.results import MEASURES, best_level, failures_json
 
     least, rows = _least(check), _read(questions)
     found = course.evaluate(rows, documents=paths, progress=_bar)
@@ -101,8 +101,7 @@ def search(
     head = f"{len(texts)} of {len(judged)} failed ({', '.join(each for each in LEVELS if each in judged)})\n"
     failed = failures_json(found, level) if failures else None
     _print_measured(found, evaluation_text(found), failed, [head, *texts], as_json=as_json)
-    by = best_mean(rows, level).level
-    return _checked({name: found.estimate(by, name).mean for name in MEASURES}, least)
+    return _checked({name: found.estimate(level or best_level(rows), name).mean for name in MEASURES}, least)
 
 
 @evaluate.command()
@@ -164,14 +163,14 @@ def compare(
 ) -> int:
     """Compare settings of the search side by side, in temporary stores."""
     from lmm_education.evaluation.report_text import comparison_text
-    from lmm_education.evaluation.results import best_mean, comparison_json
+    from lmm_education.evaluation.results import best_level, comparison_json
 
     files, axes = _split(words)
     if not axes:
         raise ConfigError("there is nothing to compare", hint="lmm eval compare questions.csv encoding=content,hybrid")
     rows = _read(files)
-    by = best_mean(rows, level)
-    if level is None and (note := left_out(rows, by.level)):
+    by = level or best_level(rows)
+    if level is None and (note := left_out(rows, by)):
         terminal.say(note, err=True)
     found = course.compare(rows, *axes, documents=paths, progress=_bar)
     _print_notices(found)

@@ -27,14 +27,9 @@ from lmm_education.config import (
     change_settings,
 )
 from lmm_education.errors import StoreError, StoreMissing
+from lmm_education.evaluation import results
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets, is_named
 from lmm_education.evaluation.questions import READERS, Question
-from lmm_education.evaluation.results import (
-    DEPTH,
-    Evaluation,
-    QuestionOutcome,
-    Statistic,
-)
 from lmm_education.ingestion.ingest import ingest_into, stored_documents
 from lmm_education.material import Passage
 from lmm_education.options import IngestOptions, SearchOptions
@@ -152,7 +147,7 @@ KEPT = 0.95
 
 
 class Threshold(
-    Statistic,
+    results.Statistic,
     frozen=True,
     rename={"score": "threshold", "kept": "answerable_kept", "rejected": "unanswerable_rejected"},
 ):
@@ -163,7 +158,7 @@ class Threshold(
     rejected: float
 
 
-class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
+class Calibration(results.Statistic, frozen=True, rename={"held_out": "held_out_documents"}):
     """`advised` is the highest threshold that keeps `KEPT` of the answerable questions, since refusing an existing
     answer is worse than reading passages in vain.
 
@@ -179,7 +174,7 @@ class Calibration(Statistic, frozen=True, rename={"held_out": "held_out_document
 
     def as_json(self) -> dict[str, Any]:
         """Return plain values."""
-        values = Statistic.as_json(self)
+        values = results.Statistic.as_json(self)
         return {**values.pop("advised"), **values}
 
 
@@ -314,13 +309,13 @@ def _ingest(course: CourseParts, documents: Sequence[Path], label: str, progress
     progress(f"ingesting for {label}", 1, 1)
 
 
-_PLAIN = SearchOptions(limit=DEPTH, sections=False)
+_PLAIN = SearchOptions(limit=results.DEPTH, sections=False)
 _FIELDS = (*PLACE, "title", "text")
 
 
 def evaluate(
     course: CourseParts, questions: Sequence[Question], *, label: str = "", progress: Progress = silent
-) -> Evaluation:
+) -> results.Evaluation:
     """Search the course's store for every answerable question.
 
     Raises:
@@ -334,20 +329,20 @@ def evaluate(
             "none of these questions has an answer", hint="add the document, section or passage to some of them"
         )
     searcher = CourseSearch(course)
-    options = SearchOptions(limit=DEPTH)
+    options = SearchOptions(limit=results.DEPTH)
     # Open the store and load the embedding model before measuring; no language model is asked.
     with searcher.view() as view:
         view.search(targets[0].question.text, options)
-    outcomes: list[QuestionOutcome] = []
+    outcomes: list[results.QuestionOutcome] = []
     for number, target in enumerate(targets):
         progress(label or "asking", number, len(targets))
         start = time.perf_counter()
         result = searcher.search(target.question.text, options)
         seconds = time.perf_counter() - start
         ranks = find_ranks(target, result.hits, result.sections)
-        outcomes.append(QuestionOutcome(target.question, ranks, result.hits, seconds))
+        outcomes.append(results.QuestionOutcome(target.question, ranks, result.hits, seconds))
     progress(label or "asking", len(targets), len(targets))
-    return Evaluation(
+    return results.Evaluation(
         label=label,
         outcomes=tuple(outcomes),
         missing=tuple(missing),
@@ -415,7 +410,7 @@ def evaluate_variants(
     *,
     documents: Sequence[str | Path] = (),
     progress: Progress = silent,
-) -> list[Evaluation]:
+) -> list[results.Evaluation]:
     """Evaluate each variant of a course in a temporary store, made from `documents` or from those of its store.
 
     Raises:

@@ -10,10 +10,9 @@ from lmm_education.evaluation.experiments import Calibration
 from lmm_education.evaluation.judge import Level
 from lmm_education.evaluation.questions import Question
 from lmm_education.evaluation.results import (
+    MEASURE,
     MEASURES,
-    Difference,
     Evaluation,
-    Mean,
     MeanEstimate,
     MeasuredSettings,
     QuestionOutcome,
@@ -65,35 +64,31 @@ def evaluation_text(evaluation: Evaluation) -> str:
     )
 
 
-def comparison_text(evaluations: Sequence[Evaluation], by: Mean) -> str:
+def comparison_text(evaluations: Sequence[Evaluation], level: Level) -> str:
     """Return variants side by side, with the difference of each from the first, and whether it may be chance."""
     first = evaluations[0]
-    measures = list(dict.fromkeys(("recall@1", "recall@5", by.measure)))
+    measures = ("recall@1", "recall@5", MEASURE)
     rows: list[Cells] = [
-        (f"{by.level}, %", *measures, f"{by.measure} against the first", "p", "p50 ms", "chunks"),
+        (f"{level}, %", *measures, f"{MEASURE} against the first", "p", "p50 ms", "chunks"),
     ]
     for evaluation in evaluations:
         figures = [
-            with_interval(mean) if measure == by.measure else percent(mean.mean)
+            with_interval(mean) if measure == MEASURE else percent(mean.mean)
             for measure in measures
-            for mean in [evaluation.estimate(by.level, measure)]
+            for mean in [evaluation.estimate(level, measure)]
         ]
-        against, speed = _against(first, evaluation, *by), evaluation.latency["p50_ms"]
+        against, speed = _against(first, evaluation, level, MEASURE), evaluation.latency["p50_ms"]
         rows.append((evaluation.label, *figures, *against, f"{speed:.1f}", f"{evaluation.chunks:,}"))
     return table(rows)
 
 
 def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cells:
-    """Return the difference between two evaluations, and its p-value."""
+    """Return the difference between two evaluations in percentage points, with its interval, and its p-value."""
     if other is first:
         return "", ""
     found = first.difference(other, *by)
-    return f"{difference_text(found)}{'' if found.is_real else ', may be chance'}", f"{found.p:.3f}"
-
-
-def difference_text(found: Difference) -> str:
-    """Return a difference and its 95 % confidence interval, in percentage points."""
-    return f"{100 * found.mean:+.1f} ({100 * found.low:+.1f} to {100 * found.high:+.1f})"
+    mean, low, high = (f"{100 * value:+.1f}" for value in (found.mean, found.low, found.high))
+    return f"{mean} ({low} to {high}){'' if found.is_real else ', may be chance'}", f"{found.p:.3f}"
 
 
 def calibration_text(found: Calibration) -> str:

@@ -8,7 +8,7 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from operator import mul
 from statistics import fmean
-from typing import Any, NamedTuple
+from typing import Any
 
 import msgspec
 
@@ -314,22 +314,15 @@ def failures_json(evaluation: Evaluation, level: Level | None = None) -> list[di
 # -- the measure of comparisons -----------------------------------------------------------------------
 
 
-class Mean(NamedTuple):
-    """The level and measure by which variants are compared."""
-
-    level: Level
-    measure: str
-
-
 MEASURE = "ndcg@10"
+"""That by which variants are compared."""
 
 
-def best_mean(questions: Sequence[Question], level: Level | None = None) -> Mean:
-    """Return what to compare variants by: the usual measure, at `level` or at the most exact level of the questions.
+def best_level(questions: Sequence[Question]) -> Level:
+    """Return the most exact level at which any of the questions can be judged.
 
-    >>> best_mean([Question("?", document="a.md"), Question("?", section=("A",))])
-    Mean(level='section', measure='ndcg@10')
+    >>> best_level([Question("?", document="a.md"), Question("?", section=("A",))])
+    'section'
     """
     judged = {each for question in questions for each in levels_of(question)}
-    exact: Level = next((each for each in LEVELS if each in judged), "document")
-    return Mean(level or exact, MEASURE)
+    return next((each for each in LEVELS if each in judged), "document")

@@ -12,19 +12,7 @@ from datetime import UTC, datetime
 from typing import Any, Literal
 
 import msgspec
-from sqlalchemy import (
-    BigInteger,
-    Column,
-    ColumnElement,
-    Double,
-    Index,
-    LargeBinary,
-    MetaData,
-    Select,
-    Table,
-    Text,
-    select,
-)
+import sqlalchemy as sa
 
 from lmm.csv_table import csv_text
 from lmm_education.material import distinct_titles
@@ -132,26 +120,28 @@ def asked(exchange: LoggedExchange) -> str:
 
 
 APPLICATION = 0x4C4D4D31  # "LMM1"
-LOG_TABLES = MetaData()
-_KINDS = {"float": Double, "float | None": Double, "int": BigInteger, "bool": BigInteger}
-EXCHANGES = Table(
+LOG_TABLES = sa.MetaData()
+_KINDS = {"float": sa.Double, "float | None": sa.Double, "int": sa.BigInteger, "bool": sa.BigInteger}
+EXCHANGES = sa.Table(
     "exchanges",
     LOG_TABLES,
     *(
-        Column(each.name, _KINDS.get(str(each.type), Text), primary_key=each.name == "id", nullable="None" in each.type)
+        sa.Column(
+            each.name, _KINDS.get(str(each.type), sa.Text), primary_key=each.name == "id", nullable="None" in each.type
+        )
         for each in fields(LoggedExchange)
     ),
-    Column("cited", BigInteger, nullable=False),
-    Column("removed", Text, nullable=False, default=""),  # logs of earlier versions have it
+    sa.Column("cited", sa.BigInteger, nullable=False),
+    sa.Column("removed", sa.Text, nullable=False, default=""),  # logs of earlier versions have it
     sqlite_with_rowid=False,
 )
 """`cited` is the number of sources that the answer cites, `cached` is 1 for a repeated answer."""
-Index("exchanges_by_time", EXCHANGES.c.time)
-DAYS = Table(
+sa.Index("exchanges_by_time", EXCHANGES.c.time)
+DAYS = sa.Table(
     "days",
     LOG_TABLES,
-    Column("day", Text, primary_key=True),
-    Column("key", LargeBinary, nullable=False),
+    sa.Column("day", sa.Text, primary_key=True),
+    sa.Column("key", sa.LargeBinary, nullable=False),
     sqlite_with_rowid=False,
 )
 """The keys of the last two days, from which the names of sessions are made."""
@@ -200,22 +190,15 @@ class LogFilter:
     contains: str = ""
     latest: int | None = None
 
-    def query(self, columns: Sequence[ColumnElement[Any]]) -> Select[Any]:
+    def query(self, columns: Sequence[sa.ColumnElement[Any]]) -> sa.Select[Any]:
         """Return the query for them, oldest first; `contains`, and `latest` with it, are left to `has_text`.
 
         >>> print(LogFilter(since=5.0, reaction=-1).query([EXCHANGES.c.id]).whereclause)
         exchanges.time >= :time_1 AND exchanges.reaction = :reaction_1
         """
-        where = [condition for condition, holds in self._conditions() if holds]
-        if self.latest is not None and not self.contains:
-            newest = select(EXCHANGES.c.id).where(*where).order_by(EXCHANGES.c.time.desc(), EXCHANGES.c.id.desc())
-            where = [EXCHANGES.c.id.in_(newest.limit(self.latest))]
-        return select(*columns).where(*where).order_by(EXCHANGES.c.time, EXCHANGES.c.id)
-
-    def _conditions(self) -> tuple[tuple[ColumnElement[bool], bool], ...]:
         row = EXCHANGES.c
         uncited = (row.outcome == "answered") & (row.cited == 0)
-        return (
+        conditions = (
             (row.time >= (self.since or 0.0), self.since is not None),
             (row.time < (self.until or 0.0), self.until is not None),
             ((row.outcome == "not found") | uncited, self.unanswered),
@@ -223,6 +206,11 @@ class LogFilter:
             (row.reaction == self.reaction, self.reaction is not None),
             (row.outcome == "failed", self.errors),
         )
+        where = [condition for condition, holds in conditions if holds]
+        if self.latest is not None and not self.contains:
+            newest = sa.select(EXCHANGES.c.id).where(*where).order_by(EXCHANGES.c.time.desc(), EXCHANGES.c.id.desc())
+            where = [EXCHANGES.c.id.in_(newest.limit(self.latest))]
+        return sa.select(*columns).where(*where).order_by(EXCHANGES.c.time, EXCHANGES.c.id)
 
     def has_text(self, exchanges: Iterable[LoggedExchange]) -> list[LoggedExchange]:
         """Return the exchanges with the text `contains`; the query cannot do it, as databases fold case differently."""

@@ -87,44 +87,38 @@ def quantile(ascending: Sequence[float], share: float) -> float | None:
 # -- over time -------------------------------------------------------------------------------------
 
 
-@dataclass(frozen=True, slots=True)
-class Bin:
-    """The figures of a period that begins on the day `first`: a day, a week from Monday, or a month."""
-
-    first: date
-    figures: Figures
-
-
 def day_of(time: float, zone: tzinfo | None) -> date:
     """Return the day of a time in seconds since 1970; without a zone, in this machine's time zone."""
     return datetime.fromtimestamp(time, zone).date()
 
 
-def over_time(exchanges: Iterable[LoggedExchange], first: date, last: date, zone: tzinfo | None = None) -> list[Bin]:
-    """Return figures for every day, week or month from `first` to `last`, including those without questions.
+def over_time(
+    exchanges: Iterable[LoggedExchange], first: date, last: date, zone: tzinfo | None = None
+) -> dict[date, Figures]:
+    """Return figures for every day, week from Monday, or month from `first` to `last`, also those without questions.
 
     >>> from datetime import UTC
     >>> bins = over_time([LoggedExchange("1", 86400.0, "Why?")], date(1970, 1, 1), date(1970, 1, 3), UTC)
-    >>> [(bin.first.day, bin.figures.questions) for bin in bins]
+    >>> [(first.day, each.questions) for first, each in bins.items()]
     [(1, 0), (2, 1), (3, 0)]
     """
     days = (last - first).days + 1
-    found: dict[date, list[LoggedExchange]] = {_begin(first + timedelta(days=i), days): [] for i in range(days)}
+    name = bin_name(days)
+
+    def begin(day: date) -> date:
+        return day - timedelta(days=day.weekday()) if name == "week" else day.replace(day=1) if name == "month" else day
+
+    found: dict[date, list[LoggedExchange]] = {begin(first + timedelta(days=i)): [] for i in range(days)}
     for exchange in exchanges:
         day = day_of(exchange.time, zone)
         if first <= day <= last:
-            found[_begin(day, days)].append(exchange)
-    return [Bin(begin, figures(held)) for begin, held in found.items()]
+            found[begin(day)].append(exchange)
+    return {day: figures(held) for day, held in found.items()}
 
 
 def bin_name(days: int) -> str:
     """Return the kind of bins for a range of so many days: ``day``, ``week`` or ``month``."""
     return "day" if days <= _DAYS else "week" if days <= _WEEKS else "month"
-
-
-def _begin(day: date, days: int) -> date:
-    name = bin_name(days)
-    return {"day": day, "week": day - timedelta(days=day.weekday()), "month": day.replace(day=1)}[name]
 
 
 # -- sections --------------------------------------------------------------------------------------

@@ -21,7 +21,7 @@ from datetime import UTC, datetime, timedelta
 from pathlib import Path
 from typing import Any, NamedTuple, TypeVar
 
-from sqlalchemy import Connection, delete, insert, literal, select, update
+import sqlalchemy as sa
 from sqlalchemy.exc import DBAPIError
 
 from lmm.disk.folder import configured
@@ -29,19 +29,7 @@ from lmm.errors import FileReadError
 from lmm_education.config import ServeSettings
 from lmm_education.database import Database
 from lmm_education.errors import LogError, LogMissing
-from lmm_education.exchange_log.exchanges import (
-    APPLICATION,
-    COLUMNS,
-    DAYS,
-    EXCHANGES,
-    LOG_TABLES,
-    LONGEST_COMMENT,
-    LogFilter,
-    LoggedExchange,
-    exchange_of,
-    row_of,
-    storable,
-)
+from lmm_education.exchange_log import exchanges
 
 T = TypeVar("T")
 BUSY = 5.0  # seconds to wait for another process that writes
@@ -87,7 +75,7 @@ class LogFile:
         """Close the log; a second call has no effect."""
         self._database.close()
 
-    def add(self, exchanges: Iterable[tuple[LoggedExchange, str]]) -> None:
+    def add(self, new: Iterable[tuple[exchanges.LoggedExchange, str]]) -> None:
         """Add exchanges, each with an identifier of its student (see `session_name`), all or none.
 
         Raises:
@@ -96,19 +84,19 @@ class LogFile:
         with self._writing() as connection:
             keys: dict[str, bytes] = {}
             rows = {}
-            for exchange, student in exchanges:
+            for exchange, student in new:
                 day = _day(exchange.time)
                 keys[day] = keys.get(day) or _key(connection, day)
-                rows[exchange.id] = row_of(exchange) | {"session": session_name(keys[day], student)}
+                rows[exchange.id] = exchanges.row_of(exchange) | {"session": session_name(keys[day], student)}
             self._insert(connection, rows)
 
-    def _insert(self, connection: Connection, rows: Mapping[str, dict[str, Any]]) -> None:
+    def _insert(self, connection: sa.Connection, rows: Mapping[str, dict[str, Any]]) -> None:
         if not isinstance(self.file, Path):  # PostgreSQL's texts have no NUL
             rows = {id: {k: v.replace("\0", "\ufffd") if isinstance(v, str) else v for k, v in row.items()}
                     for id, row in rows.items()}  # fmt: skip
         if rows:
-            connection.execute(delete(EXCHANGES).where(EXCHANGES.c.id.in_(rows)))
-            connection.execute(insert(EXCHANGES), list(rows.values()))
+            connection.execute(sa.delete(exchanges.EXCHANGES).where(exchanges.EXCHANGES.c.id.in_(rows)))
+            connection.execute(sa.insert(exchanges.EXCHANGES), list(rows.values()))
 
     def react(self, id: str, student: str, reaction: int, comment: str) -> bool:
         """Set reaction and comment of an exchange; return False if it is missing, another student's, or days old.
@@ -117,13 +105,16 @@ class LogFile:
             LogError: it cannot be written.
         """
         with self._writing() as connection:
-            row = EXCHANGES.c
-            found = connection.execute(select(row.time, row.session).where(row.id == id)).first()
+            row = exchanges.EXCHANGES.c
+            found = connection.execute(sa.select(row.time, row.session).where(row.id == id)).first()
             key = _known_key(connection, _day(found.time)) if found else None
             if found is None or key is None or not secrets.compare_digest(session_name(key, student), found.session):
                 return False
-            values = {"reaction": reaction, "comment": storable(comment).replace("\0", "\ufffd")[:LONGEST_COMMENT]}
-            connection.execute(update(EXCHANGES).where(row.id == id).values(**values))
+            values = {
+                "reaction": reaction,
+                "comment": exchanges.storable(comment).replace("\0", "\ufffd")[: exchanges.LONGEST_COMMENT],
+            }
+            connection.execute(sa.update(exchanges.EXCHANGES).where(row.id == id).values(**values))
             return True
 
     def delete(self, *, before: float, now: float, compact: bool = False) -> Deleted:
@@ -134,8 +125,10 @@ class LogFile:
             LogError: it cannot be written.
         """
         with self._writing() as connection:
-            gone: int = connection.execute(delete(EXCHANGES).where(EXCHANGES.c.time < before)).rowcount
-            connection.execute(delete(DAYS).where(DAYS.c.day <= _day(now, -_KEPT_DAYS)))
+            gone: int = connection.execute(
+                sa.delete(exchanges.EXCHANGES).where(exchanges.EXCHANGES.c.time < before)
+            ).rowcount
+            connection.execute(sa.delete(exchanges.DAYS).where(exchanges.DAYS.c.day <= _day(now, -_KEPT_DAYS)))
         if not isinstance(self.file, Path):
             return Deleted(gone, True)
         with _as_log_errors(self.file, "written"), self._database.maintaining() as connection:
@@ -146,22 +139,22 @@ class LogFile:
             return Deleted(gone, not busy)
 
     @contextlib.contextmanager
-    def _writing(self) -> Iterator[Connection]:
+    def _writing(self) -> Iterator[sa.Connection]:
         with _as_log_errors(self.file, "written"), self._database.writing("log") as connection:
             yield connection
 
 
-def _key(connection: Connection, day: str) -> bytes:
+def _key(connection: sa.Connection, day: str) -> bytes:
     """Return the key of a day, created on first use."""
     key = _known_key(connection, day)
     if key is None:
         key = secrets.token_bytes(16)
-        connection.execute(insert(DAYS), {"day": day, "key": key})
+        connection.execute(sa.insert(exchanges.DAYS), {"day": day, "key": key})
     return key
 
 
-def _known_key(connection: Connection, day: str) -> bytes | None:
-    found = connection.execute(select(DAYS.c.key).where(DAYS.c.day == day)).scalar()
+def _known_key(connection: sa.Connection, day: str) -> bytes | None:
+    found = connection.execute(sa.select(exchanges.DAYS.c.key).where(exchanges.DAYS.c.day == day)).scalar()
     return None if found is None else bytes(found)
 
 
@@ -174,7 +167,9 @@ def session_name(key: bytes, student: str) -> str:
     return hashlib.blake2b(student.encode("utf-8", "replace"), key=key, digest_size=8).hexdigest()
 
 
-def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool = True) -> list[LoggedExchange]:
+def read_log(
+    file: Path | str, chosen: exchanges.LogFilter = exchanges.LogFilter(), *, answers: bool = True
+) -> list[exchanges.LoggedExchange]:
     """Return the exchanges of a log, oldest first; with `answers` false, without answers and prompts.
 
     Raises:
@@ -187,12 +182,17 @@ def read_log(file: Path | str, chosen: LogFilter = LogFilter(), *, answers: bool
         if isinstance(file, Path) and not _is_made(connection):  # another process is creating it
             return []
         left_out = () if answers else ("answer", "prompt")
-        columns = [literal("").label(name) if name in left_out else EXCHANGES.c[name] for name in COLUMNS]
-        return chosen.has_text(exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns)))
+        columns = [
+            sa.literal("").label(name) if name in left_out else exchanges.EXCHANGES.c[name]
+            for name in exchanges.COLUMNS
+        ]
+        return chosen.has_text(
+            exchanges.exchange_of(row._asdict()) for row in connection.execute(chosen.query(columns))
+        )
 
 
 @contextlib.contextmanager
-def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[Connection]:
+def _reading(file: Path | str, what: str, busy: float = BUSY) -> Iterator[sa.Connection]:
     """Open a log for reading only."""
     with _as_log_errors(file, what), _reader(file, busy).reading() as connection:
         if isinstance(file, Path):
@@ -206,20 +206,20 @@ def _reader(file: Path | str, busy: float) -> Database:
     return Database(file, patience=busy, make=None if isinstance(file, Path) else _make, pooled=False)
 
 
-def _make(connection: Connection) -> None:
-    LOG_TABLES.create_all(connection)
+def _make(connection: sa.Connection) -> None:
+    exchanges.LOG_TABLES.create_all(connection)
     if connection.dialect.name == "sqlite":
-        connection.exec_driver_sql(f"PRAGMA application_id = {APPLICATION}")
+        connection.exec_driver_sql(f"PRAGMA application_id = {exchanges.APPLICATION}")
 
 
-def _check(connection: Connection, file: Path) -> None:
+def _check(connection: sa.Connection, file: Path) -> None:
     """Raise `LogError` if the file belongs to another program."""
     if not _is_made(connection) and connection.exec_driver_sql("SELECT count(*) FROM sqlite_schema").scalar():
         raise LogError("this is the database of another program", where=str(file), hint="choose another file as 'log'")
 
 
-def _is_made(connection: Connection) -> bool:
-    return connection.exec_driver_sql("PRAGMA application_id").scalar() == APPLICATION
+def _is_made(connection: sa.Connection) -> bool:
+    return connection.exec_driver_sql("PRAGMA application_id").scalar() == exchanges.APPLICATION
 
 
 def _day(time: float, further: int = 0) -> str:
@@ -272,7 +272,7 @@ class LogWriter:
         self.file, self.days = file, days
         self.lost = self.failures = 0
         self._clock, self._again, self._busy = clock, again, busy
-        self._waiting: deque[tuple[LoggedExchange, str]] = deque()
+        self._waiting: deque[tuple[exchanges.LoggedExchange, str]] = deque()
         self._open: LogFile | None = None
         self.is_failing = self._closed = False
         self._tidied = float("-inf")
@@ -280,7 +280,7 @@ class LogWriter:
         self._thread = threading.Thread(target=self._run, name="lmm-log", daemon=True)
         self._thread.start()
 
-    def add(self, exchange: LoggedExchange, student: str) -> None:
+    def add(self, exchange: exchanges.LoggedExchange, student: str) -> None:
         """Log an exchange of that student soon."""
         self._waiting.append((exchange, student))
         self._wake.set()

@@ -21,6 +21,12 @@ FIELDS = (*PLACE, "title", "section", "order", "type", "text", "language", "hash
 _RENAMED = {"doc": "document", "lang": "language"}
 _TYPE = re.compile(r"(?<![*\w])\*(?=[^\s*])([^*\n]+?)(?<=[^\s*])\*(?![*\w])")
 _DOCUMENT = re.compile(r"(?<![\w@])@(?:\"([^\"\n]+)\"|([^\s\"@]+))")
+# A title in quotes: of several words, or after a word for where something stands.
+_TITLE = re.compile(
+    r"(?P<there>\b(?:in|from|of|im|in|aus|von|laut|dans|en|nel|van|document|dokument|file|datei|chapter|kapitel)\s+)?"
+    r"[\"“„«](?P<title>[^\"“”„«»\n]{2,120})[\"”“»]",
+    re.IGNORECASE,
+)
 # What stands before and after a type that is asked for in words.
 _SOME = (
     r"(?:\A\W*|\b(?:an?|the|some|any|another|more|one|two|three|\d+|few|several|me|my|good|short|brief|eine?n?|die|das|den|der"
@@ -69,7 +75,7 @@ def has_marks(question: str) -> bool:
     >>> has_marks("an *exercise* on loops"), has_marks("mail to a@b.org: what is 2 * 3 * 4?")
     (True, False)
     """
-    return bool(_TYPE.search(question) or _DOCUMENT.search(question))
+    return any(form.search(question) for form in (_TYPE, _DOCUMENT, _TITLE))
 
 
 def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> ReadQuestion:
@@ -123,6 +129,9 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
 
     asked = _without(question, _TYPE, take_type)
     text = _without(asked, _DOCUMENT, take_document)
+    for match in _TITLE.finditer(text):
+        if match["there"] or " " in match["title"].strip():
+            asked_documents += [each.id for each in stored if each.answers_to(match["title"])]
     asked_types += () if asked_types else _types_in_words(text, types)
     return ReadQuestion(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices), asked)
 

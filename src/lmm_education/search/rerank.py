@@ -1,4 +1,4 @@
-"""Rerank search results with a slower method that reads question and passage together.
+"""Models that help a search: they rerank its results, reading question and passage together, and write sub-questions.
 
 To add a kind of reranker, write a function and add a row to `RERANKERS`.
 """
@@ -7,8 +7,8 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
-import functools
 import math
+from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
@@ -16,16 +16,16 @@ from typing import Any
 from lmm import errors
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
-from lmm.models.port import Ask
+from lmm.models.port import Ask, ChatModel
 from lmm.models.server import ModelServer
-from lmm.models.structured import Schema, object_of
+from lmm.models.structured import object_of
 from lmm.prompts.templates import Prompts
+from lmm_education.catalogue import Entry
 from lmm_education.config import SearchSettings
 from lmm_education.encode.local import check_library, load_fastembed
 from lmm_education.encode.remote import ask_server
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
-from lmm_education.search.expand import can_write
 
 Score = Callable[[str, Sequence[str]], Awaitable[list[float]]]
 """A function that returns how well each passage matches a question: a score for each, higher is better."""
@@ -103,16 +103,11 @@ def _open_model(model: str, tools: Tools) -> Score:
         documents = tuple(Attachment(text, "passage", number=i) for i, text in enumerate(passages, 1))
         prompt = tools.prompts().fill("rerank", question=question)
         request = ChatRequest((Message("user", prompt, documents),))
-        said = await client.value(Ask(request), _ranking(len(passages)))
+        numbers = {"type": "array", "items": {"type": "integer"}, "maxItems": len(passages)}
+        said = await client.value(Ask(request), object_of(best_first=numbers))
         return ranked_scores(said["best_first"], len(passages))
 
     return score
-
-
-@functools.lru_cache(maxsize=16)
-def _ranking(count: int) -> Schema:
-    numbers = {"type": "array", "items": {"type": "integer"}, "maxItems": count}
-    return object_of(best_first=numbers)
 
 
 def ranked_scores(numbers: Sequence[int], count: int) -> list[float]:
@@ -190,3 +185,52 @@ RERANKERS: Mapping[str, Callable[[str, Tools], Score]] = {
     "model": _open_model,
     "http": _open_http,
 }
+
+
+# -- sub-questions -----------------------------------------------------------------------------------
+
+CONTENTS = 6_000
+"""Characters of a course's headings that the model is shown, those of the highest levels first."""
+
+
+async def sub_questions(
+    question: str, count: int, client: Client, prompts: Prompts, *, language: str, contents: str = "", retries: int = 1
+) -> list[str]:
+    """Return at most `count` distinct texts to look up that together cover the question, without the question itself.
+    `language` is that of the course, and `contents` its headings.
+
+    Raises:
+        SearchError: the model is not a language model.
+        ModelError: the model did not answer, or not with texts.
+    """
+    if not can_write(client):
+        raise SearchError(
+            f"{client.name} cannot write sub-questions",
+            hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
+        )
+    prompt = prompts.fill("expand", count=str(count), question=question, contents=contents, language=language)
+    texts = {"type": "array", "items": {"type": "string"}, "maxItems": count}
+    said = await client.value(Ask.of(prompt), object_of(texts=texts), retries=retries)
+    found = dict.fromkeys(text for one in said["texts"] if (text := " ".join(one.split())))
+    return [one for one in found if one.casefold() != question.strip().casefold()][:count]
+
+
+def can_write(model: ChatModel | Client) -> bool:
+    """Return whether a model follows instructions; the built-in one only selects sentences."""
+    return not model.name.startswith("Builtin/")
+
+
+def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
+    """Return a table of contents as text: as many whole levels as there is room for, and the beginning of the next.
+
+    >>> entries = [Entry("Biology", 0, "d.md", 1), Entry("Cells", 1, "d.md", 1), Entry("Division", 2, "d.md", 3)]
+    >>> print(shown_contents(entries, 20))
+    Biology
+      Cells
+    """
+    lines = [(entry.level, f"{'  ' * entry.level}{entry.title}") for entry in contents]
+    waiting = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
+    shown = set[int]()
+    while waiting and (room := room - len(lines[waiting[0]][1]) - 1) >= 0:
+        shown.add(waiting.popleft())
+    return "\n".join(lines[i][1] for i in sorted(shown))

@@ -36,7 +36,7 @@ from lmm_education.options import SearchOptions, several
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, StoredDocument, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.expand import can_write, shown_contents, sub_questions
+from lmm_education.search import ranking
 from lmm_education.search.instructions import LANGUAGES, compared, topic_words, with_headings, with_here
 from lmm_education.search.query import (
     SearchNotice,
@@ -48,23 +48,7 @@ from lmm_education.search.query import (
     named_types,
     read_question,
 )
-from lmm_education.search.ranking import (
-    HERE,
-    NAMED,
-    PER_WORD,
-    SAID,
-    by_rank,
-    by_relevance,
-    has_said,
-    is_section,
-    relevance,
-    term_of,
-    text_bonus,
-    vote,
-    weights,
-    words_named,
-)
-from lmm_education.search.rerank import Tools, open_reranker, rerank
+from lmm_education.search.rerank import Tools, can_write, open_reranker, rerank, shown_contents, sub_questions
 from lmm_education.store.layout import values_at
 from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Vector, Where
 
@@ -263,7 +247,7 @@ class CourseSearch:
                     why = late if limit.expired() or not isinstance(error, LmmError) else error.message
                     why = "" if isinstance(error, NoValidReply) else f": {why}"
                     failed = "searched with your words only (the model could not rephrase the question{why})"
-                    notices.append(_simpler(failed, why=why))
+                    notices.append(SearchNotice("simpler", failed, why=why))
                 resting[client.name] = time.monotonic() + REST
                 return ()
             if len(known) >= KEPT:
@@ -290,12 +274,8 @@ def _without(what: str, error: ModelError, may_be_left_out: bool) -> str:
     """Return the notice for an answer without an optional step; for a mere search, raise the error."""
     if not may_be_left_out:
         raise error
-    return _simpler("searched without {what}: {why}", what=what, why=error.message)
-
-
-def _simpler(text: str, **values: str) -> SearchNotice:
-    """Return a notice about an optional step that failed; why it did is for teachers, not for students."""
-    return SearchNotice("simpler", text, **values)
+    # Why it failed is for teachers, not for students.
+    return SearchNotice("simpler", "searched without {what}: {why}", what=what, why=error.message)
 
 
 def notices_of_files(catalogue: Catalogue, root: Path, found: Iterable[Passage]) -> tuple[str, ...]:
@@ -421,7 +401,7 @@ class SearchView:
         hits, companion = found.hits, bool(plan.options.companion)
         fixed, full = self._fixed_weights(self._encoder.vectors), self._full_match(plan.text, plan.languages)
         # The scale of a reranker's scores is its own; only their order counts.
-        votes = by_relevance([hit.score for hit in hits]) if reranker == "none" else by_rank(len(hits))
+        votes = ranking.by_relevance([hit.score for hit in hits]) if reranker == "none" else ranking.by_rank(len(hits))
         sections = self._sections(plan, hits, votes) if companion or plan.options.sections else ()
         if companion and sections and not any(section.text for section in sections):
             raise SearchError(
@@ -444,7 +424,9 @@ class SearchView:
             questions=(*plan.parts, *questions),
             companion=companion,
             reranker=reranker,
-            relevance=max((relevance(hit.legs, full, fixed) for hit in hits), default=0.0) if plan.text else None,
+            relevance=max((ranking.relevance(hit.legs, full, fixed) for hit in hits), default=0.0)
+            if plan.text
+            else None,
             notices=(
                 *plan.notices,
                 *([NO_WORD] if has_no_word else []),
@@ -489,11 +471,11 @@ class SearchView:
         idf, shares = self.catalogue.frequencies.idf, [0.0] * len(texts)
         for language in languages:
             held = [set(self._words(text, [language])) for text in texts]
-            weights = {word: idf(word) for word in self._words(question, [language])}
+            asked = {word: idf(word) for word in self._words(question, [language])}
             if apart:
-                commons = ((word, sum(word in each for each in held) / len(texts)) for word in weights)
-                weights = {word: weights[word] * (_APART - common) for word, common in commons}
-            shares = [max(share, share_of(weights, each)) for share, each in zip(shares, held, strict=True)]
+                commons = ((word, sum(word in each for each in held) / len(texts)) for word in asked)
+                asked = {word: asked[word] * (_APART - common) for word, common in commons}
+            shares = [max(share, share_of(asked, each)) for share, each in zip(shares, held, strict=True)]
         embedder = self._encoder.embedder
         if embedder is None or not texts:
             return shares
@@ -543,7 +525,7 @@ class SearchView:
         hits = list[Passage]()
         for id in ids:
             said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
-            score, fields = relevance(said, full, leg_weights), _chosen(payload, plan.options.fields)
+            score, fields = ranking.relevance(said, full, leg_weights), _chosen(payload, plan.options.fields)
             hits.append(hit_of(id, payload, score=score, legs=said, fields=fields))
         return Candidates(hits, leg_weights, coverage, bool(scores.get(SPARSE)) or not holding)
 
@@ -552,7 +534,7 @@ class SearchView:
         if not self._weighs_by_question:
             return fixed
         model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
-        return weights(coverage, dense, static=is_static(model), foreign=not self.compares_meaning(languages))
+        return ranking.weights(coverage, dense, static=is_static(model), foreign=not self.compares_meaning(languages))
 
     def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
         """Return the best candidates of all questions, the best first, or all of them for companions; the further
@@ -563,12 +545,17 @@ class SearchView:
                 scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / len(more)
         hits = {hit.id: hit for each in (*reversed(more), first) for hit in each.hits}
         boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(plan.named, plan.languages)
-        named = {id: words_named(plan.named, topic, hit) for id, hit in hits.items()}
+        named = {id: ranking.words_named(plan.named, topic, hit) for id, hit in hits.items()}
         longest = max(named.values(), default=0)
         for id, hit in hits.items():
             is_here = plan.is_here(hit)
             is_named = bool(longest and named[id] == longest) or (plan.this and is_here)
-            scores[id] = scores[id] / share + NAMED * is_named + HERE * is_here + boost * (hit.type in plan.boosted)
+            scores[id] = (
+                scores[id] / share
+                + ranking.NAMED * is_named
+                + ranking.HERE * is_here
+                + boost * (hit.type in plan.boosted)
+            )
         first_ids = sorted(scores, key=lambda id: (-scores[id], id))[: None if plan.options.companion else plan.pool]
         ranked = [replace(hits[id], score=scores[id]) for id in first_ids]
         if self._weighs_by_question:
@@ -577,20 +564,20 @@ class SearchView:
 
     def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], weight: float) -> list[Passage]:
         """Return the hits sorted again, with bonuses for their texts added to their scores; words have this weight."""
-        idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, term_of(plan.text)
+        idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, ranking.term_of(plan.text)
         asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
         found, said = [], set[str]()
         for hit in hits:
-            repeats, words = has_said(hit.text, said), partial(word_ids, language=hit.language)
-            bonus = text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
-            found.append(replace(hit, score=hit.score + bonus - (SAID if repeats else 0.0)))
+            repeats, words = ranking.has_said(hit.text, said), partial(word_ids, language=hit.language)
+            bonus = ranking.text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
+            found.append(replace(hit, score=hit.score + bonus - (ranking.SAID if repeats else 0.0)))
         return sorted(found, key=lambda hit: -hit.score)
 
     def _below(self, path: object) -> Among:
         """Return the condition that a passage is below a heading, or a path of them (``A > B``)."""
         names = str(path).split(">")
         points = self._store.scroll("chunks", fields=(*PLACE, "title"))
-        found = (p.id for p in points if is_section(names, place_of(p.payload), p.payload.get("title", "")))
+        found = (p.id for p in points if ranking.is_section(names, place_of(p.payload), p.payload.get("title", "")))
         if ids := frozenset(found):
             return Among(ids)
         raise SearchError(f"no passage is below the heading '{path}'", hint="name headings as results show them: A > B")
@@ -629,7 +616,7 @@ class SearchView:
     def _full_match(self, text: str, languages: Collection[str]) -> float:
         """Return about the score by words of a passage that says all of a text."""
         if self._encoder.weighs_words or not self._encoder.sparse:
-            return PER_WORD * max(1, len(self._words(text, languages)))
+            return ranking.PER_WORD * max(1, len(self._words(text, languages)))
         return math.hypot(*self._encoder.sparse.query(text, languages).values) ** 2
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
@@ -655,7 +642,7 @@ class SearchView:
         return [hit_of(each.id, each.payload, fields=_chosen(each.payload, plan.options.fields)) for each in wanted]
 
     def _sections(self, plan: Plan, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
-        voted = vote([hit.section for hit in hits], votes)[: plan.limit]
+        voted = ranking.vote([hit.section for hit in hits], votes)[: plan.limit]
         stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
         found = []
         for section, score, ranks in voted:

@@ -24,12 +24,12 @@ from starlette.types import ASGIApp, Message, Receive, Scope, Send
 from lmm.errors import LmmError
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
-from lmm_education.web import api, openai_api, page, teacher
+from lmm_education.web import api, page, teacher
 from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import (
+    HEADERS,
+    POLICY,
     HttpFailure,
-    add_headers,
-    headers_for,
     static,
 )
 from lmm_education.web.login import route_of, set_cookie
@@ -40,7 +40,7 @@ from lmm_education.web.words import texts_of
 LOOPBACK = ("127.0.0.1", "localhost", "::1", "[::1]")
 ROUTES = (  # matched in this order
     ("POST", "/chat", page.chat),
-    ("POST", "/v1/chat/completions", openai_api.completions),
+    ("POST", "/v1/chat/completions", api.completions),
     ("GET", "/", page.index),
     ("GET", "/static/{name}", static),
     ("GET", "/contents", page.contents),
@@ -73,8 +73,8 @@ ROUTES = (  # matched in this order
     ("POST", "/teacher/logout", teacher.log_out),
     ("GET", "/metrics", teacher.metrics),
     ("POST", "/search", api.search),
-    ("GET", "/v1/models", openai_api.models),
-    ("GET", "/v1/models/{name}", openai_api.model),
+    ("GET", "/v1/models", api.models),
+    ("GET", "/v1/models/{name}", api.model),
     ("GET", "/healthz", api.health),
 )
 
@@ -94,10 +94,13 @@ def create_app(
         ConfigError: a setting in [serve] is invalid.
     """
     service = Service(course, options, hosts=hosts, workers=workers)
+    # Scripts of allowed sites may send keys, but no cookies.
+    origins, sent = sorted(service.settings.allowed_origins), ["Authorization", "Content-Type", CONSENT_HEADER]
+    scripts: dict[str, Any] = {"allow_origins": origins, "allow_methods": ["GET", "POST"], "allow_headers": sent}
     app = Starlette(
         routes=[Route(path, endpoint, methods=[method]) for method, path, endpoint in ROUTES],
         middleware=[
-            *_scripts(service),
+            *([Middleware(CORSMiddleware, **scripts)] if origins else []),
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
             Middleware(CourseMiddleware, service, _failed),
         ],
@@ -105,18 +108,6 @@ def create_app(
     )
     app.state.service = service
     return app
-
-
-def _scripts(service: Service) -> list[Middleware]:
-    """Return CORS middleware if any site's scripts are allowed: they may send keys, but no cookies."""
-    origins = service.settings.allowed_origins
-    headers = ["Authorization", "Content-Type", CONSENT_HEADER]
-    allowed: dict[str, Any] = {
-        "allow_origins": sorted(origins),
-        "allow_methods": ["GET", "POST"],
-        "allow_headers": headers,
-    }
-    return [Middleware(CORSMiddleware, **allowed)] if origins else []
 
 
 async def _failed(request: Request, error: Exception) -> Response:
@@ -148,14 +139,17 @@ class CourseMiddleware:
         self, app: ASGIApp, service: Service, failed: Callable[[Request, Exception], Awaitable[Response]]
     ) -> None:
         self.app, self.service, self.failed = app, service, failed
-        self.headers = headers_for(service.settings.frame_ancestors)
+        ancestors = service.settings.frame_ancestors
+        policy = {"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])} if ancestors else {}
+        self.headers = HEADERS | policy
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] != "http":
             await self.app(scope, receive, send)
             return
         request, status, identity = Request(scope), LEFT, self.service.identity
-        fresh = secrets.token_urlsafe(16) if _opens_a_page(scope) else ""
+        opens = scope["method"] == "GET" and route_of(scope) in ("/", "/login")
+        fresh = secrets.token_urlsafe(16) if opens else ""
         request.state.framed = identity.framed
         is_new = False
 
@@ -163,10 +157,12 @@ class CourseMiddleware:
             nonlocal status
             if message["type"] == "http.response.start":
                 status = str(message["status"])
-                add_headers(message, self.headers)
+                headers = MutableHeaders(scope=message)
+                for name, value in self.headers.items():  # a picture has a stricter policy of its own
+                    headers.setdefault(name, value)
                 if is_new:
                     signed = identity.signer.sign("student", fresh)
-                    set_cookie(MutableHeaders(scope=message), request, identity.student_cookie, signed, _AGE)
+                    set_cookie(headers, request, identity.student_cookie, signed, _AGE)
             await send(message)
 
         try:
@@ -186,7 +182,3 @@ class CourseMiddleware:
             await app(scope, receive, send_out)
         finally:
             self.service.metrics.note_request(scope.get("route"), status)
-
-
-def _opens_a_page(scope: Scope) -> bool:
-    return scope["method"] == "GET" and route_of(scope) in ("/", "/login")

@@ -140,24 +140,13 @@ class CourseGate:
         used = f"{spent.tokens} tokens" + (f", ${spent.cost:.2f}" if spent.cost else "")
         if reservation is not None:
             if (share := self.budget.share(spent)) >= NEARLY_SPENT:
-                self._warn(f"nearly {self.budget.today}", f"{share:.0%} of today's budget is spent or reserved: {used}")
+                self.warn(f"nearly {self.budget.today}", f"{share:.0%} of today's budget is spent or reserved: {used}")
             return reservation
-        self._warn(f"spent {self.budget.today}", f"the day's budget is spent: {used}")
+        self.warn(f"spent {self.budget.today}", f"the day's budget is spent: {used}")
         raise too_soon(refusal, self.budget.until_tomorrow(), code="insufficient_quota")
 
-    async def settle(self, reservation: Reservation | None, usage: Usage, model: str) -> None:
-        """Count the usage of a finished answer; if that fails, it concerns the teacher, not the student."""
-        if self.settings.daily_cost and usage.requests and usage.cost is None:  # then a limit in dollars has no effect
-            self._warn("price", f"the price of {model} is not known: daily_cost does not count it, daily_tokens does")
-        if reservation is None or self.budget is None:
-            return
-        try:
-            await asyncio.to_thread(self.budget.settle, reservation, usage)
-        except LmmError as error:
-            if self.reports.is_new(str(error.where)):
-                logger.error("%s: %s", type(error).__name__, error)
-
-    def _warn(self, once: str, message: str) -> None:
+    def warn(self, once: str, message: str) -> None:
+        """Log a warning once."""
         if self.reports.is_new(once, _ONCE):
             logger.warning("%s", message)
 
@@ -173,9 +162,18 @@ class Spending:
 
     async def settle(self, usage: Usage, model: str = "") -> None:
         """Count the usage of the finished answer, once."""
-        if not self._settled:
-            self._settled = True
-            await self.gate.settle(self.reservation, usage, model)
+        if self._settled:
+            return
+        self._settled, gate = True, self.gate
+        if gate.settings.daily_cost and usage.requests and usage.cost is None:  # then a limit in dollars has no effect
+            gate.warn("price", f"the price of {model} is not known: daily_cost does not count it, daily_tokens does")
+        if self.reservation is None or gate.budget is None:
+            return
+        try:
+            await asyncio.to_thread(gate.budget.settle, self.reservation, usage)
+        except LmmError as error:  # that concerns the teacher, not the student
+            if gate.reports.is_new(str(error.where)):
+                logger.error("%s: %s", type(error).__name__, error)
 
 
 @dataclass(frozen=True, slots=True, kw_only=True)

@@ -13,7 +13,6 @@ import hashlib
 import logging
 from collections.abc import Sequence
 from dataclasses import dataclass, replace
-from functools import cache
 from typing import NamedTuple
 
 from starlette.requests import HTTPConnection, Request
@@ -23,7 +22,7 @@ from lmm.loop import ended
 from lmm.messages import Attachment, ChatRequest, Message, Retrying, TextDelta, Usage
 from lmm.models.client import Client
 from lmm.models.port import Ask, ChatModel
-from lmm.models.structured import Schema, object_of
+from lmm.models.structured import object_of
 from lmm.prompts.templates import Prompts
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
 from lmm_education.answer.history import LABEL, Exchange, conversation_text
@@ -143,18 +142,13 @@ class TopicCheck:
         try:
             message = Message("user", self.prompts.fill(prompt, allowed=self.allowed), documents)
             client = Client.of(self.model)
-            said = await client.value(Ask(ChatRequest((message,))), _verdict())
+            said = await client.value(Ask(ChatRequest((message,))), object_of(allowed={"type": "boolean"}))
             return Verdict(said["allowed"], client.usage)
         except LmmError as error:
             if self.strict:
                 raise
             logger.warning("a question is answered without a check: %s: %s", type(error).__name__, error)
             return Verdict(True)
-
-
-@cache
-def _verdict() -> Schema:
-    return object_of(allowed={"type": "boolean"})
 
 
 class ModerationStream:

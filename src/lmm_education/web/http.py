@@ -10,7 +10,7 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import AsyncGenerator, Coroutine, Mapping, Sequence
+from collections.abc import AsyncGenerator, Coroutine, Mapping
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -19,10 +19,9 @@ from typing import Any, TypeVar
 from urllib.parse import urlencode
 
 from jinja2 import Environment, FunctionLoader, StrictUndefined
-from starlette.datastructures import MutableHeaders
 from starlette.requests import ClientDisconnect, HTTPConnection, Request
 from starlette.responses import HTMLResponse, Response, StreamingResponse
-from starlette.types import Message, Receive, Scope, Send
+from starlette.types import Receive, Scope, Send
 
 from lmm import loop
 from lmm.errors import ModelBusy, ModelTimeout
@@ -49,18 +48,6 @@ HEADERS = {
 }
 NO_STORE = {"Cache-Control": "no-store", "X-Accel-Buffering": "no"}
 """Headers of a page or a stream that no proxy may cache or buffer."""
-
-
-def headers_for(ancestors: Sequence[str]) -> Mapping[str, str]:
-    """Return `HEADERS` for a page that these sites may frame."""
-    return HEADERS | ({"Content-Security-Policy": POLICY + " ".join(["'self'", *ancestors])} if ancestors else {})
-
-
-def add_headers(message: Message, headers: Mapping[str, str]) -> None:
-    """Add headers to the start of a response unless it has its own: a picture has a stricter policy."""
-    of_message = MutableHeaders(scope=message)
-    for name, value in headers.items():
-        of_message.setdefault(name, value)
 
 
 # -- JSON and events --------------------------------------------------------------------------------
@@ -161,7 +148,12 @@ async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -
     Raises:
         CallerLeft: the client disconnected.
     """
-    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(_left(request))
+
+    async def left() -> None:
+        while (await request.receive())["type"] != "http.disconnect":
+            pass
+
+    working, leaving = asyncio.ensure_future(work), asyncio.ensure_future(left())
     try:
         await asyncio.wait((working, leaving), return_when=asyncio.FIRST_COMPLETED)
         if not working.done() or working.cancelled():
@@ -171,11 +163,6 @@ async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -
         for task in (working, leaving):
             task.cancel()
         await loop.ended(working)
-
-
-async def _left(request: Request) -> None:
-    while (await request.receive())["type"] != "http.disconnect":
-        pass
 
 
 class EventsResponse(StreamingResponse):

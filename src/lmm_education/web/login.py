@@ -23,9 +23,9 @@ from functools import cache
 from typing import Literal, Protocol
 
 import msgspec
+import sqlalchemy as sa
 from limits import RateLimitItem, parse
 from limits.strategies import MovingWindowRateLimiter
-from sqlalchemy import Connection, delete, insert, select
 from starlette.datastructures import MutableHeaders
 from starlette.requests import HTTPConnection, Request
 from starlette.responses import JSONResponse, RedirectResponse, Response
@@ -219,12 +219,12 @@ class Accounts:
         """
         with self.database.writing("logins") as connection:
             changed = change(self._logins(connection))
-            connection.execute(delete(KEPT).where(KEPT.c.name == self._name))
-            connection.execute(insert(KEPT), {"name": self._name, "value": msgspec.json.encode(changed).decode()})
+            connection.execute(sa.delete(KEPT).where(KEPT.c.name == self._name))
+            connection.execute(sa.insert(KEPT), {"name": self._name, "value": msgspec.json.encode(changed).decode()})
         return changed
 
-    def _logins(self, connection: Connection) -> Logins:
-        text = connection.execute(select(KEPT.c.value).where(KEPT.c.name == self._name)).scalar() or "{}"
+    def _logins(self, connection: sa.Connection) -> Logins:
+        text = connection.execute(sa.select(KEPT.c.value).where(KEPT.c.name == self._name)).scalar() or "{}"
         if text != self._read[0]:  # avoids decoding two hundred users for every request
             self._read = text, msgspec.json.decode(text, type=Logins)
         return self._read[1]
@@ -322,7 +322,7 @@ class Sessions:
         if kept is None or mark != self._mark(kept) or int(expires) <= self._clock():
             return None
         with self._database.reading() as connection:
-            has_ended = connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first()
+            has_ended = connection.execute(sa.select(ENDED.c.id).where(ENDED.c.id == id)).first()
         return None if has_ended else Session(id, int(expires), name)
 
     def end(self, session: Session) -> None:
@@ -345,10 +345,10 @@ def use_once(database: Database, id: str, expires: int, now: int | None = None) 
         FileReadError: this cannot be stored.
     """
     with database.writing("ended") as connection:
-        connection.execute(delete(ENDED).where(ENDED.c.expires <= (int(time.time()) if now is None else now)))
-        is_new = connection.execute(select(ENDED.c.id).where(ENDED.c.id == id)).first() is None
+        connection.execute(sa.delete(ENDED).where(ENDED.c.expires <= (int(time.time()) if now is None else now)))
+        is_new = connection.execute(sa.select(ENDED.c.id).where(ENDED.c.id == id)).first() is None
         if is_new:
-            connection.execute(insert(ENDED), {"id": id, "expires": expires})
+            connection.execute(sa.insert(ENDED), {"id": id, "expires": expires})
         return is_new
 
 

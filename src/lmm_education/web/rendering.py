@@ -331,11 +331,6 @@ def _show_image(this: RendererHTML, tokens: Sequence[Token], at: int, options: O
     return _FIGURE.format(_IMAGE.format(address, text or token.content) if address else "", caption)
 
 
-def _show_footnote_ref(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
-    """Render a footnote's number without a link: a page has many texts, each with a note 1."""
-    return f'<sup class="footnote">{int(tokens[at].meta["id"]) + 1}</sup>'
-
-
 def _show_link(this: RendererHTML, tokens: Sequence[Token], at: int, options: OptionsDict, env: Env) -> str:
     """Render a link to the web or to a mail address; remove the target of any other."""
     token = tokens[at]
@@ -364,7 +359,10 @@ _RULES = {
     "formula": _show_formula,
     "display_formula": _show_display,
     "image": _show_image,
-    "footnote_ref": _show_footnote_ref,
+    # A number without a link: a page has many texts, each with a note 1.
+    "footnote_ref": lambda this, tokens, at, options, env: (
+        f'<sup class="footnote">{int(tokens[at].meta["id"]) + 1}</sup>'
+    ),
     "footnote_block_open": lambda this, tokens, at, options, env: '<ol class="footnotes">\n',
     "footnote_block_close": lambda this, tokens, at, options, env: "</ol>\n",
     "footnote_open": lambda this, tokens, at, options, env: "<li>",

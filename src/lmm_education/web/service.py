@@ -22,7 +22,7 @@ from lmm.messages import Attachment, ChatRequest, Message, TextDelta
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import Ask, connected
-from lmm.models.structured import Schema, object_of
+from lmm.models.structured import object_of
 from lmm_education.answer.answer import Answer, AnswerEvent, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
@@ -34,7 +34,7 @@ from lmm_education.material import Passage
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
 from lmm_education.prompts.templates import course_prompts
-from lmm_education.search.expand import can_write
+from lmm_education.search.rerank import can_write
 from lmm_education.search.search import CourseSearch
 from lmm_education.web.contents import FOLLOW_UPS, Contents
 from lmm_education.web.gate import CourseGate, Spending
@@ -135,15 +135,10 @@ class Service:
     async def health(self) -> str:
         """Return ``ok``, or what is wrong, in words that anybody may read."""
         try:
-            await asyncio.to_thread(self._check_store)
+            await asyncio.to_thread(self._stamp)
         except StoreError:
             return "nothing to search"
         return "the model does not answer" if await self.model.check() else "ok"
-
-    def _check_store(self) -> None:
-        """Read the part of the store that every question needs, once for each state of the documents."""
-        with self.searching.course.view() as catalogue:
-            _ = catalogue.frequencies
 
     def asked(self, question: str, request: Request, via: str, here: Passage | None = None) -> ServedQuestion:
         """Return a new question; `here` is the section that the reader has open. With ``Cache-Control: no-cache`` in
@@ -200,9 +195,11 @@ class Service:
         assert self.answering.major is not None
         prompt = course_prompts(self.answering.course.models.prompts.folder).fill("follow_up", count=str(FOLLOW_UPS))
         documents = (Attachment(question, "question"), Attachment(answer, "answer"))
-        client = Client.of(self.answering.major)
+        client, texts = Client.of(self.answering.major), {"type": "array", "items": {"type": "string"}}
         async with self.gate.passing(self.texts["spent"]) as spending:
-            said = await client.value(Ask(ChatRequest((Message("user", prompt, documents),))), _suggestions())
+            said = await client.value(
+                Ask(ChatRequest((Message("user", prompt, documents),))), object_of(questions=texts)
+            )
             await spending.settle(client.usage, client.name)
         found = (" ".join(text.split()) for text in said["questions"])
         return list(dict.fromkeys(text for text in found if 0 < len(text) <= _LONGEST_SUGGESTION))[:FOLLOW_UPS]
@@ -256,8 +253,9 @@ class Service:
                     yield event
 
     def _stamp(self) -> str:
-        """Return a stamp of the current state of the texts."""
+        """Return a stamp of the current state of the texts, after reading what every question needs of it."""
         with self.searching.course.view() as catalogue:
+            _ = catalogue.frequencies
             return catalogue.reader.stamp
 
     async def _answer(
@@ -320,11 +318,6 @@ async def service_of_teacher(request: Request) -> Service:
     if await asyncio.to_thread(service.teacher.session, request) is None:
         raise Denied(service.texts["log_in"], status=401, code="login_required")
     return service
-
-
-@functools.cache
-def _suggestions() -> Schema:
-    return object_of(questions={"type": "array", "items": {"type": "string"}})
 
 
 # -- opening ---------------------------------------------------------------------------------------

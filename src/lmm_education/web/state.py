@@ -45,12 +45,6 @@ _SPENT = Table(
 )
 
 
-def state_place(root: Path, course: str) -> Path:
-    """Return the folder for the state of the server of course `course` in the folder `root`."""
-    digest = hashlib.sha256(os.fsencode(f"{root.resolve()}\0{course}")).hexdigest()[:12]
-    return state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}"
-
-
 def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings()) -> Database:
     """Open the database of a course's server and create its secret key if there is none.
 
@@ -58,7 +52,9 @@ def open_state(root: Path, course: str, settings: ServeSettings = ServeSettings(
         ConfigError: its address is invalid, or it belongs to another course.
         FileReadError: it cannot be used.
     """
-    database = Database(settings.database or state_place(root, course) / "state.sqlite")
+    digest = hashlib.sha256(os.fsencode(f"{root.resolve()}\0{course}")).hexdigest()[:12]
+    place = state_folder() / "serve" / f"{root.resolve().name or 'course'}-{digest}"
+    database = Database(settings.database or place / "state.sqlite")
     with ExitStack() as failing:
         failing.callback(database.close)
         with database.writing() as connection:

@@ -7,6 +7,7 @@ import base64
 import binascii
 import json
 import threading
+from collections import defaultdict
 from collections.abc import AsyncGenerator, Collection, Iterable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from datetime import date, datetime, timedelta, tzinfo
@@ -26,6 +27,7 @@ from lmm.importing.formats import FORMATS, suffix_of
 from lmm_education.catalogue import Catalogue
 from lmm_education.encode.bm25 import bm25
 from lmm_education.errors import Denied, LogError, LogMissing, RequestError, StoreMissing
+from lmm_education.exchange_log import figures
 from lmm_education.exchange_log.exchanges import (
     AUTHOR,
     WRITERS,
@@ -33,14 +35,6 @@ from lmm_education.exchange_log.exchanges import (
     LoggedExchange,
     LoggedSource,
     as_questions,
-)
-from lmm_education.exchange_log.figures import (
-    Words,
-    bin_name,
-    figures,
-    group_questions,
-    over_time,
-    section_uses,
 )
 from lmm_education.exchange_log.log_file import LogWriter, read_log
 from lmm_education.exchange_log.open_questions import QUESTIONS, open_questions, question_rows, questions_marked_wrong
@@ -110,17 +104,22 @@ class TeacherReport:
         down: Sequence[LoggedExchange],
         sections: Iterable[LoggedSource],
         range: Range,
-        words: Words,
+        words: figures.Words,
         zone: tzinfo | None = None,
         wrong: Collection[str] = (),
     ) -> None:
         self.open = open_questions(exchanges, words, wrong)
         exchanges = [exchange for exchange in exchanges if exchange.via != AUTHOR]
-        self.range, self.total = range, figures(exchanges)
-        self.bins = over_time(exchanges, range.first, range.last, zone)
-        self.asked = group_questions(exchanges, words)
+        self.range, self.total = range, figures.figures(exchanges)
+        self.bins = figures.over_time(exchanges, range.first, range.last, zone)
+        self.asked = figures.group_questions(exchanges, words)
         self.down, self.latest = tuple(reversed(down)), tuple(reversed(exchanges[-_LATEST:]))
-        self.failures, self.uses = _failures(exchanges), section_uses(exchanges, sections)
+        failed = defaultdict[str, list[LoggedExchange]](list)
+        for exchange in exchanges:
+            if exchange.outcome == "failed":
+                failed[exchange.error.partition(":")[0]].append(exchange)
+        self.failures = sorted(failed.items(), key=lambda item: -len(item[1]))
+        self.uses = figures.section_uses(exchanges, sections)
 
     def tiles(self, say: Wording) -> list[tuple[str, str, str]]:
         """Return the figures at the top: name, value, and a remark."""
@@ -140,28 +139,16 @@ class TeacherReport:
 
     def over_time(self, say: Wording) -> tuple[list[str], list[list[str]]]:
         """Return a table of outcomes, waiting times and costs by day, week or month: its heads and its rows."""
-        unit, used = bin_name(self.range.days), "cost" if self.total.cost else "tokens"
+        unit, used = figures.bin_name(self.range.days), "cost" if self.total.cost else "tokens"
         columns = [(name, say[name], 0) for name in OUTCOMES if getattr(self.total, name)]
         columns += [("first_word_median", f"{say['wait']}, {say['median']}", 1), ("first_word_p95", say["p95"], 1)]
         columns += [(used, say[used], 2 * (used == "cost"))]
         rows = []
-        for bin in self.bins:
-            values = (_shown(getattr(bin.figures, name), digits, say) for name, _, digits in columns)
-            rows.append([say.day(bin.first, unit), *values])
+        for day, counted in self.bins.items():
+            values = ((getattr(counted, name), digits) for name, _, digits in columns)
+            shown = ("–" if value is None else say.number(value, digits) for value, digits in values)
+            rows.append([say.day(day, unit), *shown])
         return [say[unit], *(title for _, title, _ in columns)], rows
-
-
-def _shown(value: float | None, digits: int, say: Wording) -> str:
-    return "–" if value is None else say.number(value, digits)
-
-
-def _failures(exchanges: Sequence[LoggedExchange]) -> list[tuple[str, list[LoggedExchange]]]:
-    """Group failed exchanges by the kind of error, the most frequent first."""
-    by_kind: dict[str, list[LoggedExchange]] = {}
-    for exchange in exchanges:
-        if exchange.outcome == "failed":
-            by_kind.setdefault(exchange.error.partition(":")[0], []).append(exchange)
-    return sorted(by_kind.items(), key=lambda item: -len(item[1]))
 
 
 # -- the page --------------------------------------------------------------------------------------

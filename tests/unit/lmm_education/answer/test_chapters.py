@@ -109,3 +109,35 @@ def test_a_chapter_is_found_by_one_word(tmp_path: Path, question: str, first: st
         course.ingest()
         answer = course.ask(question, model=ScriptedModel(["So [1]."] * 3), context_tokens=6000)
     assert (answer.offered[0].title, len({source.place.file for source in answer.offered})) == (first, 1)
+
+
+@pytest.mark.parametrize(
+    ("question", "said"),
+    [
+        ("What is exercise 2?", "> 2. Count the roots of an oak."),
+        ("Was ist Aufgabe 3?", "> 3. Name a red leaf."),
+        ("Solve exercise 7 with me", "> Draw a stem."),
+        ("Aufgabe 7?", "> Draw a stem."),
+    ],
+)
+def test_an_exercise_is_found_by_its_number(tmp_path: Path, question: str, said: str) -> None:
+    """Whether a heading or an item of a list has the number, and in whatever language the question is."""
+    items = "1. Why is a leaf green?\n2. Count the roots of an oak.\n3. Name a red leaf.\n"
+    text = f"# Trees\n\nAn oak is a tree.\n\n# Exercises\n\n{items}\n# More\n\n## Exercise 7\n\nDraw a stem.\n"
+    (tmp_path / "trees.md").write_text(text)
+    course = Course.open(tmp_path)
+    course.ingest()
+    assert said in course.ask(question).text
+
+
+def test_a_document_is_kept_to_by_its_title_in_quotes(tmp_path: Path) -> None:
+    """And not by a word in quotes, or by a title that the question only uses."""
+    for name, title in (("a", "Green Leaves"), ("b", "Roots")):
+        (tmp_path / f"{name}.md").write_text(f"---\ntitle: {title}\n---\n# What it says\n\nWater rises in plants.\n")
+    course = Course.open(tmp_path)
+    course.ingest()
+    for question in ('What does "Green Leaves" say about water?', "What is in “green leaves” about water?"):
+        assert {hit.place.file for hit in course.search(question).hits} == {"a.md"}, question
+    assert {hit.place.file for hit in course.search("Water in “Roots”?").hits} == {"b.md"}
+    for question in ("Do Green Leaves hold water?", 'What does "roots" mean, with water?'):
+        assert {hit.place.file for hit in course.search(question).hits} == {"a.md", "b.md"}, question

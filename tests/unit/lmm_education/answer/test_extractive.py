@@ -6,7 +6,12 @@ from collections.abc import Sequence
 
 import pytest
 
-from lmm_education.answer.extractive import QuotedPassage, quote, sentences_in
+from lmm_education.answer.extractive import quote, sentences_in
+from lmm_education.material import Lines, Location, Passage
+
+
+def passage_of(text: str, heading: str, number: int, line: int = 0) -> Passage:
+    return Passage("1", Location("d", "a.md", Lines(line, line), (heading,)), text, number=number)
 
 
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
@@ -15,7 +20,7 @@ def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
     def fits(texts: Sequence[str]) -> list[float]:
         return [float(sum(word in each for word in wanted)) for each in texts]
 
-    return quote(question, [QuotedPassage(text, "Leaves", 1)], fits)[0]
+    return quote(question, [passage_of(text, "Leaves", 1)], fits)[0]
 
 
 def test_exercises_are_not_quoted() -> None:
@@ -23,7 +28,7 @@ def test_exercises_are_not_quoted() -> None:
     text = (
         "It falls.\n\n## Exercises\n\n1. Why is a leaf green?\n\n### More\n\nA leaf?\n\n## Colour\n\nA leaf is green."
     )
-    passage = QuotedPassage(text, "Leaves", 1)
+    passage = passage_of(text, "Leaves", 1)
     said, _ = quote("Why?", [passage], lambda texts: [float("leaf" in each) for each in texts], without=("exercise",))
     assert said == "**Leaves**\n\n> A leaf is green. [1]"
 
@@ -70,10 +75,8 @@ def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
 
 def test_a_source_is_quoted_in_its_order() -> None:
     """Whichever of its passages fits best; a source that fits better is still first."""
-    later, other = QuotedPassage("A leaf falls.", "Leaves", 1, line=9), QuotedPassage("No leaf is red.", "Colour", 2)
-    said, _ = quote(
-        "Why?", [later, other, QuotedPassage("A leaf grows.", "Leaves", 1, line=3)], lambda x: [1.0] * len(x)
-    )
+    later, other = passage_of("A leaf falls.", "Leaves", 1, line=9), passage_of("No leaf is red.", "Colour", 2)
+    said, _ = quote("Why?", [later, other, passage_of("A leaf grows.", "Leaves", 1, line=3)], lambda x: [1.0] * len(x))
     assert said == "**Leaves**\n\n> A leaf grows.\n>\n> A leaf falls. [1]\n\n**Colour**\n\n> No leaf is red. [2]"
 
 
@@ -85,7 +88,7 @@ def test_a_sentence_of_a_part_comes_with_the_one_that_it_needs() -> None:
 
 def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
     """Under the better of the two sources."""
-    passages = [QuotedPassage("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
+    passages = [passage_of("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
     assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == ("**Colour**\n\n> Leaves are green. [1]", [2])
 
 
@@ -128,7 +131,7 @@ def test_a_list_in_a_quotation_comes_along() -> None:
 
 def test_a_heading_that_is_bold_in_part() -> None:
     """It is bold as a whole; marks within would end that."""
-    found, _ = quote("Why green?", [QuotedPassage("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
+    found, _ = quote("Why green?", [passage_of("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
     assert found.splitlines()[0] == "**(Green) *leaves***"
 
 
@@ -139,7 +142,7 @@ def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
     def fits(texts: Sequence[str]) -> list[float]:
         return [3.0 / len(each.split()) for each in texts]
 
-    assert "Everybody who works" in quote("What is a SIG?", [QuotedPassage(text, "SIGs", 1)], fits)[0]
+    assert "Everybody who works" in quote("What is a SIG?", [passage_of(text, "SIGs", 1)], fits)[0]
 
 
 def test_where_nothing_fits_nothing_is_quoted() -> None:
@@ -149,7 +152,7 @@ def test_where_nothing_fits_nothing_is_quoted() -> None:
 
 def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     """Where a learner's words are not the book's, either may be right."""
-    passages = [QuotedPassage("Snow is white.", "Snow", 1), QuotedPassage("Leaves are green.", "Leaves", 2)]
+    passages = [passage_of("Snow is white.", "Snow", 1), passage_of("Leaves are green.", "Leaves", 2)]
 
     def fits(texts: Sequence[str]) -> list[float]:
         return [1.0 if "Snow" in text else 0.6 for text in texts]
@@ -207,3 +210,12 @@ def test_a_formula_is_quoted_whole(formula: str, text: str) -> None:
 def test_a_dollar_in_code_begins_no_formula() -> None:
     text = "```sh\necho $$\n```\n\nA leaf has:\n\n$$\nb = 1. C\n$$\n\nSnow is white.\n"
     assert quoted(text, "leaf").splitlines()[2:] == ["> A leaf has: [1]", ">", "> $$", "> b = 1. C", "> $$"]
+
+
+def test_of_a_long_table_the_row_that_answers_is_quoted() -> None:
+    """After the sentence that introduces the table, with its columns; a short table is quoted whole."""
+    rows = [f"| {week} | A{week} |" for week in range(1, 9)]
+    table = "| Week | Room |\n|------|------|\n"
+    said = quoted(f"We meet as follows:\n\n{table}{chr(10).join(rows)}\n", "A7").splitlines()
+    assert said[2:] == ["> We meet as follows: [1]", ">", "> | Week | Room |", "> |------|------|", "> | 7 | A7 |"]
+    assert "A2" in quoted(f"We meet as follows:\n\n{table}{chr(10).join(rows[:3])}\n", "A1")

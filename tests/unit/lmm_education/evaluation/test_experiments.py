@@ -19,11 +19,10 @@ from lmm_education.evaluation.experiments import (
     make_variants,
 )
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import Mean
 from lmm_education.ingestion.ingest import ingest_into
 
 ANIMALS = ("heron", "badger", "otter", "viper", "lynx", "raven", "pike", "marmot", "beetle", "stork", "weasel", "carp")
-BY = Mean("passage", "ndcg@10")
+BY = ("passage", "ndcg@10")
 
 
 def fact(animal: str) -> str:

@@ -61,8 +61,8 @@ def test_over_time_nothing_is_lost(held: list[LoggedExchange], first: date, more
     held = [*held, LoggedExchange("inside", middle.timestamp(), "Why?")]
     inside = [e for e in held if first <= datetime.fromtimestamp(e.time, zone).date() <= last]
     bins = over_time(held, first, last, zone)
-    assert sum(each.figures.questions for each in bins) == len(inside) >= 1
-    begins = [each.first for each in bins]
+    assert sum(each.questions for each in bins.values()) == len(inside) >= 1
+    begins = list(bins)
     assert begins == sorted(set(begins))
     longest = {"day": 1, "week": 7, "month": 31}[bin_name(more + 1)]
     assert all((b - a).days <= longest for a, b in pairwise(begins))
@@ -80,7 +80,7 @@ def test_a_day_is_the_teachers() -> None:
 def test_of_nothing() -> None:
     """There is nothing to measure."""
     assert figures([]) == Figures()
-    assert all(each.figures == Figures() for each in over_time([], date(2026, 1, 1), date(2026, 1, 9), UTC))
+    assert all(each == Figures() for each in over_time([], date(2026, 1, 1), date(2026, 1, 9), UTC).values())
 
 
 @given(logs())

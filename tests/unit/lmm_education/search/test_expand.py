@@ -12,7 +12,7 @@ from lmm.prompts.templates import load_prompts
 from lmm.testing import ScriptedModel
 from lmm_education.errors import SearchError
 from lmm_education.prompts.templates import SLOTS
-from lmm_education.search.expand import sub_questions
+from lmm_education.search.rerank import sub_questions
 
 PROMPTS = load_prompts(package="lmm_education.prompts", slots=SLOTS)
 
@@ -23,7 +23,7 @@ def test_the_model_is_asked_for_so_many() -> None:
     found = asyncio.run(sub_questions("Why are leaves green?", 2, Client.of(model), PROMPTS, language="English"))
     assert found == ["What is a leaf?", "What is chlorophyll?"]
     assert '"maxItems": 2' in model.seen[0].messages[0].text
-    assert "Number of texts: 2 at most" in model.seen[0].messages[0].text
+    assert "Texts wanted: up to 2" in model.seen[0].messages[0].text
     assert "Why are leaves green?" in model.seen[0].messages[0].text
 
 

@@ -16,7 +16,7 @@ from lmm_education.answer.verification import verify
 from lmm_education.config import ServeSettings
 from lmm_education.errors import RequestError
 from lmm_education.material import Lines, Location, Passage
-from lmm_education.web.openai_api import Call, CompletionAnswer, read_call, sources_text
+from lmm_education.web.api import Call, CompletionAnswer, read_call, sources_text
 from lmm_education.web.words import texts_for
 
 TEXTS = texts_for(ServeSettings(texts={"again": "Anew."}))
