@@ -347,7 +347,9 @@ class Answering:
                 return "", [], 0.0, asked[alike.index(best)][1]
             sections = "\n".join(f"{each.path}\n{each.text}" for each in sources if each.number in quoted)
             chance = text and not (result.this or result.types) and view.compares_meaning(result.languages)
-            chance = chance and all(_by_chance(result.text, sections, language) for language in result.languages)
+            for language in result.languages:  # only one of several words, as "match" of one about football
+                words = set(word_ids(result.text, language)) - {None}
+                chance = chance and len(words) > 1 >= len(words & set(word_ids(sections, language)))
             if chance and view.fits(result.text, [text], ())[0] < MEANING * _ALIKE:
                 return "", [], 0.0, None
         return text, quoted, held, None
@@ -441,9 +443,3 @@ def whole_documents(result: SearchResult, view: SearchView, budget: int) -> list
         if whole := view.catalogue.once(f"whole {room} {[each.id for each in documents]}", read):
             return whole
     return []
-
-
-def _by_chance(question: str, text: str, language: str) -> bool:
-    """Return whether a text has at most one of several words of a question, as "match" of one about football."""
-    asked = set(word_ids(question, language)) - {None}
-    return len(asked) > 1 >= len(asked & set(word_ids(text, language)))

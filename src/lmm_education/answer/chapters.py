@@ -8,7 +8,7 @@ from dataclasses import replace
 
 from lmm.markdown.page_marks import Pages
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
-from lmm_education.answer.tutoring import called
+from lmm_education.answer.tutoring import CALLED, called
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
@@ -62,9 +62,11 @@ def chapter_sources(
 def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> tuple[str, Passage | None]:
     """Return the name of the exercise or slide that a question asks for by its number, and its section with no more
     than its text. A slide may be missing; the name is empty if none is named, or if no exercise is called so."""
-    documents = result.documents
+    named, documents = _SLIDE.search(result.text), result.documents
+    if not named and not CALLED.search(result.text):
+        return "", None
     sections = [each for each, _ in view.catalogue.sections if not documents or each.place.document in documents]
-    if named := _SLIDE.search(result.text):
+    if named:
         slides = [(each.id, Pages.read(each.place.page)) for each in sections if each.place.page.startswith("slide ")]
         found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
         name = named[0].lower() if slides else ""

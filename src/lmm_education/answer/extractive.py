@@ -111,11 +111,6 @@ class _Sentence:
     part: str = ""
 
     @property
-    def with_names(self) -> str:
-        """The sentence, after the names of its entry and its part."""
-        return "\n".join(filter(None, (self.names, self.part, self.text)))
-
-    @property
     def all(self) -> list[_Sentence]:
         """The sentence preceded by those that it depends on."""
         if self.instead:
@@ -165,7 +160,7 @@ def quote(
         return "", []
     sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
-    matches = fits([s.with_names for s in sentences])
+    matches = fits(["\n".join(filter(None, (s.names, s.part, s.text))) for s in sentences])
     worth = [fit * _said(term, text) for fit, text in zip(matches, texts, strict=True)]
     for at, sentence in enumerate(sentences):
         if term and term.alone and term.defined(sentence.text):
@@ -209,7 +204,10 @@ def _complete(definition: _Sentence) -> None:
 
 def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Sequence[float]) -> list[_Sentence]:
     """Return the sentences to quote, the best first, with those that each depends on; empty if nothing matches."""
-    own = [fit * passages[each.passage] * _worth(each.text) for each, fit in zip(sentences, fits, strict=True)]
+    own = list[float]()
+    for each, fit in zip(sentences, fits, strict=True):
+        length = (max(_SHORT, len(each.text)) / _LENGTH) ** 0.3  # a long sentence shares words because it is long
+        own.append(fit * passages[each.passage] * (_BY_THE_WAY if _ASIDE.match(each.text) else 1) / length)
     there = [*(each.passage for each in sentences), -1]  # sentinel: no neighbours before the first and after the last
     scores = [
         value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if there[j] == there[i]) for i, value in enumerate(own)
@@ -229,11 +227,6 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
         if more and (fitting or not chosen):
             chosen = together
     return chosen
-
-
-def _worth(text: str) -> float:
-    length: float = (max(_SHORT, len(text)) / _LENGTH) ** 0.3  # a long sentence shares words because it is long
-    return (_BY_THE_WAY if _ASIDE.match(text) else 1) / length
 
 
 # -- parsing ---------------------------------------------------------------------------------------
@@ -259,7 +252,8 @@ def _sentences(
     ]  # headings and what is right below them
     last = _named(passage, -1, given.heading, asked)  # those of the previous block
     for number, block in enumerate(blocks):
-        kind, before = "equation" if _is_formula(block) else kind_of(block), len(found)
+        display = _DISPLAY.fullmatch(block.strip())
+        kind, before = "equation" if display else kind_of(block), len(found)
         if match := _HEADING.match(block):
             level = len(match[1])
             open_ = [*(each for each in open_ if each[0] < level), (level, match[2], "")]
@@ -410,11 +404,6 @@ def _blocks(text: str) -> Iterator[str]:
             yield text[start:end].rstrip("\n")
             at = end
     yield from _paragraphs_of(text[at:])
-
-
-def _is_formula(block: str) -> bool:
-    found = _DISPLAY.match(block.strip())
-    return found is not None and found.end() == len(block.strip())
 
 
 def _split(text: str) -> Iterator[str]:

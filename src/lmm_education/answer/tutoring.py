@@ -67,8 +67,7 @@ def tutoring_for(
     """Return how to answer the last question in `asked`, by [serve] `mode` and `modes`."""
     serve = settings.serve
     wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
-    exercises = dict.fromkeys(each.exercise for each in wordings)
-    exercise = called(" ".join(asked[-2:]), exercises, result.hits)
+    exercise = called(" ".join(asked[-2:]), (each.exercise for each in wordings), result.hits)
     exercise = exercise or _match(wordings, result.hits[:_FIRST], "\n".join(asked))
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
@@ -76,7 +75,7 @@ def tutoring_for(
     return Tutoring(modes.get(exercise.type.strip().casefold(), serve.mode), exercise)
 
 
-_CALLED = re.compile(
+CALLED = re.compile(
     r"\b(?:exercises?|problems?|tasks?|aufgaben?|übung(?:en)?|exercices?|ejercicios?|esercizi[oa]?|opgaven?"
     r"|oefening(?:en)?)\s+(?:n[or]\.?\s*)?(\d+(?:\.\d+)*)",
     re.IGNORECASE,
@@ -87,7 +86,7 @@ _TITLED, _LISTED = re.compile(r"(?:[^\W\d]+\.? )?\(?(\d+(?:\.\d+)*)"), re.compil
 def called(question: str, exercises: Iterable[Exercise], hits: Sequence[Passage]) -> Exercise | None:
     """Return the exercise that a question asks for by its number, which its title has, or the item of a list that it
     is, or which counts it in its document; of several, the one that was found first."""
-    if not (named := _CALLED.search(question)):
+    if not (named := CALLED.search(question)):
         return None
     found = list[tuple[int, Exercise]]()
     for each in exercises:

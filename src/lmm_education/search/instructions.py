@@ -10,7 +10,7 @@ import re
 import tomllib
 from collections.abc import Callable, Collection, Iterator
 from importlib import resources
-from typing import Any, NamedTuple
+from typing import NamedTuple
 
 from lmm.markdown.sentences import WORD
 from lmm_education.encode.bm25 import word_id, word_ids
@@ -113,25 +113,15 @@ def _tables(languages: Collection[str]) -> Iterator[_Table]:
 
 
 @functools.cache
-def _forms(language: str) -> dict[str, Any]:
-    file = resources.files(__package__).joinpath("words", f"{language}.toml")
-    return tomllib.loads(file.read_text(encoding="utf-8"))
-
-
-@functools.cache
 def _table(language: str) -> _Table:
-    forms = _forms(language)
+    forms = tomllib.loads(resources.files(__package__).joinpath("words", f"{language}.toml").read_text("utf-8"))
     here, at_first, compare, numbered = (
         "|".join(form.replace("{place}", forms["place"]) for form in forms[name])
         for name in ("here", "here_at_first", "compare", "numbered")
     )
     return _Table(
-        (_compiled(rf"(?<!\w)(?:{here})(?!\w)"), _compiled(rf"(?<!\w)(?:{at_first})(?!\w)")),
-        _compiled(compare),
-        _compiled(rf"\b(?:{numbered}) (?P<number>\d+(?:\.\d+)*)\b"),
+        (re.compile(rf"(?<!\w)(?:{here})(?!\w)", re.I), re.compile(rf"(?<!\w)(?:{at_first})(?!\w)", re.I)),
+        re.compile(compare, re.I),
+        re.compile(rf"\b(?:{numbered}) (?P<number>\d+(?:\.\d+)*)\b", re.I),
         *(frozenset(word_ids(forms[name], language)) for name in ("instructions", "idle", "whole")),
     )
-
-
-def _compiled(pattern: str) -> re.Pattern[str]:
-    return re.compile(pattern, re.IGNORECASE)
