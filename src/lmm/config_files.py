@@ -10,7 +10,7 @@ import re
 import shlex
 import sys
 import textwrap
-from collections.abc import Iterable, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from pathlib import Path
 from typing import Any
 
@@ -82,17 +82,13 @@ def locate_config(
     script = getattr(sys.modules.get("__main__"), "__file__", None)
     beside = [real(document).parent] if document else []
     folders = [Path.cwd(), *beside, *([Path(script).resolve().parent] if script else [])]
-    found = next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None)
-    return load_config(found) if found else Config(unused=_config_above([Path.cwd(), *beside]))
-
-
-def _config_above(folders: Iterable[Path]) -> Path | None:
-    """Return the nearest file of the user's in a folder above these that configures our models or anything else."""
-    for file in (above / CONFIG for folder in folders for above in folder.parents):
+    if found := next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None):
+        return load_config(found)
+    for file in (above / CONFIG for folder in (Path.cwd(), *beside) for above in folder.parents):
         with contextlib.suppress(LmmError):  # another program's
             if file.is_file() and not is_foreign(file) and Config(file, read_document(file)).tables:
-                return file
-    return None
+                return Config(unused=file)
+    return Config()
 
 
 def load_config(file: Path) -> Config:

@@ -159,16 +159,11 @@ def github_file(url: str) -> GitHubFile | None:
     match parts.path.split("/", 5):
         case ["", owner, project, "blob" | "raw", version, file] if owner and project and version and file:
             raw = f"https://raw.githubusercontent.com/{owner}/{project}/{version}/{file}"
-            return GitHubFile(raw, name_of(raw), _lines(parts.fragment))
+            if (named := _LINES.fullmatch(parts.fragment)) is None:
+                return GitHubFile(raw, name_of(raw))
+            first, last = sorted((int(named[1]), int(named[2] or named[1])))
+            return GitHubFile(raw, name_of(raw), (max(1, first), max(1, last)))
     return None
-
-
-def _lines(fragment: str) -> tuple[int, int] | None:
-    match = _LINES.fullmatch(fragment)
-    if match is None:
-        return None
-    first, last = sorted((int(match[1]), int(match[2] or match[1])))
-    return max(1, first), max(1, last)
 
 
 def name_of(url: str) -> str:

@@ -318,22 +318,19 @@ class _Incoming:
     def _add_thought(self, delta: Mapping[str, Any]) -> Iterator[ChatEvent]:
         found = {name: text for name in _THOUGHTS if isinstance(text := delta.get(name), str) and text}
         for detail in delta.get("reasoning_details") or ():
-            self._add_detail(detail)
+            last = self.details[-1] if self.details else {}
+            if not last or any(last.get(key) != detail.get(key) for key in ("type", "index")) or "index" not in detail:
+                self.details.append(dict(detail))
+            else:  # a piece of the last one: the list goes back as it would have come without a stream
+                for key, value in detail.items():
+                    joins = key in ("text", "summary", "data") and isinstance(value, str)
+                    known = last.get(key)
+                    last[key] = (known or "") + value if joins else (value if value is not None else known)
             if not found and isinstance(text := detail.get("text") or detail.get("summary"), str):
                 found = {"reasoning_details": text}
         for name, text in found.items():
             self.thoughts[name] = self.thoughts.get(name, "") + text
         yield from (ReasoningDelta(encodable(text)) for text in [*found.values()][:1])
-
-    def _add_detail(self, detail: dict[str, Any]) -> None:
-        """Add a detail, or a piece of the last one: the list goes back as it would have come without a stream."""
-        last = self.details[-1] if self.details else {}
-        if not last or any(last.get(key) != detail.get(key) for key in ("type", "index")) or "index" not in detail:
-            self.details.append(dict(detail))
-            return
-        for key, value in detail.items():
-            joins = key in ("text", "summary", "data") and isinstance(value, str)
-            last[key] = (last.get(key) or "") + value if joins else (value if value is not None else last.get(key))
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a call, or a piece of one: of that with its index, else with its id, else of the last one.
