@@ -154,8 +154,12 @@ def complete(opened: OpenDocument, at: lsp.Position) -> list[lsp.CompletionItem]
 def _in_metadata(opened: OpenDocument, document: Document, before: str, at: lsp.Position) -> list[lsp.CompletionItem]:
     mention = _MENTION.search(before)
     if mention and "@course:" in before[: mention.start()]:
+        from lmm_education import Course
+
         kind = lsp.CompletionItemKind.Reference
-        return [_item(docid, title, kind) for docid, title in stored_documents(opened.path).items()]
+        with contextlib.suppress(LmmError), Course.open(opened.path.parent if opened.path else None) as opened_course:
+            return [_item(one.id, one.title, kind) for one in opened_course.documents()]
+        return []  # there is no course
     if mention:
         course = _item("course: ", "passages of the course about a phrase", lsp.CompletionItemKind.Keyword)
         typed, quote = (mention["name"], "") if mention["quoted"] is None else (mention["quoted"], '"')
@@ -266,17 +270,6 @@ def search(path: Path | None, question: str) -> list[dict[str, Any]]:
             known = {"title": title, "place": str(place), "text": hit.text, "link": link, "quotation": quotation}
             found.append(known)
         return found
-
-
-def stored_documents(path: Path | None) -> dict[str, str]:
-    """Return the titles in the course of the document at `path`, by docid; none if there is no course."""
-    from lmm_education import Course
-
-    try:
-        with Course.open(path.parent if path is not None else None) as course:
-            return {one.id: one.title for one in course.documents()}
-    except LmmError:
-        return {}
 
 
 # -- answering questions in a buffer ---------------------------------------------------------------

@@ -52,18 +52,10 @@ class EditorServer(LanguageServer):
         super().__init__("lmm", version("lmmarkdown"), protocol_cls=EditorProtocol)
         self.documents: dict[str, OpenDocument] = {}
         self._tasks: set[asyncio.Task[None]] = set()
-        for method, feature, options in self._features():  # partial: pygls sets attributes on registered functions
-            self.feature(method, options)(partial(feature))
-        for name, method in _COMMANDS.items():
-            self.command(f"lmm.{name}")(self._beginning(getattr(self, method)))
-        self.command("lmm.difference")(partial(self.difference))
-        self.command("lmm.searchCourse")(partial(self.search_course))
-
-    def _features(self) -> list[tuple[str, Callable[..., Any], Any]]:
         actions = lsp.CodeActionOptions([lsp.CodeActionKind.QuickFix, lsp.CodeActionKind.RefactorRewrite])
         completions = lsp.CompletionOptions(trigger_characters=["@", "#", "<", '"', "/", "?", "=", "+", ":"])
         tokens = lsp.SemanticTokensRegistrationOptions(_LEGEND, full=True)
-        return [
+        features: list[tuple[str, Callable[..., Any], Any]] = [
             (lsp.INITIALIZE, self.initialize, None),
             (lsp.INITIALIZED, self.initialized, None),
             (lsp.SHUTDOWN, self.end, None),
@@ -76,6 +68,12 @@ class EditorServer(LanguageServer):
             (lsp.TEXT_DOCUMENT_HOVER, self.answering("notebook.hover", "conversation.hover"), None),
             (lsp.TEXT_DOCUMENT_SEMANTIC_TOKENS_FULL, self.answering("", "conversation.semantic_tokens"), tokens),
         ]
+        for method, feature, options in features:  # partial: pygls sets attributes on registered functions
+            self.feature(method, options)(partial(feature))
+        for name, method in _COMMANDS.items():
+            self.command(f"lmm.{name}")(self._beginning(getattr(self, method)))
+        self.command("lmm.difference")(partial(self.difference))
+        self.command("lmm.searchCourse")(partial(self.search_course))
 
     def _beginning(self, command: Callable[..., Coroutine[Any, Any, None]]) -> Callable[..., None]:
         """Return a function that starts a command about an open document and returns at once, as some editors wait."""

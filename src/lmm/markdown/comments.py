@@ -3,13 +3,11 @@
 from __future__ import annotations
 
 import re
-from bisect import bisect_right
 from collections import deque
 from collections.abc import Iterator, Sequence
-from itertools import accumulate
 
 from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.spans import spans
+from lmm.markdown.spans import replace_spans
 
 _MARK = re.compile(r"(?<!%)%%(?!%)")
 _OPERAND = re.compile(r"(?:\b\w|\d|\))([ ]?)\Z")  # before an operator, as in 5 %% 3
@@ -23,12 +21,10 @@ def percent_comments(text: str) -> Iterator[tuple[int, int]]:
     >>> list(percent_comments("In 1 %% later %% b, `%% c %%`, 5 %% 3, 7 %% 3, %% open"))
     [(5, 16)]
     """
-    marks = [match.start() for match in _MARK.finditer(text)]
-    verbatim = [span for span in spans(text, in_list=True) if span.kind in _VERBATIM] if len(marks) > 1 else []
-    ends, begun = list(accumulate((span.end for span in verbatim), max)), -1  # spans may lie in each other
+    marks, begun = [match.start() for match in _MARK.finditer(text)], -1
+    blank = replace_spans(text, lambda span: " " * (span.end - span.start) if span.kind in _VERBATIM else None)
     for at in marks:
-        before = bisect_right(verbatim, at, key=lambda span: span.start)
-        if before and at < ends[before - 1]:
+        if blank[at] != "%":
             continue
         if begun >= 0:
             yield begun, at + 2

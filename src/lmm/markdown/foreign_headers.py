@@ -5,6 +5,7 @@ They are left as they are. Only the title, the date and the language are read fr
 
 from __future__ import annotations
 
+import contextlib
 import json
 import re
 import tomllib
@@ -27,10 +28,15 @@ def foreign_header_end(text: str, at: int) -> int:
     >>> foreign_header_end("+++\\ntitle = 'Exam'\\n+++\\nText.\\n", 0), foreign_header_end("Note: this.\\n", 0)
     (22, 0)
     """
+    if text.startswith("{", at):
+        try:
+            values, end = json.JSONDecoder().raw_decode(text, at)
+        except (ValueError, RecursionError):
+            return 0
+        alone = not text[end : text.find("\n", end) if "\n" in text[end:] else len(text)].strip()
+        return end if isinstance(values, dict) and values and alone else 0
     if text.startswith("+++", at):
         match = _TOML.match(text, at)
-    elif text.startswith("{", at):
-        return _json_end(text, at)
     elif text.startswith("%", at):
         match = _PERCENT.match(text, at)
     else:
@@ -38,15 +44,6 @@ def foreign_header_end(text: str, at: int) -> int:
         if match is not None and _OF_DOCUMENTS.isdisjoint(_fields(match[0])):
             match = None
     return match.end() if match else 0
-
-
-def _json_end(text: str, at: int) -> int:
-    try:
-        values, end = json.JSONDecoder().raw_decode(text, at)
-    except (ValueError, RecursionError):
-        return 0
-    alone = not text[end : text.find("\n", end) if "\n" in text[end:] else len(text)].strip()
-    return end if isinstance(values, dict) and values and alone else 0
 
 
 def form_of(source: str) -> str:
@@ -60,9 +57,8 @@ def foreign_problem(source: str) -> tuple[int, str] | None:
     >>> foreign_problem("+++\\ntitle = P\\n+++\\n")
     (2, 'this header of TOML cannot be read: Invalid value')
     """
-    match = _TOML.match(source)
     try:
-        tomllib.loads(match["body"].replace("\r\n", "\n") if match else "")
+        _toml(source)
     except (tomllib.TOMLDecodeError, RecursionError) as error:
         reason, _, place = str(error).partition(" (at ")
         line = re.match(r"line (\d+)", place)
@@ -80,20 +76,20 @@ def foreign_values(source: str) -> dict[str, Any]:
     if form == "JSON":
         return dict(json.loads(source))
     if form == "TOML":
-        match = _TOML.match(source)
-        try:
-            values = tomllib.loads(match["body"].replace("\r\n", "\n")) if match else {}
-        except (tomllib.TOMLDecodeError, RecursionError):
-            return {}
-        return {
-            key: value if isinstance(value, str | int | float | list | dict) else str(value)
-            for key, value in values.items()
-        }
+        with contextlib.suppress(tomllib.TOMLDecodeError, RecursionError):
+            kinds = (str, int, float, list, dict)
+            return {key: each if isinstance(each, kinds) else str(each) for key, each in _toml(source).items()}
+        return {}
     if form == "MultiMarkdown":
         return _fields(source)
     parts = re.split(r"^%[ \t]*", source, flags=re.MULTILINE)[1:]
     named = zip(("title", "author", "date"), (" ".join(part.split()) for part in parts), strict=False)
     return {name: value for name, value in named if value}
+
+
+def _toml(source: str) -> dict[str, Any]:
+    match = _TOML.match(source)
+    return tomllib.loads(match["body"].replace("\r\n", "\n")) if match else {}
 
 
 def _fields(source: str) -> dict[str, Any]:

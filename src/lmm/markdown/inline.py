@@ -267,22 +267,15 @@ class InlineReader:
         tex = _TEX.match(self.text, at, self.end)
         if tex is None:
             return at + 2
-        if tex["environment"]:
-            return self._environment(at, tex["environment"])
-        kind, target = ("reference", tex["label"]) if tex["label"] else ("raw", "tex")
-        self.add(kind, at, tex.end(), tex[0], target)
-        return tex.end()
-
-    def _environment(self, at: int, name: str) -> int:
-        """Parse TeX from ``\\begin{name}`` to the ``\\end{name}`` that closes it, including blank lines."""
-        text, begin, closing = self.text, f"\\begin{{{name}}}", f"\\end{{{name}}}"
-        place, depth = at + len(begin), 1
-        while depth:
+        place, depth = tex.end(), 1 if tex["environment"] else 0
+        begin, closing = f"\\begin{{{tex['environment']}}}", f"\\end{{{tex['environment']}}}"
+        while depth:  # to the end that closes it, including blank lines
             if (end := self._find(closing, place)) < 0:
-                return at + len(begin)
-            depth += text.count(begin, place, end) - 1
+                return tex.end()
+            depth += self.text.count(begin, place, end) - 1
             place = end + len(closing)
-        self.add("raw", at, place, text[at:place], "tex")
+        kind, target = ("reference", tex["label"]) if tex["label"] else ("raw", "tex")
+        self.add(kind, at, place, self.text[at:place], target)
         return place
 
     def _less_than(self, at: int) -> int:
@@ -356,7 +349,12 @@ class InlineReader:
         """Classify words in brackets by what follows the closing bracket, which is at `at`."""
         text, inner = self.text, self.text[bracket.start : at]
         following = text[at + 1 : at + 2]
-        if following == "(" and (destination := self._destination(at + 1)) is not None:
+        destination = None
+        if following == "(" and ")" not in self.absent:
+            destination = _DESTINATION.match(text, at + 1, self.end)
+            if destination is None and text.find(")", at + 1, self.end) < 0:
+                self.absent.add(")")
+        if destination is not None and not BLANK_LINES.search(destination[0]):
             for index in range(bracket.first, len(self.found) if kind == "link" else 0):
                 span = self.found[index]
                 if span is not None and span.kind == "link":  # a link may contain none: the outer one counts
@@ -375,14 +373,6 @@ class InlineReader:
             self.unresolved.append((len(self.found), inner))
             return self._add_link(kind, opening, inner, at + 1, "")
         return at + 1
-
-    def _destination(self, at: int) -> re.Match[str] | None:
-        if ")" in self.absent:
-            return None
-        match = _DESTINATION.match(self.text, at, self.end)
-        if match is None and self.text.find(")", at, self.end) < 0:
-            self.absent.add(")")
-        return match if match is None or not BLANK_LINES.search(match[0]) else None
 
     def _add_link(self, kind: str, start: int, inner: str, end: int, target: str) -> int:
         group = self._group_after(end)

@@ -202,22 +202,18 @@ class _Page:
         at = 0
         for is_read, run in groupby(blocks, lambda block: isinstance(block, MetadataBlock | ForeignHeader)):
             together = list(run)
-            if not is_read:
-                self._hide("".join(block.source for block in together), at)
+            first, text = at, "" if is_read else "".join(block.source for block in together)
             for block in together:
                 last = at + (block.around()[0] + block.content).count("\n") + 1 if is_read else at
                 self.taken[at:last] = b"\1" * (last - at)
                 at += block.source.count("\n")
-
-    def _hide(self, text: str, first: int) -> None:
-        """Mark the lines of code, comments and formulas in a part of the document that begins on the line `first`."""
-        starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
-        for span in spans(text, in_list=True):
-            if span.kind in _HIDING:
+            starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
+            for span in spans(text, in_list=True):
                 i = bisect_right(starts, span.start) - 1
-                whole = not text[starts[i] : span.start].strip(" \t>")
-                if span.target == "indented" and ("\n" not in span.text or not (first or text[: span.start].strip())):
+                is_one = "\n" not in span.text or not (first or text[: span.start].strip())
+                if span.kind not in _HIDING or (span.target == "indented" and is_one):
                     continue  # only the line --- is indented, or all of the header is
+                whole = not text[starts[i] : span.start].strip(" \t>")
                 for k in range(i if whole else i + 1, bisect_left(starts, span.end)):
                     self.taken[first + k] = 3 if span.kind == "comment" else 2
 

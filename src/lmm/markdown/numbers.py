@@ -218,11 +218,9 @@ def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
     same = [each for each in others if number.unit and each.unit and number.values & each.values]
     if any(number.unit == each.unit and number.per in (None, each.per) for each in same):
         return None
-    kinds = {number.unit.measures, *_DEGREES.get(number.unit.measures, ())} if number.unit else ()
+    kinds = {number.unit.measures} if number.unit else set[str]()
+    kinds |= {"celsius", "fahrenheit"} if kinds & {"celsius", "fahrenheit"} else set()
     return next((each for each in same if each.unit and each.unit.measures in kinds), None)
-
-
-_DEGREES = {"celsius": ("fahrenheit",), "fahrenheit": ("celsius",)}
 
 
 def _is_same(number: Number, other: Number, decimals: int, *, roughly: bool) -> bool:

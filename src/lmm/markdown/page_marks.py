@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from bisect import bisect_right
 from collections.abc import Iterable, Sequence
+from functools import reduce
 from typing import NamedTuple, Self
 
 from lmm.markdown.blocks import Block, HeadingBlock, TextBlock
@@ -54,10 +55,7 @@ class Pages(NamedTuple):
 
 
 def _number(name: str) -> int:
-    number = 0
-    for part in name.split(":"):
-        number = number * 60 + int(part)
-    return number
+    return reduce(lambda number, part: number * 60 + int(part), name.split(":"), 0)
 
 
 def _time(seconds: int) -> str:

@@ -156,14 +156,8 @@ class _Parser:
         text, size = self.text, len(self.text)
         at = metadata.prefix_end(text)
         start, line = 0, 1 + text.count("\n", 0, at)
-        foreign = foreign_header_end(text, at)
         while start < size:
-            if foreign:
-                blanks = _BLANK_LINES.match(text, foreign)
-                block: Block = ForeignHeader(text[: blanks.end() if blanks else foreign], line)
-                foreign = 0
-            else:
-                block = self._block(start, at, line)
+            block = self._block(start, at, line)
             yield block
             start += len(block.source)
             line += text.count("\n", at, start)
@@ -172,6 +166,9 @@ class _Parser:
     def _block(self, start: int, at: int, line: int) -> Block:
         """Parse the block whose source begins at `start` and whose content begins at `at`."""
         text = self.text
+        if not start and (end := foreign_header_end(text, at)):
+            blanks = _BLANK_LINES.match(text, end)
+            return ForeignHeader(text[: blanks.end() if blanks else end], line)
         if self.item and not text.startswith((" ", "\t"), at):
             self.item = ""
         if text[at : at + 1].isalpha():  # prose, mostly: no other rule begins with a letter
@@ -260,8 +257,11 @@ class _Parser:
                     return stop.end()
                 begins = begins and not text[at : stop.start()].strip()
                 opening = stop
-            closer = self._closer(opening)
-            begins = closer is not None and self._is_block(opening, begins)
+            closer, mark = self._closer(opening), opening["mark"]
+            # Pandoc's block, below which a heading may follow: code, except in a list item; a comment at the margin.
+            margin = text[opening.start() : opening.start("mark")].lstrip("\r\n")
+            is_code = mark[0] in "`~" and margin in ("", " ", "  ", "   ")
+            begins = closer is not None and (is_code or (mark == "<!--" and begins and not margin))
             at = opening.end() if closer is None else closer
             after = _BEFORE.match(text, at) if closer is not None else None
             # The author may write right below a mark of ours.
@@ -269,16 +269,6 @@ class _Parser:
             if after and (after.lastgroup == "metadata" or (begins and (after.lastgroup == "block" or may_be_text))):
                 return after.end()
             opening = None
-
-    def _is_block(self, opening: re.Match[str], begins: bool) -> bool:
-        """Return whether Pandoc treats a closed opaque construct as a block: a heading may follow on the next line.
-
-        Code is one, except in a list item; a comment is one where it `begins` a block, at the margin.
-        """
-        margin = self.text[opening.start() : opening.start("mark")].lstrip("\r\n")
-        if opening["mark"][0] in "`~":
-            return margin in ("", " ", "  ", "   ")
-        return opening["mark"] == "<!--" and begins and not margin
 
     def _closer(self, opening: re.Match[str]) -> int | None:
         """Return the end of the construct that `opening` opens, or None."""

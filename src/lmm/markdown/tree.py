@@ -429,18 +429,14 @@ def blocks_to_tree(blocks: Sequence[Block], *, title: str = "") -> HeaderNode | 
             while at in closers and above.pop()[0]:
                 pass
             above[-1][1].adopt(TextNode(block, pending))
-            root.metadata_is_open |= _opens_metadata(block)
+            # Whether metadata begin with it and never close: the next block goes on where "+" stands.
+            opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
+            root.metadata_is_open |= opening is not None and not metadata.CLOSE.search(block.source, opening.end())
             if at in divs:
                 above.append((0, above[-1][1]))
             inside += (at in divs) - (at in closers)
         pending = block if isinstance(block, MetadataBlock) else None
     return root
-
-
-def _opens_metadata(block: Block) -> bool:
-    """Return whether metadata begin with a block and never close: the next block goes on where "+" stands."""
-    opening = METADATA_OPEN.match(f"{block.source}+") if block.source.startswith("---") else None
-    return opening is not None and metadata.CLOSE.search(block.source, opening.end()) is None
 
 
 def tree_to_blocks(tree: Node | None) -> list[Block]:

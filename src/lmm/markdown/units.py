@@ -197,7 +197,13 @@ def _follows(kind: str, item: str, texts: Texts, start: int, at: int) -> bool:
             return _is_caption(text) and not _is_caption(texts[at - 1] or "")
         case "caption":
             return at == start + 1 and kind_of(text) in ("table", "ruled")
-    return _defines(texts, start, at)
+    # Whether it defines the term before it, continues such a definition, or is the next term.
+    before, after = texts[at - 1] or "", (texts[at + 1] if at + 1 < len(texts) else None) or ""
+    begun = at > start + 1 or _defines_inside(before)
+    if _is_definition(text):
+        return begun or _is_line(before)
+    is_term = _is_line(text) and _is_definition(after)
+    return begun and (is_term or text.startswith(_INDENTED) or _defines_inside(text))
 
 
 def _belongs(item: str, text: str) -> bool:
@@ -216,17 +222,6 @@ def _is_inside(item: str, text: str) -> bool:
 def is_item(text: str | None) -> bool:
     """Return whether a text begins with an item of a list."""
     return text is not None and ITEM.match(text) is not None
-
-
-def _defines(texts: Texts, start: int, at: int) -> bool:
-    """Return whether a text defines the term before it, continues such a definition, or is the next term."""
-    text, before = texts[at] or "", texts[at - 1] or ""
-    begun = at > start + 1 or _defines_inside(before)
-    if _is_definition(text):
-        return begun or _is_line(before)
-    after = texts[at + 1] if at + 1 < len(texts) else None
-    is_term = _is_line(text) and after is not None and _is_definition(after)
-    return begun and (is_term or text.startswith(_INDENTED) or _defines_inside(text))
 
 
 def _defines_inside(text: str) -> bool:
