@@ -119,7 +119,7 @@ async def _failed(request: Request, error: Exception) -> Response:
 async def _refused(request: Request, error: Exception) -> Response:
     """Respond to an unknown path or a method that is not allowed."""
     assert isinstance(error, HTTPException)
-    where = f"there is nothing at {request.url.path[:100]}; the address for OpenAI's clients ends in /v1"
+    where = f"there is nothing at {request.url.path[:100]}; OpenAI's clients use /v1/chat/completions and /v1/models"
     detail = where if error.status_code == 404 else str(error.detail)
     failure = HttpFailure(error.status_code, "invalid_request_error", detail)
     return JSONResponse(failure.as_json(), error.status_code, headers=error.headers)
