@@ -388,14 +388,17 @@ def _patch(document: ParsedDocument, answered: Sequence[AnsweredPrompt]) -> PutR
     annotated text anywhere.
     """
     again = {(one.prompt.word, one.prompt.text) for one in answered if one.prompt.again}
+    first = list[tuple[Target, PendingPrompt]]()
 
     def places(version: ParsedDocument) -> list[tuple[Target, PendingPrompt]]:
+        if first and version is document:  # read once
+            return first
         logs = logged(version.blocks) if again else ()
         anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in again]
         asks = [ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.asks]
         return [(Target((ask.word, ask.text, ask.again), ask.subject.path, ask.subject.hash), ask) for ask in asks]
 
-    first = places(document)
+    first += places(document)
     position = {(ask.block, ask.prompt, ask.again): i for i, (_, ask) in enumerate(first)}
     prompts = ((one.prompt, one) for one in sorted(answered, key=lambda one: _turn(one.prompt)))
     results = {position[ask.block, ask.prompt, ask.again]: one for ask, one in prompts}

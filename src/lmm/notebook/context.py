@@ -7,7 +7,7 @@ has, what is around the text, and what the question names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
@@ -289,17 +289,13 @@ def outline_of(node: HeadingNode, most: int, model: str, window: int) -> str:
         raise TooLong(what, hint=hint, window=window)
     base, echo = len(node.heading_path), _shows_code(tree_to_blocks(node.root))
     for depth in range(7, 0, -1):
-        text = "\n\n".join([OUTLINE, *_summaries((s for s in sections if len(s.heading_path) - base < depth), echo)])
-        if len(text) <= most:
+        parts = [OUTLINE]
+        for section in (s for s in sections if len(s.heading_path) - base < depth):
+            parts += [f"{'#' * section.level} {section.title}"] if section.level else []
+            blocks = [block for text in section.texts for block in text.own_blocks()]
+            own = "".join(_visible(block, echo) for block in without_percent_comments(blocks))
+            parts += filter(None, [str(section.own("summary") or own).strip("\r\n")])
+        if len(text := "\n\n".join(parts)) <= most:
             return text
     what = f"even its summaries are longer than the {window:,} tokens that {model} reads at once"
     raise TooLong(what, hint=hint, window=window)
-
-
-def _summaries(sections: Iterable[HeadingNode], echo: bool) -> Iterator[str]:
-    for section in sections:
-        if section.level:
-            yield f"{'#' * section.level} {section.title}"
-        texts = [block for text in section.texts for block in text.own_blocks()]
-        own = "".join(_visible(block, echo) for block in without_percent_comments(texts))
-        yield from filter(None, [str(section.own("summary") or own).strip("\r\n")])

@@ -453,13 +453,10 @@ async def _all(visits: Iterable[Coroutine[Any, Any, T]]) -> list[T]:
 
 def _check_writable(node: HeadingNode, name: str) -> None:
     """Check, before a model is paid, that its reply can be written."""
+    first = next(iter(node.children), None)
     if node.metadata_block is not None:
         staleness.with_fields(node.metadata_block, {name: _PROBE})
-    elif (
-        isinstance(node, HeaderNode)
-        and isinstance(first := next(iter(node.children), None), TextNode)
-        and first.is_error
-    ):
+    elif isinstance(node, HeaderNode) and isinstance(first, TextNode) and first.is_error:
         what = "the document begins with metadata that cannot be read"
         raise MetadataError(what, hint="correct it: lmm scan shows where")
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Collection, Sequence
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from typing import NamedTuple
@@ -178,44 +178,37 @@ def _annotated(
     """Return the nodes with a metadata block for which `wanted` is true, in the order of the document.
 
     Nodes are those of the document without its pending edits; metadata inside a new text annotates the new text.
-    """
-    seen, found = old_view(blocks), dict[int, _AnnotatedNode]()
-    for view in [seen] if len(seen) == len(blocks) else [seen, blocks]:
-        for one in _annotated_in(view, blocks, wanted, title):
-            found.setdefault(one.at, one)
-    return [found[at] for at in sorted(found)]
-
-
-def _annotated_in(
-    seen: Sequence[Block], blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str
-) -> Iterator[_AnnotatedNode]:
-    """Iterate over the annotated nodes in `seen`, a part of `blocks`.
-
     A unit is never split: a section ends where a div ends that began before it, or begins that ends after it.
     """
-    positions = {id(block): i for i, block in enumerate(blocks)}
-    at = [positions[id(block)] for block in seen]
-    here = {id(block): i for i, block in enumerate(seen)}
-    texts = texts_of(seen)
-    divs = div_ends(texts)
-    units, closers = unit_ends(texts, divs), set(divs.values())
-    for node in preorder(blocks_to_tree(seen, title=title)):
-        block = node.metadata_block
-        if block is None or not wanted(at[here[id(block)]], block):
-            continue
-        above = [block, *([node.heading] if isinstance(node, HeadingNode) and node.heading is not None else [])]
-        start = here[id(above[-1])] + 1
-        if isinstance(node, HeaderNode):
-            end = len(seen)
-        elif isinstance(node, TextNode):
-            end = start if node.block is None or start in closers else units[start]
-        else:
-            end = balanced(divs, start, start + len(tree_to_blocks(node)) - len(above))
-        first = at[start - 1] + 1
-        last = at[end] if end < len(at) else len(blocks)
-        if end - start < 2 and isinstance(node, TextNode):
-            last = first + end - start
-        yield _AnnotatedNode(at[here[id(block)]], node, block, seen[start:end], (first, last))
+    found, positions, old = (
+        dict[int, _AnnotatedNode](),
+        {id(block): i for i, block in enumerate(blocks)},
+        old_view(blocks),
+    )
+    for seen in [old] if len(old) == len(blocks) else [old, blocks]:
+        at, here = [positions[id(block)] for block in seen], {id(block): i for i, block in enumerate(seen)}
+        texts = texts_of(seen)
+        divs = div_ends(texts)
+        units, closers = unit_ends(texts, divs), set(divs.values())
+        for node in preorder(blocks_to_tree(seen, title=title)):
+            block = node.metadata_block
+            if block is None or positions[id(block)] in found or not wanted(positions[id(block)], block):
+                continue
+            above = [block, *([node.heading] if isinstance(node, HeadingNode) and node.heading is not None else [])]
+            start = here[id(above[-1])] + 1
+            if isinstance(node, HeaderNode):
+                end = len(seen)
+            elif isinstance(node, TextNode):
+                end = start if node.block is None or start in closers else units[start]
+            else:
+                end = balanced(divs, start, start + len(tree_to_blocks(node)) - len(above))
+            first = at[start - 1] + 1
+            last = at[end] if end < len(at) else len(blocks)
+            if end - start < 2 and isinstance(node, TextNode):
+                last = first + end - start
+            annotated = _AnnotatedNode(positions[id(block)], node, block, seen[start:end], (first, last))
+            found[annotated.at] = annotated
+    return [found[at] for at in sorted(found)]
 
 
 def stale_replies(blocks: Sequence[Block]) -> list[AskedAnew]:
