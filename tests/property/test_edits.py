@@ -178,6 +178,13 @@ def test_a_waiting_edit_takes_a_second_round() -> None:
     assert talking.rejected(second.text) == text.replace("---\n=: shorter\n---\n", "")
     assert "shorter\n" in talking.rejected(second.text, again=True)
     assert talking.accepted(second.text).endswith("Leaves are green [@fox].\n")
+    told = list[str]()
+    waiting = Document.from_text(
+        second.text.replace("~edit_:", "+: shorter still\n~edit_:"),
+        listener=lambda event, place: told.append(getattr(event, "text", "")),
+    )
+    assert waiting.accept() == 1
+    assert told == ["'+: shorter still' is not answered, and asks about the accepted text now"]
 
 
 def test_the_good_edits_are_accepted_and_the_doubtful_ones_named() -> None:

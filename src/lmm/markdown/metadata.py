@@ -107,9 +107,9 @@ def _hint(line: str, above: str, body: str) -> str:
         return "indent it by spaces, not by a tab"
     if re.search(r"^- ", body, re.MULTILINE) and re.search(r"^[\w~]+:", body, re.MULTILINE):
         return "a list and 'key: value' lines cannot be mixed: drop the leading '- '"
+    if re.search(r":[ \t]*[|>][-+]?[ \t]*$", above):
+        return "indent this line by two spaces: it belongs to the text above"
     if pair := _NEARLY_A_KEY.match(bare):
-        if re.search(r":[ \t]*[|>][-+]?[ \t]*$", above):
-            return "indent this line by two spaces: it belongs to the text above"
         space = " and a space" * (bare[pair.end() - 1] == ":")
         return f"write '{pair[1]}: {bare[pair.end() :]}', with a colon{space}"
     key, colon, value = bare.partition(":")

@@ -6,7 +6,7 @@ import pytest
 
 from lmm import Document
 from lmm.messages import Event, Notice
-from lmm.notebook.edit_warnings import RUNS, chunk_labels, code_notices, losses, oddities
+from lmm.notebook.edit_warnings import MODELS_METADATA, RUNS, chunk_labels, code_notices, losses, oddities
 from lmm.testing import ScriptedModel
 
 DIV = "::: {.callout-note}\nMind this.\n\nAnd that.\n:::\n"
@@ -184,3 +184,9 @@ def test_code_that_an_edit_adds_is_named_when_it_is_accepted() -> None:
     events.clear()
     assert document.accept() == 1
     assert [event.text for event in events if isinstance(event, Notice)] == [RUNS]
+
+
+def test_our_own_comment_about_metadata_is_no_loss() -> None:
+    """It is not the author's."""
+    comment = f"{MODELS_METADATA}\nskip: true\n-->\n\n"
+    assert losses(f"A leaf is green.\n\n{comment}It falls.\n", "A leaf is green.\n\nIt falls.\n", "fix typos") == ()

@@ -19,6 +19,18 @@ CASES = {
         "mapping values are not allowed in this context",
         'quote it: b: "c: d"',
     ),
+    "an open div": (
+        "# A\n\n«::: {.callout-note}\nA leaf.\n\n# B\n",
+        "this div never closes: ::: {.callout-note}",
+        "':::'",
+    ),
+    "no colon": ("---\ntitle: T\n«date 2026-11-01\n---\n", "could not find expected ':'", "write 'date: 2026-11-01'"),
+    "an open bracket": (
+        "---\ntitle: T\n«tags: [a, b\nlang: de\n---\n",
+        "did not find",
+        "close the bracket: 'tags: [a, b]'",
+    ),
+    "an open text": ("---\nabstract: |\n«Text\n---\n", "could not find", "indent this line by two spaces"),
     "mixed list": ("Text.\n\n---\n«- type: 1\n- b\n---\n", "found a list", "start the block with 'key: value'"),
     "duplicate key": (
         "---\ntitle: T\ndocid: d\na: 1\n«a: 2\n---\n",
@@ -105,6 +117,9 @@ CASES = {
     "blank lines first": ("\n\n---\nb: c«: d\n---\n", "mapping values are not allowed", 'quote it: b: "c: d"'),
 }
 ERRORS = {
+    "no colon",
+    "an open bracket",
+    "an open text",
     "never closes",
     "broken",
     "mixed list",

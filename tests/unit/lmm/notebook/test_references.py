@@ -62,3 +62,9 @@ def test_what_cannot_be_known_is_not_reported(tmp_path: Path) -> None:
         "it cites what is in no bibliography: @roe2002"
     ]
     assert Document.from_text("Thanks to [@somebody2020] and @ann.\n").problems() == ()
+
+
+def test_a_key_without_brackets_is_one_where_there_is_a_bibliography(notes: Path) -> None:
+    """The name of an account whose address is there is none, nor is a figure with a capital."""
+    notes.write_text("As @x1 says, see @Fig-a. Follow [@ann](https://example.org/ann).\n")
+    assert [found.message for found in Document.open(notes).problems()] == ["it cites what is in no bibliography: @x1"]

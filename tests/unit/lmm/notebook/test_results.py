@@ -103,6 +103,24 @@ def test_tibbles_and_series(tmp_path: Path) -> None:
     ]
 
 
+@pytest.mark.parametrize(
+    ("code", "output", "sentence", "found"),
+    [
+        ("mean(c(1,2,3))", "[1] 2", "The mean is 3.", "3 is not what the code printed: mean(c(1,2,3)) is 2"),
+        ("mean(x)\nsd(x)", "[1] 42.98\n## [1] 25.77", "The mean is 43, the standard deviation is 27.5.",
+         "27.5 is not what the code printed: sd(x) is 25.77"),
+        ("median(x)", "[1] 36", "The median is 12 times the other one.", ""),
+    ],
+)  # fmt: skip
+def test_what_a_function_printed_has_its_name(
+    tmp_path: Path, code: str, output: str, sentence: str, found: str
+) -> None:
+    """Also whole numbers, and several in one chunk."""
+    (tmp_path / "a.Rmd").write_text(f"# A\n\n```{{r}}\n{code}\n```\n\n{sentence}\n")
+    (tmp_path / "a.md").write_text(f"# A\n\n```r\n{code}\n```\n\n```\n## {output}\n```\n\n{sentence}\n")
+    assert [line.partition(" ")[2] for line in reported(tmp_path / "a.Rmd")] == ([found] if found else [])
+
+
 def test_a_document_that_was_never_knitted(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:
     """Nothing is compared, and the command says so."""
     from lmm.cli.main import main
