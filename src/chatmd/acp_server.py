@@ -367,25 +367,18 @@ def read_blocks(blocks: Sequence[Mapping[str, Any]]) -> tuple[str, list[EditorMe
         if kind == "text":
             text += block["text"]
         elif kind == "resource_link":
-            mention = _mention(block["uri"])
-            mentions.append(mention)
-            name = block.get("name") or mention.src
-            text += f"@{name}" + (f":{mention.lines[0]}-{mention.lines[1]}" if mention.lines else "")
+            parts, lines = urlsplit(block["uri"]), None
+            is_file = parts.scheme == "file"
+            if is_file and (found := _LINES.fullmatch(parts.fragment)):
+                lines = int(found[1]), int(found[2] or found[1])
+            mentions.append(EditorMention(url2pathname(parts.path) if is_file else block["uri"], is_file, lines))
+            text += f"@{block.get('name') or mentions[-1].src}" + (f":{lines[0]}-{lines[1]}" if lines else "")
         elif kind == "resource" and isinstance(block["resource"].get("text"), str):
             text += f"\n\n{block['resource']['uri']}:\n{block['resource']['text']}\n\n"
         else:
             about = block.get("resource", block)
             text += f"[{kind} that was not sent: {about.get('mimeType') or about.get('uri') or 'of an unknown type'}]"
     return text, mentions
-
-
-def _mention(uri: str) -> EditorMention:
-    parts = urlsplit(uri)
-    if parts.scheme != "file":
-        return EditorMention(uri, local=False)
-    found = _LINES.fullmatch(parts.fragment)
-    lines = (int(found[1]), int(found[2] or found[1])) if found else None
-    return EditorMention(url2pathname(parts.path), lines=lines)
 
 
 def read_mentions(mentions: Sequence[EditorMention], run: Run) -> tuple[str, list[str]]:
@@ -403,18 +396,14 @@ def read_mentions(mentions: Sequence[EditorMention], run: Run) -> tuple[str, lis
             if mention.local and suffix_of(mention.src) in PICTURES:
                 loop.run(read_img(Img(mention.src, local=True), run))
             elif mention.local:
-                text = plain_text(read_raw(doc, run))
+                lines = plain_text(read_raw(doc, run)).split("\n")
                 if mention.lines is not None:
-                    excerpts += _excerpt(text, mention.src, *mention.lines)
+                    first, last = mention.lines
+                    if not 1 <= first <= last <= len(lines):
+                        raise ChatmdError(f"it has {len(lines)} lines, and so no lines {first} to {last}")
+                    excerpts += f"\n\n{mention.src}:{first}-{last}:\n" + "\n".join(lines[first - 1 : last])
                     continue
         except LmmError as error:
             raise with_place(error, doc) from error
         files.append(mention.src)
     return excerpts, files
-
-
-def _excerpt(text: str, name: str, first: int, last: int) -> str:
-    lines = text.split("\n")
-    if not 1 <= first <= last <= len(lines):
-        raise ChatmdError(f"it has {len(lines)} lines, and so no lines {first} to {last}")
-    return f"\n\n{name}:{first}-{last}:\n" + "\n".join(lines[first - 1 : last])

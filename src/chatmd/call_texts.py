@@ -173,9 +173,8 @@ def approve_on_terminal() -> Approvals:
         ConfigError: there is no terminal.
     """
     if not terminal.can_ask():
-        raise ConfigError(
-            "--ask needs a terminal, where you are asked", hint="run it in a terminal, or leave out --ask"
-        )
+        hint = "run it in a terminal, or leave out --ask"
+        raise ConfigError("--ask needs a terminal, where you are asked", hint=hint)
     return Approvals(_ask)
 
 

@@ -109,7 +109,9 @@ class Chat:
         """
         self.reload()
         write_copy(self._place, self.text, Path(path))
-        return self._with(type(self).open(path))
+        other = type(self).open(path)
+        other.options = self.options
+        return other
 
     def __repr__(self) -> str:
         spec = interpret(self.tree)[0]
@@ -143,11 +145,8 @@ class Chat:
             DocumentBusy: this chat is running; until it ends, only `steer` and `cancel` can be called.
         """
         if self._runner is not None:
-            raise DocumentBusy(
-                "this chat is already running",
-                where=str(self.path or ""),
-                hint="steer or cancel it, or wait until it ends",
-            )
+            hint = "steer or cancel it, or wait until it ends"
+            raise DocumentBusy("this chat is already running", where=str(self.path or ""), hint=hint)
         if self.path is not None:
             self._take(read_document(self.path))
 
@@ -398,7 +397,9 @@ class Chat:
         """
         self.reload()
         answer, text = await reply_to(self.text, input, self._prepared(**options))
-        return answer, self._with(Chat.from_text(text, folder=self.folder.resolve()))
+        other = Chat.from_text(text, folder=self.folder.resolve())
+        other.options = self.options
+        return answer, other
 
     reply = blocking(areply)
 
@@ -498,11 +499,6 @@ class Chat:
         check_options("Chat.run", options, RunOptions.__annotations__)
         options["tools"] = (*self.options.tools, *options.get("tools", ()))
         return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
-
-    def _with(self, other: Self) -> Self:
-        """Give another chat the options of this one."""
-        other.options = self.options
-        return other
 
     @property
     def _here(self) -> Run:

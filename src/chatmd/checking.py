@@ -41,7 +41,7 @@ from chatmd.language.transcript import answer_of, parse_cached, repair
 from chatmd.runtime.runner import check_depth
 from chatmd.runtime.turns import schema_of, value_in
 from chatmd.sidecar import ExpansionRecord, Payloads, occurrences, places
-from chatmd.tools.calling import OpenTool, ToolCaller, agent_in, fit_arguments, open_tools, read_arguments
+from chatmd.tools.calling import ToolCaller, agent_in, fit_arguments, open_tools, read_arguments
 from chatmd.tools.command import (
     check_variables,
     command_folder,
@@ -66,26 +66,6 @@ from lmm.models.structured import Mismatch, NoJson
 
 
 Severity = Literal["error", "warning"]
-
-
-def surroundings(spec: AgentSpec, path: Path, run: Run) -> Iterator[Problem]:
-    """Report problems with what the document in `path` refers to. Errors would stop a run.
-
-    Raises:
-        ConfigError: the error is in config.toml.
-    """
-    recorded = ExpansionRecord(path, keeps=False)
-    yield from _unsendable(spec)
-    yield from _model(spec, run.configuration, own=True)
-    yield from _tools(spec, run)
-    yield from _output(spec, run)
-    yield from _contents(spec, run, recorded)
-    for part in sent_files(spec, run).values():
-        message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
-        yield Problem(part.span, message, "lmm run asks for your consent", "warning")
-    for edge in _agents_of(spec, recorded):
-        for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
-            yield _report(problem, edge)
 
 
 _NAME, _ID = re.compile(r"[A-Za-z0-9_-]{1,64}"), re.compile(r"[!-~]{1,64}")
@@ -175,16 +155,6 @@ def _find(name: str, run: Run) -> None:
         raise LmmError(f"'{name}' is not executable", hint=f"chmod u+x {found}")
 
 
-def _output(spec: AgentSpec, run: Run) -> Iterator[Problem]:
-    if spec.output is not None:
-        try:
-            schema_of(spec, run)
-            if spec.output.tool.command:
-                split_command(spec.output.tool.command)
-        except LmmError as error:
-            yield _problem(spec.output.span, error)
-
-
 # -- documents and images --------------------------------------------------------------------------
 
 
@@ -203,28 +173,21 @@ def _contents(spec: AgentSpec, run: Run, recorded: ExpansionRecord | None = None
             continue
         done.add((part, stored))
         try:
-            if part.local and not isinstance(part, SubAgent):
-                _read(part, run, stored=stored)
-            elif "://" in part.src:
-                run.rules.fetching.check(part.src)
+            if not part.local or isinstance(part, SubAgent):
+                if "://" in part.src:
+                    run.rules.fetching.check(part.src)
+            elif Payloads(run.folder, inline=True).read(part) is not None:
+                pass
+            elif isinstance(part, Img):
+                loop.run(read_img(part, run))
+            elif stored:
+                read_stored(part, run)
+            else:  # as a run reads it, but not converted to markdown
+                raw = read_raw(part, run)
+                if part.strip or not part.markdown:
+                    (strip_markup if part.strip else plain_text)(raw)
         except LmmError as error:
             yield _problem(part.span, with_place(error, part))
-
-
-def _read(part: Doc | Img, run: Run, *, stored: bool) -> None:
-    """Read a part as a run does, but without converting it to markdown."""
-    if Payloads(run.folder, inline=True).read(part) is not None:
-        return
-    if isinstance(part, Img):
-        loop.run(read_img(part, run))
-    elif stored:
-        read_stored(part, run)
-    else:
-        raw = read_raw(part, run)
-        if part.strip:
-            strip_markup(raw)
-        elif not part.markdown:
-            plain_text(raw)
 
 
 # -- agents ----------------------------------------------------------------------------------------
@@ -274,15 +237,6 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
             yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)
 
 
-def _report(problem: Problem, edge: _Edge) -> Problem:
-    """Move the problem of an agent to the place where the checked file names the agent."""
-    src, span, _ = edge
-    message = problem.message if problem.span is span else f"{problem.span.where}: {problem.message}"
-    if not message.startswith(f"'{src}'"):
-        message = f"'{src}': {message}"
-    return Problem(span, message, problem.hint, problem.severity)
-
-
 # -- all checks of a text ------------------------------------------------------------------------------------
 
 
@@ -294,10 +248,27 @@ def check_text(text: str, path: Path, run: Run) -> list[Problem]:
     Raises:
         ConfigError: config.toml contains an unknown value.
     """
-    name = run.chain[-1]
-    document = parse(text, file=name)
-    document = run.rules.imported(document)
-    found = [*check(document), *surroundings(interpret(document)[0], path, run)]
+    name, recorded = run.chain[-1], ExpansionRecord(path, keeps=False)
+    document = run.rules.imported(parse(text, file=name))
+    spec, _ = interpret(document)
+    found = [*check(document), *_unsendable(spec), *_model(spec, run.configuration, own=True), *_tools(spec, run)]
+    if spec.output is not None:
+        try:
+            schema_of(spec, run)
+            if spec.output.tool.command:
+                split_command(spec.output.tool.command)
+        except LmmError as error:
+            found.append(_problem(spec.output.span, error))
+    found += _contents(spec, run, recorded)
+    for part in sent_files(spec, run).values():
+        message = f"{shown_part(part)} {why_asked(part, run)}, and is sent to the model"
+        found.append(Problem(part.span, message, "lmm run asks for your consent", "warning"))
+    for edge in _agents_of(spec, recorded):
+        for problem in _below(edge, run, (str(path.resolve()),), edge.certain, set()):
+            message = problem.message if problem.span is edge.span else f"{problem.span.where}: {problem.message}"
+            if not message.startswith(f"'{edge.src}'"):
+                message = f"'{edge.src}': {message}"
+            found.append(Problem(edge.span, message, problem.hint, problem.severity))
     return sorted(found, key=lambda problem: (problem.span.file != name, problem.span.file, problem.span.start))
 
 
@@ -379,8 +350,18 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
         assert isinstance(output, OutputItem)
         if call.name not in opened and servers:
             continue
-        arguments = _text(call.arguments, run)
-        if not output.failed and (problem := _refusal(call, opened.get(call.name), arguments)):
+        arguments, known, problem = _text(call.arguments, run), opened.get(call.name), None
+        if known is None:
+            hint = "declare it, or in Python pass the function: tools=[…]"
+            problem = Problem(call.span, f"there is no longer a tool '{call.name}'", hint)
+        else:
+            wrong = "They are not JSON."
+            with contextlib.suppress(ValueError, RecursionError):
+                given = read_arguments(known.tool, arguments.strip())
+                wrong = fit_arguments(known.tool, given)[1] if isinstance(given, Mapping) else wrong
+            if wrong:
+                problem = Problem(call.span, f"{call.name} now refuses this call: {wrong}", "its schema has changed")
+        if problem and not output.failed:
             yield problem
         elif call.name in reads:
             results: dict[int, ToolResult] = {}
@@ -391,23 +372,8 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
                 yield Problem(output.span, message, _ACCEPT if severity == "error" else _OWN, severity)
 
 
-def _refusal(call: CallItem, known: OpenTool | None, text: str) -> Problem | None:
-    """Return the problem if a recorded call would be refused today."""
-    if known is None:
-        hint = "declare it, or in Python pass the function: tools=[…]"
-        return Problem(call.span, f"there is no longer a tool '{call.name}'", hint)
-    try:
-        arguments = read_arguments(known.tool, text.strip())
-    except (ValueError, RecursionError):
-        arguments = None
-    wrong = fit_arguments(known.tool, arguments)[1] if isinstance(arguments, Mapping) else "They are not JSON."
-    message = f"{call.name} now refuses this call: {wrong}"
-    return Problem(call.span, message, "its schema has changed") if wrong else None
-
-
 def _text(content: Content, run: Run) -> str:
-    stored = Payloads(run.folder, inline=True)
-    texts = []
+    stored, texts = Payloads(run.folder, inline=True), []
     for part in content:
         value = part if isinstance(part, str) else stored.read(part)
         value = read_stored(part, run) if value is None and isinstance(part, Doc) else value

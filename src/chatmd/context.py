@@ -96,9 +96,8 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
         reasoning_effort=config.reasoning_effort or settings.reasoning_effort,
     )
     if settings.reasoning_effort and settings.model.provider in _WITHOUT_EFFORT:
-        raise ConfigError(
-            f"{settings.model} does not support reasoning_effort", where=where, hint="leave out 'reasoning_effort'"
-        )
+        hint = "leave out 'reasoning_effort'"
+        raise ConfigError(f"{settings.model} does not support reasoning_effort", where=where, hint=hint)
     return settings
 
 

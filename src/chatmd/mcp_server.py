@@ -10,6 +10,7 @@ import logging
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from importlib.metadata import version
+from itertools import groupby
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol
 
@@ -26,7 +27,7 @@ from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import DeclaredInput, interpret
 from chatmd.language.imports import resolve_imports
-from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree, Text
+from chatmd.language.nodes import BLANK, Comment, Element, SyntaxTree
 from chatmd.language.syntax import errors_of, parse
 from chatmd.language.transcript import gap, user_text
 from chatmd.rendering import render_text
@@ -115,14 +116,26 @@ def read_prompts(
     published: a call says what is wrong, and works once that is mended. `taken` are names of other tools, `imported`
     puts imports in their places.
     """
-    found, notes = list[tuple[Path, SyntaxTree]](), list[str]()
-    for path in _paths(folder, notes):
+    found, notes, paths = list[tuple[Path, SyntaxTree]](), list[str](), list[Path]()
+    try:
+        paths = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
+    except FileNotFoundError:  # until it is back
+        pass
+    except OSError as error:
+        notes.append(f"{folder} cannot be read: {error.strerror}")
+    paths = [path for path in paths if path.is_file()]
+    if (more := len(paths) - _MOST) > 0:
+        left_out = f"{count(more, 'file')} of {folder} {'is' if more == 1 else 'are'} not published"
+        notes.append(f"{left_out}: there are more than {_MOST}")
+    for path in paths[:_MOST]:
         try:
             document = parse(read_document(path), file=str(path))
         except LmmError as error:
             notes.append(f"{path.name} is not published: {error.message}")
             continue
-        if path.suffix == ".chatmd" or _begins_as_a_prompt(document):
+        text = (one for one in document.children if not isinstance(one, Comment))
+        first = next((one for one in text if isinstance(one, Element) or one.value.strip(BLANK + "\ufeff")), None)
+        if path.suffix == ".chatmd" or isinstance(first, Element):
             found.append((path, document))
     names = model_names([path.stem for path, _ in found])
     others, prompts = set(taken), list[PromptTool]()
@@ -140,30 +153,6 @@ def read_prompts(
         about = encodable(describe_prompt(path.name, document, spec))
         prompts.append(PromptTool(path, name, about, spec.waits_for_user, problem, spec.inputs))
     return prompts, notes
-
-
-def _paths(folder: Path, notes: list[str]) -> Sequence[Path]:
-    """The files that may be prompts; what is left out is noted."""
-    try:
-        names = sorted(path for path in folder.iterdir() if path.suffix in SUFFIXES and not path.name.startswith("."))
-    except FileNotFoundError:  # until it is back
-        return []
-    except OSError as error:
-        notes.append(f"{folder} cannot be read: {error.strerror}")
-        return []
-    files = [path for path in names if path.is_file()]
-    more = len(files) - _MOST
-    if more > 0:
-        left_out = f"{count(more, 'file')} of {folder} {'is' if more == 1 else 'are'} not published"
-        notes.append(f"{left_out}: there are more than {_MOST}")
-    return files[:_MOST]
-
-
-def _begins_as_a_prompt(document: SyntaxTree) -> bool:
-    for node in document.children:
-        if not isinstance(node, Comment) and not (isinstance(node, Text) and not node.value.strip(BLANK + "\ufeff")):
-            return isinstance(node, Element)
-    return False
 
 
 class PublishedCourse(Protocol):
@@ -242,8 +231,12 @@ class Library:
 
     async def _list_tools(self, ctx: Any, params: Any) -> types.ListToolsResult:
         self.refresh()
-        own = self._course_tools
-        return types.ListToolsResult(tools=[_tool(tool, reads=name in own) for name, tool in self.tools.items()])
+        reads, made = types.ToolAnnotations(read_only_hint=True, open_world_hint=False), []
+        for one in (tool.definition for tool in self.tools.values()):
+            hints, schema = None if one.name in self.prompts else reads, dict(one.parameters)
+            tool = types.Tool(name=one.name, description=one.description, input_schema=schema, annotations=hints)
+            made.append(tool)
+        return types.ListToolsResult(tools=made)
 
     async def _call_tool(self, ctx: Any, params: types.CallToolRequestParams) -> types.CallToolResult:
         self.refresh()
@@ -267,12 +260,12 @@ class Library:
 
     async def _list_prompts(self, ctx: Any, params: Any) -> types.ListPromptsResult:
         self.refresh()
-        meaning, prompts = "what the prompt is to work on", []
+        prompts = []
         for prompt in self.prompts.values():
-            arguments = [types.PromptArgument(name=one.name, description=one.description, required=one.value is None)
-                         for one in prompt.inputs]  # fmt: skip
-            arguments.append(types.PromptArgument(name="input", description=meaning, required=prompt.needs_input))
-            prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments))
+            rows = [(one.name, one.description, one.value is None) for one in prompt.inputs]
+            rows.append(("input", "what the prompt is to work on", prompt.needs_input))
+            given = [types.PromptArgument(name=name, description=about, required=must) for name, about, must in rows]
+            prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=given))
         return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -299,21 +292,11 @@ def prompt_messages(messages: Sequence[Message]) -> list[types.PromptMessage]:
     made = []
     for message in messages:
         role: Any = "assistant" if message.role == "assistant" else "user"
-        parts = _joined(message_parts(message))
-        made += [types.PromptMessage(role=role, content=_content(part)) for part in parts]
-        for result in message.results:
-            made.append(types.PromptMessage(role="user", content=_content(result.text)))
-    return made
-
-
-def _joined(parts: Iterable[str | Image]) -> list[str | Image]:
-    """Join neighbouring texts, so that there is one between two images."""
-    made: list[str | Image] = []
-    for part in parts:
-        if made and isinstance(part, str) and isinstance(made[-1], str):
-            made[-1] += part
-        else:
-            made.append(part)
+        for is_text, group in groupby(message_parts(message), lambda part: isinstance(part, str)):
+            several = list(group)
+            parts = ["".join(map(str, several))] if is_text else several
+            made += [types.PromptMessage(role=role, content=_content(part)) for part in parts]
+        made += [types.PromptMessage(role="user", content=_content(one.text)) for one in message.results]
     return made
 
 
@@ -323,17 +306,6 @@ def _content(part: str | Image) -> Any:
     if part.url:
         return types.TextContent(text=f"[image: {part.url}]")
     return types.ImageContent(data=base64.b64encode(part.data).decode("ascii"), mime_type=part.media_type)
-
-
-def _tool(tool: RunnableTool, *, reads: bool) -> types.Tool:
-    definition = tool.definition
-    hints = types.ToolAnnotations(read_only_hint=True, open_world_hint=False) if reads else None
-    return types.Tool(
-        name=definition.name,
-        description=definition.description,
-        input_schema=dict(definition.parameters),
-        annotations=hints,
-    )
 
 
 def _result(output: ToolOutput) -> types.CallToolResult:

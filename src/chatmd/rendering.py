@@ -15,8 +15,8 @@ import msgspec
 from chatmd.call_texts import call_in_words
 from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
-from chatmd.context import AgentRequest, Run, model_settings, settings_of
-from chatmd.language.agent import AgentSpec, MessageItem, SubAgent, fill, read_agent
+from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
+from chatmd.language.agent import MessageItem, SubAgent, fill, read_agent
 from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, Node, Text
 from chatmd.language.syntax import parse, serialize
@@ -163,10 +163,11 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     document = run.rules.imported(parse(whole, file=run.chain[-1]))
     spec = read_agent(document)
     notes = (*notes, *(problem_line(one, UNSEEN) for one in find_unseen(document)), *map(problem_line, spec.unset))
-    settings, unasked = model_settings(spec.config, run.configuration), _Unasked()
+    settings, unasked = model_settings(spec.config, run.configuration), list[str]()
     left_out = tuple(f"{settings.model} does not take {name}, which is left out" for name in refused_settings(settings))
     notes = (*notes, *left_out)
-    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=run.ask if run_agents else unasked.ask)
+    ask = run.ask if run_agents else _unasked(unasked)
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask)
     recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
     known = await expansions(spec.sent, run, recorded, Payloads(run.folder, inline=True))
     messages = [
@@ -177,7 +178,10 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     tools = [one for offer in offers for one in offer.definitions]
     if spec.waits_for_user:
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
-    notes = (*notes, *unasked.notes(spec))
+    agents = (part for item in spec.items if isinstance(item, MessageItem) for part in item.content)
+    missing = (part for part in agents if isinstance(part, SubAgent) and part.src in unasked)
+    told = "was not asked yet (--run-agents asks it)"
+    notes = (*notes, *(f"{part.span.where}: {shown_part(part)} {told}" for part in missing))
     notes += tuple(f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem)
     uncounted = "the tools of this server are not counted (use --servers)"
     notes += tuple(f"{offer.declared.span.where}: {uncounted}" for offer in offers if not offer.opened)
@@ -187,22 +191,14 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     return Rendered(str(settings.model), tuple(messages), tuple(counted), window, notes)
 
 
-@dataclass(slots=True)
-class _Unasked:
-    """Replaces the answers of agents that are not asked by a note."""
+def _unasked(sources: list[str]) -> AskAgent:
+    """Return a function that replaces the answers of agents by a note, and adds them to `sources`."""
 
-    sources: list[str] = field(default_factory=list)
-
-    async def ask(self, run: Run, request: AgentRequest) -> str:
-        self.sources.append(request.src)
+    async def ask(run: Run, request: AgentRequest) -> str:
+        sources.append(request.src)
         return f"[the answer of the agent {request.src}, which was not asked yet]"
 
-    def notes(self, spec: AgentSpec) -> tuple[str, ...]:
-        """Return a note for each missing answer, with its place."""
-        parts = (part for item in spec.items if isinstance(item, MessageItem) for part in item.content)
-        places = (part for part in parts if isinstance(part, SubAgent) and part.src in self.sources)
-        told = "was not asked yet (--run-agents asks it)"
-        return tuple(f"{part.span.where}: {shown_part(part)} {told}" for part in places)
+    return ask
 
 
 # -- a transcript in one file ----------------------------------------------------------------------------------
@@ -216,14 +212,14 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
     Raises: as `render_text`.
     """
     document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
-    spec, unasked = read_agent(document), _Unasked()
-    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=unasked.ask)
+    spec, unasked = read_agent(document), list[str]()
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=_unasked(unasked))
     recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
     known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
     values = {
         (part.span.file, part.span.start): known[part]
         for part in known
-        if not (isinstance(part, SubAgent) and part.src in unasked.sources)
+        if not (isinstance(part, SubAgent) and part.src in unasked)
     }
     given = {one.name: one.value for one in spec.inputs if one.value is not None}
     return serialize(_with_contents(node, values, given) for node in document.children)

@@ -296,9 +296,14 @@ class Payloads:
         result = replace(result, call=storable(result.call), name=storable(result.name), text=storable(result.text))
         stored = self._store(result.text, ".txt") if result.text else ""
         element = result_element(replace(result, images=()), stored_at=stored)
-        more = (Attribute("record", ", ".join(records)),) if records else ()
-        children = (*element.children, *map(self._image, result.images))
-        return replace(element, attributes=(*element.attributes, *more), children=children)
+        more, children = (Attribute("record", ", ".join(records)),) if records else (), [*element.children]
+        for image in result.images:
+            if self.folder is None or image.url or image.media_type not in SUFFIXES:
+                children.append(image_element(image))
+            else:
+                src = store(Folder(self.folder), image.data, SUFFIXES[image.media_type])
+                children.append(Element("img", (Attribute("src", src), Attribute("local"))))
+        return replace(element, attributes=(*element.attributes, *more), children=tuple(children))
 
     def read(self, part: Expandable) -> str | Image | None:
         """Return the content of a part if it is a payload, else None.
@@ -311,12 +316,6 @@ class Payloads:
         hint = "move it with this file, or write its content into the transcript"
         check_came_along(self.folder, part)
         return _load(Folder(self.folder), part.src, f"what was kept in {part.src}", part.span.where, hint)
-
-    def _image(self, image: Image) -> Element:
-        if self.folder is None or image.url or image.media_type not in SUFFIXES:
-            return image_element(image)
-        stored = store(Folder(self.folder), image.data, SUFFIXES[image.media_type])
-        return Element("img", (Attribute("src", stored), Attribute("local")))
 
     def _store(self, text: str, suffix: str) -> str:
         """Store a text, and return its path for the transcript; empty if the text itself stays there."""

@@ -25,14 +25,17 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
     is never replaced.
     """
     from chatmd.errors import ChatmdError
+    from chatmd.language.nodes import Comment
+    from chatmd.language.syntax import parse
     from lmm.disk import files
 
     folder = resources.files("chatmd.examples")
     found = sorted(file.name for file in folder.iterdir() if file.name.endswith(_SUFFIX))
     ready = {name.removesuffix(_SUFFIX): folder.joinpath(name).read_text(encoding="utf-8") for name in found}
     if not names:
-        for name, text in ready.items():
-            terminal.say(f"{terminal.styled(name, 'bold')}\n  {_about(text)}")
+        for name, text in ready.items():  # with the comment at the top of the file
+            first = next((node for node in parse(text).children if isinstance(node, Comment)), Comment(""))
+            terminal.say(f"{terminal.styled(name, 'bold')}\n  {' '.join(first.value.split())}")
         return DONE
     wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
     for name in wanted:
@@ -53,15 +56,6 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
         hint = 'for what AGENTS.md says, write <system><import src="AGENTS.md"/></system> into them'
         terminal.say(hint, err=True)
     return DONE
-
-
-def _about(text: str) -> str:
-    """Return the comment at the top of a file, on one line."""
-    from chatmd.language.nodes import Comment
-    from chatmd.language.syntax import parse
-
-    first = next((node for node in parse(text).children if isinstance(node, Comment)), None)
-    return " ".join(first.value.split()) if first else ""
 
 
 def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:

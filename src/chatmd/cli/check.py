@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
 from pathlib import Path
 from typing import TYPE_CHECKING
 
@@ -32,6 +31,7 @@ def check(
     and 2 if a config.toml is wrong or not approved.
     """
     from chatmd.chat import Chat
+    from chatmd.language.lint import problem_line
     from chatmd.runtime.transcript_file import fix_torn
 
     found: list[Problem] = []
@@ -41,32 +41,17 @@ def check(
             terminal.note(f"{path}: what an interrupted run left incomplete is cut off; lmm undo brings it back")
         problems = Chat.open(path, config=config, roots=roots).problems(**how)
         found.extend(problems)
-        return tell_problems(problems, as_json=as_json)
+        for problem in problems:
+            span = problem.span
+            if as_json:
+                place = {"path": span.file, "line": span.line, "column": span.column}
+                about = {"severity": problem.severity, "message": problem.message, "hint": problem.hint}
+                terminal.say_json(place | about, line=True)
+            else:
+                terminal.say(problem_line(problem, "warning: " if problem.severity == "warning" else ""))
+        return FAILED if any(problem.severity == "error" for problem in problems) else DONE
 
     code = each(files, check_file)
     if not as_json and not found and code == DONE:
         terminal.say(f"{terminal.count(len(files), 'file')}: no problems")
     return code
-
-
-def tell_problems(problems: Sequence[Problem], *, as_json: bool = False) -> int:
-    """Print problems, one per line, and return the exit code."""
-    from chatmd.language.lint import problem_line
-
-    for problem in problems:
-        if as_json:
-            terminal.say_json(_as_values(problem), line=True)
-        else:
-            terminal.say(problem_line(problem, "warning: " if problem.severity == "warning" else ""))
-    return FAILED if any(problem.severity == "error" for problem in problems) else DONE
-
-
-def _as_values(problem: Problem) -> dict[str, object]:
-    return {
-        "path": problem.span.file,
-        "line": problem.span.line,
-        "column": problem.span.column,
-        "severity": problem.severity,
-        "message": problem.message,
-        "hint": problem.hint,
-    }

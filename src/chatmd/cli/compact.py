@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import click
 
@@ -11,18 +11,11 @@ from lmm import terminal
 from lmm.cli import options
 from lmm.terminal import DONE, usage_text
 
-if TYPE_CHECKING:
-    from chatmd.compaction.compact import Compaction
-
 
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file with a long conversation.", type=options.PATH)
 @click.option(
-    "--keep",
-    metavar="N",
-    type=click.IntRange(min=0),
-    default=3,
-    help="Keep this many of the last turns unchanged.",
+    "--keep", metavar="N", type=click.IntRange(min=0), default=3, help="Keep this many of the last turns unchanged."
 )
 @click.option(
     "--to",
@@ -47,16 +40,12 @@ def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: 
     except NothingToCompact as nothing:
         terminal.say(f"{file}: {nothing}")
         return DONE
-    terminal.say(_summary(file, done))
-    return DONE
-
-
-def _summary(file: Path, made: Compaction) -> str:
-    requests = terminal.count(made.usage.requests, "request")
-    paid = f"{requests}, {usage_text(made.usage)}" if made.usage.requests else "remembered"
-    return (
-        f"{file}: {made.before:,} tokens became {made.after:,}; "
-        f"{terminal.count(len(made.plan.gone), 'item')} in a summary, {len(made.plan.stays)} kept\n"
-        f"summary by {made.model} ({paid})\n"
-        f"the original: {made.original}"
+    requests = terminal.count(done.usage.requests, "request")
+    paid = f"{requests}, {usage_text(done.usage)}" if done.usage.requests else "remembered"
+    terminal.say(
+        f"{file}: {done.before:,} tokens became {done.after:,}; "
+        f"{terminal.count(len(done.plan.gone), 'item')} in a summary, {len(done.plan.stays)} kept\n"
+        f"summary by {done.model} ({paid})\n"
+        f"the original: {done.original}"
     )
+    return DONE

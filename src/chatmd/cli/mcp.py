@@ -61,13 +61,16 @@ def mcp(
     """
     from chatmd.tools.mcp import check_sdk
     from lmm import loop
+    from lmm.disk.folder import check_named
 
     check_sdk()
     from chatmd.mcp_server import Library  # which imports the SDK
 
-    folder = _folder(prompts)
-    if no_course and folder is None:
+    if prompts is not None and not prompts.is_dir():
+        raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
+    if no_course and prompts is None:
         raise ConfigError("there is nothing to publish", where="--no-course", hint="give a folder: --prompts DIR")
+    folder = None if prompts is None else check_named(prompts).resolve()
     host, port = _address(http) if http is not None else ("", 0)
     token = _checked(host, public, token_env)
     from chatmd.context import RunOptions
@@ -98,16 +101,6 @@ async def _serve(
         names = terminal.count(len(library.tools), "tool")
         terminal.say(f"{names} at {url_of(listener, '/mcp')}  (Ctrl-C ends it)", err=True)
         await serve_http(library, listener, public=public, token=token)
-
-
-def _folder(prompts: Path | None) -> Path | None:
-    if prompts is None:
-        return None
-    if not prompts.is_dir():
-        raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
-    from lmm.disk.folder import check_named
-
-    return check_named(prompts).resolve()
 
 
 def _address(written: str) -> tuple[str, int]:

@@ -49,16 +49,7 @@ if TYPE_CHECKING:
 @options.again
 @options.flag("--apply", help="Write the better version into FILE.")
 @options.flag("--yes", "-y", help="Agree to what the file's tools can do, without being asked.")
-def refine(
-    *,
-    file: Path,
-    cases: Path,
-    check: bool,
-    rounds: int,
-    config: Path | None,
-    apply: bool,
-    **how: Any,
-) -> int:
+def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | None, apply: bool, **how: Any) -> int:
     """Measure a prompt on cases, and look for a better one.
 
     A model reads the failures and proposes other versions. The best of them is shown as a diff, if it does
@@ -68,11 +59,14 @@ def refine(
     from chatmd.chat import Chat
     from chatmd.errors import LimitReached
 
+    def progress(text: str) -> None:
+        terminal.say(terminal.styled(text, "dim", err=True), err=True)
+
     if how["repeat"] > 1 and not check:
         raise click.UsageError("--repeat needs --check.")
     options.check_given(file, cases)
     done = Chat.open(file, config=config).refine(
-        cases, rounds=0 if check else rounds, progress=_progress, confirm=confirm_on_terminal(), **how
+        cases, rounds=0 if check else rounds, progress=progress, confirm=confirm_on_terminal(), **how
     )
     if isinstance(done.error, LmmError) and not done.baseline.results and not isinstance(done.error, LimitReached):
         raise done.error  # there is nothing to show
@@ -91,10 +85,6 @@ def refine(
         terminal.tell_error(done.error)
         return FAILED
     return FAILED if check and done.baseline.passed(done.train) < len(done.cases) else DONE
-
-
-def _progress(text: str) -> None:
-    terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
 
 # -- the report ------------------------------------------------------------------------------------

@@ -83,11 +83,7 @@ def _read_values(context: click.Context, option: click.Parameter, given: tuple[s
     type=click.IntRange(min=1),
     help="End OUTPUT before your Nth message, to continue differently.",
 )
-@click.option(
-    "--say",
-    metavar="TEXT",
-    help="Send this message first, literally; - reads standard input.",
-)
+@click.option("--say", metavar="TEXT", help="Send this message first, literally; - reads standard input.")
 @options.flag("--json", "as_json", help="Print each event as a JSON line, including failures.")
 @options.flag("--acp", help="Act as an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
 @options.flag("--interactive", "-i", help="Keep asking for messages.")
@@ -180,9 +176,8 @@ def _chosen(interactive: bool) -> Path:
 
     found = latest()
     if not found:
-        raise ConfigError(
-            "no conversation was begun yet", where="-i", hint="name a file, which is made: lmm run -i FILE"
-        )
+        hint = "name a file, which is made: lmm run -i FILE"
+        raise ConfigError("no conversation was begun yet", where="-i", hint=hint)
     for number, path in enumerate(found, 1):
         head, last = described(path, terminal.width() - 4)
         terminal.say(f"{number:2}  {terminal.styled(head, 'bold')}\n    {last}")

@@ -433,10 +433,8 @@ async def _summarise(
         ModelError: the model did not answer.
     """
     if model.name.startswith("Builtin/"):
-        raise ChatmdError(
-            f"{model.name} cannot summarise a conversation",
-            hint="set a language model under [aux] in config.toml, or choose one with --model",
-        )
+        hint = "set a language model under [aux] in config.toml, or choose one with --model"
+        raise ChatmdError(f"{model.name} cannot summarise a conversation", hint=hint)
     # An eighth of the tokens, but between 120 and 900.
     words = min(max(tokens // 8, 120), 900 if options.to is None else max(options.to // 8, 60))
     prompt = chatmd_prompts(settings.prompts.folder).fill("compact", words=str(words))
@@ -444,10 +442,9 @@ async def _summarise(
     while reply is None:
         room = int(window * _SHARE) - count_tokens(prompt) - words
         if room < _LEAST_ROOM:
-            raise ChatmdError(
-                f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation",
-                hint="set a larger model, or correct 'context_window' under [aux] in config.toml",
-            )
+            told = f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation"
+            hint = "set a larger model, or correct 'context_window' under [aux] in config.toml"
+            raise ChatmdError(told, hint=hint)
         message = Message("user", prompt, fitting(items, known, room))
         # Servers may have different models of the same name.
         key = key_of("compact", model.name, settings.aux.base_url, [render(message)])
@@ -456,18 +453,15 @@ async def _summarise(
         except TooLong as refusal:
             window = min(refusal.window or window // 2, window - 1)
     if reply.cut:
-        raise ChatmdError(
-            f"the summary by {reply.model} was cut off at its output limit",
-            hint="raise 'max_tokens' under [aux] in config.toml",
-        )
+        hint = "raise 'max_tokens' under [aux] in config.toml"
+        raise ChatmdError(f"the summary by {reply.model} was cut off at its output limit", hint=hint)
     text = reply.text.strip()  # perhaps in a code fence around all of it
     code = next((span for span in spans(text) if span.kind == "code_block"), None)
     text = storable(code.text if code and (code.start, code.end) == (0, len(text)) else text).strip()
     if reply.calls or not text:
-        raise ChatmdError(
-            f"{reply.model} wrote no summary, but {'called a tool' if reply.calls else 'an empty text'}",
-            hint="set another model under [aux] in config.toml, or choose one with --model",
-        )
+        what = "called a tool" if reply.calls else "an empty text"
+        hint = "set another model under [aux] in config.toml, or choose one with --model"
+        raise ChatmdError(f"{reply.model} wrote no summary, but {what}", hint=hint)
     return text, reply.usage
 
 
@@ -478,12 +472,7 @@ _LARGEST = 10_000_000  # bytes of a document that is read to count its tokens
 
 
 async def compact_text(
-    text: str,
-    run: Run,
-    options: CompactOptions = CompactOptions(),
-    *,
-    model: ModelLike = "",
-    path: Path | None = None,
+    text: str, run: Run, options: CompactOptions = CompactOptions(), *, model: ModelLike = "", path: Path | None = None
 ) -> Compaction:
     """Compact the conversation in a text; `path` is its file on disk.
 
@@ -521,9 +510,8 @@ async def compact_text(
     message = render(Summary(written, notes_of(gone, known), shown_in(gone), source).as_message())
     before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(message)
     if after >= before:
-        raise NothingToCompact(
-            f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint="it stays unchanged"
-        )
+        hint = "it stays unchanged"
+        raise NothingToCompact(f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint=hint)
     if original is not None:
         await asyncio.to_thread(keep, text, original)
     summary, last = MessageItem("user", (message,)), plan.gone[-1]

@@ -134,23 +134,15 @@ class SourceDocument:
         return file_kind(self.data, name=self.name, media_type=self.media_type)
 
 
-@dataclass(frozen=True, slots=True)
-class ConvertedDocument:
-    """A document as markdown, its title if it has one, and notes about parts that were lost, for people."""
+def titled(document: Imported) -> str:
+    """Return the text of a document below its title, unless it begins with the title anyway.
 
-    text: str
-    title: str = ""
-    notes: tuple[str, ...] = ()
-
-    @property
-    def titled(self) -> str:
-        """The text below its title, unless it begins with the title anyway.
-
-        >>> ConvertedDocument("Text.\\n", "Leaves").titled, ConvertedDocument("# Leaves\\n", "Leaves - a site").titled
-        ('# Leaves\\n\\nText.\\n', '# Leaves\\n')
-        """
-        first = self.text.partition("\n")[0].lstrip("# ").strip()
-        return f"# {self.title}\n\n{self.text}" if self.title and not (first and first in self.title) else self.text
+    >>> titled(Imported("Text.\\n", "Leaves")), titled(Imported("# Leaves\\n", "Leaves - a site"))
+    ('# Leaves\\n\\nText.\\n', '# Leaves\\n')
+    """
+    first = document.body.partition("\n")[0].lstrip("# ").strip()
+    begins = not document.title or (first and first in document.title)
+    return document.body if begins else f"# {document.title}\n\n{document.body}"
 
 
 def plain_text(raw: SourceDocument) -> str:
@@ -182,7 +174,7 @@ def strip_markup(raw: SourceDocument) -> str:
     return (strip_page if raw.kind.is_page else strip_tags)(plain_text(raw))
 
 
-async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules) -> ConvertedDocument:
+async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules) -> Imported:
     """Convert a document to markdown: web pages, PDF, Office files, …. Other texts stay as they are.
 
     `timeout` is in seconds; the `rules` limit the result, too.
@@ -192,12 +184,12 @@ async def as_markdown(raw: SourceDocument, *, timeout: float, rules: FetchRules)
     """
     kind = raw.kind
     if not kind.suffix:
-        return ConvertedDocument(plain_text(raw))
+        return Imported(plain_text(raw))
     document = await asyncio.to_thread(_imported, raw, kind, timeout)
     text = link_images(document.body, document.images, _EMBEDDED)
     if len(text.encode("utf-8", "replace")) > rules.limit:
         raise rules.too_large
-    return ConvertedDocument(text, " ".join(document.title.split()), document.notes)
+    return Imported(text, " ".join(document.title.split()), notes=document.notes)
 
 
 def _imported(raw: SourceDocument, kind: FileKind, timeout: float) -> Imported:
@@ -265,10 +257,8 @@ def image_from(data: bytes, *, limit: int) -> Image:
     except (struct.error, IndexError, ValueError):
         raise ChatmdError("this image is damaged: its end or its size is missing", hint="save it again") from None
     if max(width, height) > _LARGEST:
-        raise ChatmdError(
-            f"this image has {width:,} × {height:,} pixels; models take up to {_LARGEST:,} on a side",
-            hint="make it smaller",
-        )
+        told = f"this image has {width:,} × {height:,} pixels; models take up to {_LARGEST:,} on a side"
+        raise ChatmdError(told, hint="make it smaller")
     return Image(data, media_type=kind.media_type)
 
 

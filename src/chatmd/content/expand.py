@@ -12,7 +12,7 @@ import json
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from pathlib import Path
 
-from chatmd.content.documents import SourceDocument, as_markdown, image_from, plain_text, strip_markup
+from chatmd.content.documents import SourceDocument, as_markdown, image_from, plain_text, strip_markup, titled
 from chatmd.context import AgentRequest, Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Expandable, Img, Item, SubAgent
@@ -192,9 +192,7 @@ async def _value(
     return value
 
 
-async def _read(
-    part: Expandable, run: Run, recorded: ExpansionRecord | None = None, *, key: str = "", exactly: bool = False
-) -> Value:
+async def _read(part: Expandable, run: Run, recorded: ExpansionRecord | None, *, key: str, exactly: bool) -> Value:
     """Read a part, or ask its agent, unless the record has its answer at the place `key` and nothing has changed."""
     if isinstance(part, Doc):
         return await asyncio.to_thread(read_stored, part, run) if exactly and part.local else await read_doc(part, run)
@@ -202,7 +200,13 @@ async def _read(
         return await read_img(part, run)
     path = locate(part.src, run) if part.local else None
     inside = {id(one): place for one, place in places(part, key)} if key else {}
-    content = [await _inside(one, run, recorded, inside.get(id(one), "")) for one in part.content]
+    content = list[str | Img]()  # of images, those inline
+    for one in part.content:
+        if isinstance(one, str) or (isinstance(one, Img) and not one.local):
+            content.append(one)
+        else:
+            value = await _value(one, [place] if (place := inside.get(id(one), "")) else [], run, recorded)
+            content.append(value if isinstance(value, str) else Img(data_uri(value), span=one.span))
     paid = ""
     with contextlib.suppress(LmmError):  # asking the agent reports the error
         if recorded is not None and key and path is not None:
@@ -215,14 +219,6 @@ async def _read(
     if recorded and paid:
         await asyncio.to_thread(recorded.keep, paid, part, answer)
     return answer
-
-
-async def _inside(part: str | Expandable, run: Run, recorded: ExpansionRecord | None, key: str) -> str | Img:
-    """Return a part inside of an agent as a text or an inline image, and record it for the place `key`."""
-    if isinstance(part, str) or (isinstance(part, Img) and not part.local):
-        return part
-    value = await _value(part, [key] if key else [], run, recorded)
-    return value if isinstance(value, str) else Img(data_uri(value), span=part.span)
 
 
 def read_stored(doc: Doc, run: Run) -> str:
@@ -255,7 +251,7 @@ async def read_doc(doc: Doc, run: Run) -> str:
     if doc.markdown:
         rules = run.rules
         document = await as_markdown(raw, timeout=rules.tool_timeout, rules=rules.fetching)
-        return document.titled if raw.kind.is_page else document.text  # titles in PDF files are often useless
+        return titled(document) if raw.kind.is_page else document.body  # titles in PDF files are often useless
     return plain_text(raw)
 
 

@@ -113,26 +113,21 @@ def set_inputs(text: str, values: Mapping[str, object], known: Iterable[Declared
             hint = (declared and nearest(name, declared)) or f'declare it: <input name="{name}"/>'
             raise ChatmdError(f"there is no input '{name}'", where=file, hint=hint)
         if not declared[name].accepts(value):
-            raise ChatmdError(
-                f"'{value}' is not of the type {declared[name].type}", where=file, hint=f"it is the input '{name}'"
-            )
-    tree = parse(text, file=file)
-    nodes = [_with_value(node, written) if isinstance(node, Element) else node for node in tree.children]
-    own = {node.get("name") for node in tree.elements if node.tag == "input"}
-    added = ""
+            hint = f"it is the input '{name}'"
+            raise ChatmdError(f"'{value}' is not of the type {declared[name].type}", where=file, hint=hint)
+    nodes, own, added = list[Node](), set[str](), ""
+    for node in parse(text, file=file).children:
+        name = (node.get("name") or "") if isinstance(node, Element) and node.tag == "input" else ""
+        own.add(name)
+        if isinstance(node, Element) and name in written:
+            kept = (attribute for attribute in node.attributes if attribute.name != "value")
+            node = Element("input", (*kept, Attribute("value", written[name])))
+        nodes.append(node)
     for name, value in written.items():
         if name not in own:
             told = Attribute("name", name), Attribute("type", declared[name].type), Attribute("value", value)
             added += serialize([Element("input", told)]) + "\n"
     return added + serialize(nodes)
-
-
-def _with_value(element: Element, values: Mapping[str, str]) -> Element:
-    name = element.get("name") or ""
-    if element.tag != "input" or name not in values:
-        return element
-    kept = tuple(attribute for attribute in element.attributes if attribute.name != "value")
-    return Element("input", (*kept, Attribute("value", values[name])))
 
 
 # -- What a ChatMD document means, as values: configuration, tools, and the items of the conversation
@@ -144,10 +139,7 @@ ItemRole = Literal["user", "assistant", "system", "developer"]
 
 # Accepted values of `reasoning_effort`, and the effort that is requested. The published example uses "detailed",
 # which asks for detailed summaries and no particular effort; it is read as the most that every provider offers.
-EFFORTS = {
-    **{name: name for name in ("none", "minimal", "low", "medium", "high", "xhigh")},
-    "detailed": "high",
-}
+EFFORTS = {**{name: name for name in ("none", "minimal", "low", "medium", "high", "xhigh")}, "detailed": "high"}
 
 
 @dataclass(frozen=True, slots=True)
@@ -452,7 +444,15 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
         if isinstance(node, Element) and node.tag in _READERS:
             _READERS[node.tag](reader, node)
         elif isinstance(node, Text) and node.value.strip(BLANK + "\ufeff") and not document.is_body:
-            reader.stray_text(node)
+            offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
+            span = node.span._replace(start=min(node.span.start + offset, node.span.end))
+            tag = re.search(r"</?([A-Za-z_][\w-]{0,30})", node.value)
+            hint = "put it in <user>…</user> or another message, or in <!-- … -->"
+            if tag and (meant := _meant_tag(tag[1])):
+                hint = f"did you mean <{meant}>?"
+            elif node.value.lstrip().startswith("---\n"):
+                hint = "if it is a document with questions, run lmm messages; otherwise put the text in <user>…</user>"
+            reader.problem(span, "this text is outside of any element, and would not be sent", hint)
     spec = AgentSpec(
         reader.config or AgentConfig(), tuple(reader.tools), tuple(reader.items), file=document.file,
         imported=document.imported, inputs=tuple(reader.inputs.values()), output=reader.output,
@@ -484,12 +484,6 @@ class _Reader:
     problems: list[Problem] = field(default_factory=list)
     unset: list[Problem] = field(default_factory=list)
 
-    def stray_text(self, node: Text) -> None:
-        """Report text outside of any element."""
-        offset = len(node.value) - len(node.value.lstrip(BLANK)) if not node.raw else 0
-        span = node.span._replace(start=min(node.span.start + offset, node.span.end))
-        self.problem(span, "this text is outside of any element, and would not be sent", _meant_tag(node.value))
-
     # -- elements ------------------------------------------------------------------------------------
 
     def _config(self, element: Element) -> None:
@@ -518,7 +512,7 @@ class _Reader:
         fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
         include, includes = fields.pop("include"), fields.pop("includes")
         include = (name,) if name and kind == "mcp" else include or includes  # the most specific
-        fields |= {"server": fields.pop("mcp_server"), "local": self._local(element), "include": include}
+        fields |= {"server": fields.pop("mcp_server"), "include": include}
         tool = Tool(kind, span=element.span, **fields)
         if tool.sandbox and kind != "command":
             self._bad(element, "sandbox", "is for commands", "leave it out")
@@ -580,19 +574,16 @@ class _Reader:
         self.items.append(OutputItem(call, content, **texts, failed=failed, custom=custom, span=element.span))
 
     def _reasoning(self, element: Element) -> None:
-        told = [
-            part.strip(BLANK) if isinstance(part, str) else self._summary(part)
-            for part in body(element.children)
-            if (part.strip(BLANK) if isinstance(part, str) else part.tag == "summary")
-        ]
-        texts = _texts(element, "status", "signature", "provider")
-        self.items.append(ReasoningItem(self._required(element, "id"), tuple(told), **texts, span=element.span))
-
-    def _summary(self, element: Element) -> str:
-        """Return the text of a summary, without the white space around it; text in RAW is kept as it is."""
-        texts = [node for node in element.children if isinstance(node, Text)]
-        value = "".join(node.value for node in texts)
-        return value if any(node.raw for node in texts) else value.strip(BLANK)
+        told = list[str]()
+        for part in body(element.children):
+            if isinstance(part, str):
+                told += [part.strip(BLANK)] if part.strip(BLANK) else []
+            elif part.tag == "summary":  # without the white space around it; text in RAW is kept as it is
+                texts = [node for node in part.children if isinstance(node, Text)]
+                value = "".join(node.value for node in texts)
+                told.append(value if any(node.raw for node in texts) else value.strip(BLANK))
+        more = _texts(element, "status", "signature", "provider")
+        self.items.append(ReasoningItem(self._required(element, "id"), tuple(told), **more, span=element.span))
 
     # -- contents ------------------------------------------------------------------------------------
 
@@ -632,7 +623,7 @@ class _Reader:
         return img
 
     def _src(self, element: Element) -> tuple[str, bool]:
-        src, local = self._required(element, "src", may_be_empty=False), self._local(element)
+        src, local = self._required(element, "src", may_be_empty=False), self._flag(element, "local")
         if src and local and src.lower().startswith(("http://", "https://")):
             self._bad(element, "src", "is a URL, and 'local' says that it is a file", "delete 'local'", error=False)
         elif src and not local and not _URL.match(src):
@@ -649,22 +640,18 @@ class _Reader:
             self._bad(element, name, "is empty", "give it a value")
         return value or ""
 
-    def _local(self, element: Element) -> bool:
-        """Return whether the attribute ``local`` is there, with any value, as in the reference."""
-        if _is_cleared(element, "local"):
-            self._bad(element, "local", "sets the flag", "leave it out for a URL", error=False)
-        return element.has("local")
-
     def _flag(self, element: Element, name: str) -> bool:
-        """Return whether a flag is set; ``"false"`` clears it, unlike in the reference."""
-        if not _is_cleared(element, name):
+        """Return whether a flag is set; ``"false"`` clears it, unlike in the reference, but for ``local``."""
+        if (element.get(name) or "").strip().lower() != "false":
             return element.has(name)
-        hint = "delete it: other programs read its presence as true"
-        self._bad(element, name, "counts as not set", hint, error=False)
-        return False
+        what, hint = "counts as not set", "delete it: other programs read its presence as true"
+        if name == "local":
+            what, hint = "sets the flag", "leave it out for a URL"
+        self._bad(element, name, what, hint, error=False)
+        return name == "local"
 
     def _values(self, element: Element) -> dict[str, Any]:
-        """Return the attributes but `local`, by their kinds in `TAGS`: stripped texts, lists, flags, numbers."""
+        """Return the attributes by their kinds in `TAGS`: stripped texts, lists, flags, numbers."""
         values = element.values
         readers: dict[str, Callable[[Element, str], Any]] = {
             "text": lambda element, name: values.get(name, "").strip(),
@@ -673,8 +660,7 @@ class _Reader:
             "integer": self._integer,
             "number": self._number,
         }
-        rules = (rule for rule in TAGS[element.tag].attributes if rule.name != "local")
-        return {rule.name: readers[rule.kind](element, rule.name) for rule in rules}
+        return {rule.name: readers[rule.kind](element, rule.name) for rule in TAGS[element.tag].attributes}
 
     def _integer(self, element: Element, name: str) -> int | None:
         number = self._number(element, name)
@@ -723,21 +709,8 @@ def _texts(element: Element, *names: str) -> dict[str, Any]:
     return {name: element.get(name) or "" for name in names}
 
 
-def _is_cleared(element: Element, flag: str) -> bool:
-    return (element.get(flag) or "").strip().lower() == "false"
-
-
-def _meant_tag(text: str) -> str:
-    """Return a hint for text outside of elements; a tag in it may be a misspelt one of ours."""
-    found = re.search(r"</?([A-Za-z_][\w-]{0,30})", text)
-    close = _close_tag(found[1].lower()) if found else ""
-    if found and close and found[1] != close:
-        return f"did you mean <{close}>?"
-    if text.lstrip().startswith("---\n"):
-        return "if it is a document with questions, run lmm messages; otherwise put the text in <user>…</user>"
-    return "put it in <user>…</user> or another message, or in <!-- … -->"
-
-
 @lru_cache(maxsize=1000)
-def _close_tag(name: str) -> str:
-    return next(iter(get_close_matches(name, list(_READERS), n=1, cutoff=0.75)), "")
+def _meant_tag(name: str) -> str:
+    """Return the element that may be meant by a tag outside of elements, or nothing."""
+    close = next(iter(get_close_matches(name.lower(), list(_READERS), n=1, cutoff=0.75)), "")
+    return close if close != name else ""

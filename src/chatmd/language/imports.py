@@ -73,13 +73,8 @@ def outside_files(document: SyntaxTree, folder: Path) -> tuple[Path, ...]:
         if isinstance(node, Element) and (node.tag == "import" or (node.tag in ("doc", "img") and node.has("local"))):
             src = (node.get("src") or "").strip()
             path = Path(os.path.normpath(folder / src))
-            if (
-                src
-                and "\0" not in src
-                and not path.is_relative_to(folder)
-                and path.resolve() == path
-                and path.is_file()
-            ):
+            is_outside = src and "\0" not in src and not path.is_relative_to(folder)
+            if is_outside and path.resolve() == path and path.is_file():
                 found[path] = None
     return tuple(found)
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import re
+from collections import Counter
 from collections.abc import Iterator
 from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
@@ -29,10 +30,12 @@ def check(document: SyntaxTree) -> list[Problem]:
     3:7: <user> has no attribute 'nmae', and it is ignored (did you mean 'name'?)
     """
     spec, found = interpret(document)
-    problems = [*document.problems, *found, *_elements(document)]
-    problems += _configuration(document, spec)
-    problems += _calls(spec)
-    return list(_at_most(sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity))))
+    problems = [*document.problems, *found, *_elements(document), *_configuration(document, spec), *_calls(spec)]
+    kept, counts = list[Problem](), Counter[str]()
+    for problem in sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity)):
+        counts[problem.severity] += 1
+        kept += [problem] if counts[problem.severity] <= MAX_PROBLEMS else []
+    return kept
 
 
 def find_unseen(document: SyntaxTree) -> list[Problem]:
@@ -42,7 +45,7 @@ def find_unseen(document: SyntaxTree) -> list[Problem]:
     >>> [problem.message for problem in find_unseen(parse('<tool name="read_dir">Only once.</tool>'))]
     ['the content of <tool> is dropped']
     """
-    found = (*document.problems, *_elements(document), *_more_configs(document))
+    found = (*document.problems, *_elements(document), *_configuration(document, AgentSpec()))
     return [problem for problem in found if problem.unseen]
 
 
@@ -54,15 +57,6 @@ def problem_line(problem: Problem, about: str = "") -> str:
     """Return a problem with its place, as one line."""
     hint = f" ({problem.hint})" if problem.hint else ""
     return f"{problem.span.where}: {about}{problem.message}{hint}"
-
-
-def _at_most(problems: list[Problem]) -> Iterator[Problem]:
-    """Iterate over the first `MAX_PROBLEMS` problems of each severity."""
-    kept: dict[str, int] = {}
-    for problem in problems:
-        kept[problem.severity] = kept.get(problem.severity, 0) + 1
-        if kept[problem.severity] <= MAX_PROBLEMS:
-            yield problem
 
 
 def _warning(span: SourceRange, message: str, hint: str, *, unseen: bool = False) -> Problem:
@@ -95,16 +89,7 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
 
 def element_problems(element: Element) -> Iterator[Problem]:
     """Report attributes and contents of an element that have no meaning."""
-    tag = TAGS[element.tag]
-    yield from _attributes(element, tag)
-    parts = body(element.children)
-    if tag.is_void and any(not isinstance(part, str) or part.strip(BLANK) for part in parts):
-        message = f"the content of <{tag.name}> is dropped"
-        yield _warning(element.span, message, f"write <{tag.name} …/>", unseen=True)
-
-
-def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
-    seen: set[str] = set()
+    tag, seen = TAGS[element.tag], set[str]()
     for name, value in element.attributes:
         rule, unseen, message, hint = tag.attribute(name), False, "", ""
         if name in seen:
@@ -125,6 +110,9 @@ def _attributes(element: Element, tag: Tag) -> Iterator[Problem]:
         yield _warning(element.opening, message, 'write attributes as name="value"', unseen=True)
     if tag.name == "doc" and {"strip", "markdown"} <= seen:
         yield _warning(attribute_span(element, "markdown"), "'strip' wins over 'markdown'", "delete one of them")
+    if tag.is_void and any(not isinstance(part, str) or part.strip(BLANK) for part in body(element.children)):
+        message = f"the content of <{tag.name}> is dropped"
+        yield _warning(element.span, message, f"write <{tag.name} …/>", unseen=True)
 
 
 @lru_cache(maxsize=1000)
@@ -134,15 +122,17 @@ def _meant_tag(name: str, has_source: bool) -> str:
     >>> _meant_tag("dok", False), _meant_tag("documnt", True), _meant_tag("documnt", False), _meant_tag("docs", False)
     ('doc', 'doc', '', '')
     """
+    small, elements = name.lower(), ("doc", "img", "agent", "import")
+    full = {**dict(zip(elements, elements, strict=True)), "document": "doc", "image": "img"}
     if name in TAGS:
         return ""
-    small, full = name.lower(), {"document": "doc", "image": "img", "agent": "agent", "import": "import"}
     if has_source and (close := get_close_matches(small, full, n=1, cutoff=0.7)):
         return full[close[0]]
-    # about one letter is another, missing or too much
-    slips = ((SequenceMatcher(None, small, tag).ratio() - 1 + 1 / len(tag), tag) for tag in TAGS if small != f"{tag}s")
-    near, tag = max(slips)
-    return tag if near > -1e-9 else ""
+    for tag in elements:  # about one letter is another, missing or too much; <docs>, <doc1> are names of one's own
+        near = SequenceMatcher(None, small, tag).ratio() - 1 + 1 / len(tag)
+        if near > -1e-9 and small[0] == tag[0] and (small == tag or not small.startswith(tag)):
+            return tag
+    return ""
 
 
 @lru_cache(maxsize=1000)
@@ -155,22 +145,16 @@ def _meant(tag: Tag, name: str) -> str:
 # -- the document as a whole -----------------------------------------------------------------------
 
 
-def _more_configs(document: SyntaxTree) -> Iterator[Problem]:
-    for element in [element for element in document.elements if element.tag == "config"][1:]:
-        message = "there is a <config> already, and this one is ignored"
-        yield _warning(element.span, message, "delete one of them", unseen=True)
-
-
 def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
     """Report further and late configurations: the published rule is one, near the top. None at all is fine."""
-    if document.is_body:
-        return
-    yield from _more_configs(document)
-    configs = [element for element in document.elements if element.tag == "config"]
+    configs = [element for element in document.elements if element.tag == "config"] if not document.is_body else []
+    for more in configs[1:]:
+        message = "there is a <config> already, and this one is ignored"
+        yield _warning(more.span, message, "delete one of them", unseen=True)
     messages = [item for item in spec.items if isinstance(item, MessageItem)]
     if configs and messages:
-        config, message = configs[0].span, messages[0].span
-        if message.source is config.source and message.start < config.start:
+        config, first = configs[0].span, messages[0].span
+        if first.source is config.source and first.start < config.start:
             yield _warning(config, "<config> comes after the first message", "move it to the top")
 
 

@@ -144,11 +144,7 @@ _ROWS: Iterable[Tag] = (
         (_FUNCTION, _CALL, *_COMMON, _TYPE, _SIGNATURE, _PROVIDER),
     ),
     Tag("tool_response", 'what a call returned; <msg role="tool">', (_CALL, *_COMMON, _TYPE, _RECORD)),
-    Tag(
-        "reasoning",
-        "a model's thoughts, as far as it shows them",
-        (_ID, _STATUS, _SIGNATURE, _PROVIDER),
-    ),
+    Tag("reasoning", "a model's thoughts, as far as it shows them", (_ID, _STATUS, _SIGNATURE, _PROVIDER)),
     Tag(
         "summary",
         "one thought of a <reasoning>",
@@ -162,13 +158,7 @@ _ROWS: Iterable[Tag] = (
         (DOCUMENT, "msg", *IMPORTING),
         is_void=True,
     ),
-    Tag(
-        "img",
-        "an image",
-        (_SRC, _LOCAL, AttributeRule("alt", "what it shows; not sent")),
-        BODIES,
-        is_void=True,
-    ),
+    Tag("img", "an image", (_SRC, _LOCAL, AttributeRule("alt", "what it shows; not sent")), BODIES, is_void=True),
     Tag(
         "doc",
         "the text of a document",

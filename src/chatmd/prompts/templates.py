@@ -6,11 +6,7 @@ from pathlib import Path
 
 from lmm.prompts.templates import Prompts, load_prompts
 
-SLOTS: dict[str, tuple[str, ...]] = {
-    "compact": ("words",),
-    "judge": ("criteria",),
-    "refine": ("count",),
-}
+SLOTS: dict[str, tuple[str, ...]] = {"compact": ("words",), "judge": ("criteria",), "refine": ("count",)}
 
 
 def chatmd_prompts(folder: Path | None) -> Prompts:

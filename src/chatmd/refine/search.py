@@ -20,7 +20,7 @@ import msgspec
 
 from chatmd.context import Run
 from chatmd.errors import LimitReached, RefineError
-from chatmd.language.agent import AgentSpec, CallItem, Item, Tool, read_agent, text_of
+from chatmd.language.agent import AgentSpec, CallItem, Tool, read_agent, text_of
 from chatmd.language.nodes import BLANK, Element, SyntaxTree, Text, joined
 from chatmd.language.syntax import errors_of, parse, parse_body, write
 from chatmd.language.transcript import gap, storable, user_text
@@ -265,7 +265,11 @@ class Evaluator:
                 error = reached.message
             except (EmptyReply, ModelRejected) as rejected:  # may be due to this input
                 error = rejected.message
-            return RunOutcome(answer, _calls(conversation.spec.items), count_tokens(answer), tally.usage, error)
+            items = conversation.spec.items  # the calls of this run are after the last user message
+            begin = max((n for n, item in enumerate(items) if getattr(item, "role", "") == "user"), default=-1)
+            made = [item for item in items[begin + 1 :] if isinstance(item, CallItem)]
+            calls = tuple(ToolCall(item.call, item.name, text_of(item.arguments)) for item in made)
+            return RunOutcome(answer, calls, count_tokens(answer), tally.usage, error)
 
     @asynccontextmanager
     async def _folder(self, agent: str) -> AsyncIterator[Run]:
@@ -290,15 +294,6 @@ def _model(settings: ModelSettings, what: str, budget: SharedBudget) -> ChatMode
         raise RefineError(f"{model.name} cannot {what}", hint=hint)
     budget.limits.check_price(str(settings.model))
     return model
-
-
-def _calls(items: Sequence[Item]) -> tuple[ToolCall, ...]:
-    """Return the calls that a run made: those after the last user message."""
-    begin = max((n for n, item in enumerate(items) if getattr(item, "role", "") == "user"), default=-1)
-    return tuple(
-        ToolCall(item.call, item.name, text_of(item.arguments))
-        for item in items[begin + 1 :] if isinstance(item, CallItem)
-    )  # fmt: skip
 
 
 def _check_copy(folder: Path, spec: AgentSpec) -> None:
@@ -585,11 +580,27 @@ async def search_versions(
 ) -> None:
     """Measure the instructions on the cases, and search for better ones in rounds of proposals, as `refine`."""
 
+    by_name = {case.name: case for case in done.cases}
+
     async def measure(versions: Sequence[Version], names: Iterable[str], what: str) -> None:
+        """Run versions on cases in parallel. After the first error, no other runs start, but running ones finish."""
+        failed = list[LmmError]()
+
+        async def one(version: Version, name: str) -> None:
+            if not failed:
+                try:
+                    version.results[name] = await evaluator.result(done.agent(version), by_name[name])
+                except LmmError as error:
+                    failed.append(error)
+
         todo = [(version, name) for version in versions for name in names if name not in version.results]
         if todo:
             progress(f"{what}: {len(todo)} to run")
-            await _measure(done, todo, evaluator)
+        async with asyncio.TaskGroup() as group:
+            for each in todo:
+                group.create_task(one(*each))
+        if failed:
+            raise next((error for error in failed if not isinstance(error, LimitReached)), failed[0])
 
     await measure(done.versions, [case.name for case in done.cases], "as it is")
     for number in range(1, rounds + 1):
@@ -628,21 +639,3 @@ async def _propose(
     if not new:
         progress(f"round {number}: no new version was proposed")
     return new
-
-
-async def _measure(done: Refinement, todo: Sequence[tuple[Version, str]], evaluator: Evaluator) -> None:
-    """Run versions on cases in parallel. After the first error, no other runs start, but running ones finish."""
-    by_name, failed = {case.name: case for case in done.cases}, list[LmmError]()
-
-    async def one(version: Version, name: str) -> None:
-        if not failed:
-            try:
-                version.results[name] = await evaluator.result(done.agent(version), by_name[name])
-            except LmmError as error:
-                failed.append(error)
-
-    async with asyncio.TaskGroup() as group:
-        for each in todo:
-            group.create_task(one(*each))
-    if failed:
-        raise next((error for error in failed if not isinstance(error, LimitReached)), failed[0])

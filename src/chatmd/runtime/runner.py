@@ -198,10 +198,19 @@ class Runner:
         """Run the file; see `chatmd.Chat.run`. With `user_first`, the user is asked before anything is sent."""
         self._loop = asyncio.get_running_loop()
         has_user = self.context.options.ask_user is not None  # who decides about a reply that was cancelled
+        say = self.context.options.say
         async with AsyncExitStack() as stack:
-            conversation = self._conversation(stack, goes_on=has_user or bool(self.context.options.say))
-            if self.context.options.say and not conversation.is_waiting(self.context.options.say):
-                conversation.say(self.context.options.say)
+            if self.memory is not None:
+                conversation = Conversation(self.context, self.memory, self.take_notes)
+            else:  # the file stays open and locked until the end
+                assert self.path is not None
+                opened = open_transcript(self.path, locked=self.locked, goes_on=has_user or bool(say))
+                transcript = stack.enter_context(opened)
+                recorded = ExpansionRecord(self.path, only=self.context.options.replay)
+                run = replace(self.context, records=self.context.folder)
+                conversation = Conversation(run, transcript, self.take_notes, recorded=recorded)
+            if say and not conversation.is_waiting(say):
+                conversation.say(say)
             stack.callback(self._say_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=has_user)
             if ready is not None:
@@ -223,16 +232,6 @@ class Runner:
             )
         self.context.tell(result)
         return result
-
-    def _conversation(self, stack: AsyncExitStack, *, goes_on: bool) -> Conversation:
-        """Open the conversation; its file stays open and locked until `stack` is closed."""
-        if self.memory is not None:
-            return Conversation(self.context, self.memory, self.take_notes)
-        assert self.path is not None
-        transcript = stack.enter_context(open_transcript(self.path, locked=self.locked, goes_on=goes_on))
-        recorded = ExpansionRecord(self.path, only=self.context.options.replay)
-        run = replace(self.context, records=self.context.folder)
-        return Conversation(run, transcript, self.take_notes, recorded=recorded)
 
     async def _turn_done(self, conversation: Conversation) -> bool:
         """Take one turn, and return whether it was completed."""
@@ -320,9 +319,8 @@ def write_copy(path: Path, text: str, output: Path) -> None:
     """
     check_named(output)
     if output.exists():
-        raise FileWriteError(
-            "this file exists already", where=str(output), hint=f"to continue it: lmm run {output}; or delete it"
-        )
+        hint = f"to continue it: lmm run {output}; or delete it"
+        raise FileWriteError("this file exists already", where=str(output), hint=hint)
     folder = path.resolve().parent
     if output.resolve().parent != folder:
         hint = f"choose a file there, or copy what the file needs and run it there: {folder / output.name}"

@@ -130,15 +130,13 @@ class Growth:
         for first in range(len(self.ours) + 1):  # an edit in one of ours is accepted if those after it are certain
             begin, ours = self.begin + "".join(self.ours[:first]), self.ours[first:]
             if (found := find_place(begin, ours, theirs)) is not None:
-                return replace(self, begin=found[0], ours=ours)._followed_by(found[1], theirs)
+                new, tail = replace(self, begin=found[0], ours=ours), found[1]
+                if not without_blank_turn(tail).strip():
+                    tail = ""
+                elif new.said + tail != theirs:  # it stands after our elements for the first time
+                    tail = gap(new.said[-4:], new.newline) + tail.lstrip("\r\n")
+                return replace(new, tail=tail)
         return None
-
-    def _followed_by(self, tail: str, theirs: str) -> Growth:
-        if not without_blank_turn(tail).strip():
-            tail = ""
-        elif self.said + tail != theirs:  # it stands after our elements for the first time
-            tail = gap(self.said[-4:], self.newline) + tail.lstrip("\r\n")
-        return replace(self, tail=tail)
 
 
 _ROOM = 1_000_000  # bytes: the longest reply of most models
@@ -266,19 +264,15 @@ class Transcript:
         except FileReadError as error:
             self._growth = wanted
             if os.path.lexists(file.path):
-                self._keep_beside(error)
+                aside = aside_of(file.path)
+                Folder(aside.parent).write(aside.name, wanted.text.encode("utf-8"), private=True)
+                hint = f"everything is in {aside}: copy it back, if this was a mistake"
+                raise FileReadError(error.message, where=str(file.path), hint=hint) from error
             files.replace(file.path, wanted.text)  # it was deleted
             self._file = SharedFile.open(file.path, undoable=False)
             return
         self.changed = self.changed or saved.rebased
         self.notes += [f"{path} contains what was saved here when a run was killed" for path in saved.recovered]
-
-    def _keep_beside(self, error: FileReadError) -> None:
-        assert self.path is not None
-        aside = aside_of(self.path)
-        Folder(aside.parent).write(aside.name, self.text.encode("utf-8"), private=True)
-        hint = f"everything is in {aside}: copy it back, if this was a mistake"
-        raise FileReadError(error.message, where=str(self.path), hint=hint) from error
 
 
 def aside_of(path: Path) -> Path:

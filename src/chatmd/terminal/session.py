@@ -85,7 +85,8 @@ class TerminalSession:
         self.view = ChatView(self.screen.size)
         start.context = self.context = replace(start.context, goes_on=True).with_options(
             approve=Approvals(self._approve) if ask else None, confirm=self._confirm,
-            ask_user=self._ask_user, listener=self._on_event_threadsafe,
+            ask_user=self._ask_user,
+            listener=lambda *event: self._loop.call_soon_threadsafe(self._on_event, *event) if self._loop else None,
         )  # fmt: skip
         self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
@@ -113,7 +114,9 @@ class TerminalSession:
             LmmError: the first run could not begin.
         """
         self._loop = asyncio.get_running_loop()
-        self._show_last()
+        with contextlib.suppress(LmmError):  # show the last exchange
+            said, answer = exchange_in(read_document(self.path))
+            self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
         talking, shown = asyncio.create_task(self._talk()), asyncio.create_task(self.screen.run())
         try:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
@@ -226,10 +229,6 @@ class TerminalSession:
         self.screen.print(self.view.said(self.screen.shown(text), f"[{', '.join(files)}]" if files else ""))
         return element
 
-    def _on_event_threadsafe(self, event: Event, place: Place) -> None:
-        assert self._loop is not None
-        self._loop.call_soon_threadsafe(self._on_event, event, place)
-
     def _on_event(self, event: Event, place: Place) -> None:
         if isinstance(event, Ready):
             self.model, self.tools = event.model, event.tools
@@ -301,7 +300,12 @@ class TerminalSession:
     def submitted(self, text: str) -> bool:
         """Handle Enter; return whether `text` goes into the history."""
         if self.question is not None:
-            self._take_answer(text, self.question)
+            answer = self.question.read(text)
+            if answer is None:
+                self.note(f"{text.strip()!r} is not an answer: y, n, a or q", "yellow")
+            elif not self.question.answer.done():
+                self.screen.print(self.view.said(text.strip() or "no"))
+                self.question.answer.set_result(answer)
             return False
         if not text.strip():
             if self._is_users_turn and (self._pending or self._is_stuck):
@@ -318,14 +322,6 @@ class TerminalSession:
             else:
                 self._enqueue(text)
         return True
-
-    def _take_answer(self, line: str, question: _Question) -> None:
-        answer = question.read(line)
-        if answer is None:
-            self.note(f"{line.strip()!r} is not an answer: y, n, a or q", "yellow")
-        elif not question.answer.done():
-            self.screen.print(self.view.said(line.strip() or "no"))
-            question.answer.set_result(answer)
 
     def interrupted(self) -> None:
         """Handle Ctrl-C; in an editor, it is the editor's."""
@@ -364,12 +360,6 @@ class TerminalSession:
     async def _remark(self, text: str, style: str = "dim") -> None:
         """Print a remark between two runs; the next run begins with the change."""
         self.note(text, style)
-
-    def _show_last(self) -> None:
-        """Show the last exchange of the conversation."""
-        with contextlib.suppress(LmmError):
-            said, answer = exchange_in(read_document(self.path))
-            self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
 
     async def _measure(self) -> None:
         """Find out how much of the model's window the conversation takes."""
@@ -423,11 +413,15 @@ class TerminalSession:
             table.add_row(*map(clean, row))
         self.screen.print(self.view.shown(table))
 
+    def show_help(self) -> None:
+        """Print the commands and keys."""
+        self.show_table([(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS] + list(KEYS))
+
     def show_tools(self) -> None:
-        """Print the tools that the model is offered."""
-        if self.tools:
-            self.show_table([(tool.name, _first_sentence(tool.description)) for tool in self.tools])
-        else:
+        """Print the tools that the model is offered, each with the first sentence or line of its description."""
+        ends = re.compile(r"(?<=[.!?])\s|\n")
+        self.show_table([(tool.name, ends.split(tool.description.strip(), 1)[0]) for tool in self.tools])
+        if not self.tools:
             self.note("the file declares no tools")
 
     def show_cost(self) -> None:
@@ -566,7 +560,7 @@ class SlashCommand(NamedTuple):
 
 
 COMMANDS = (
-    SlashCommand("help", "", "this list", lambda chat, _: chat.show_table(help_rows())),
+    SlashCommand("help", "", "this list", lambda chat, _: chat.show_help()),
     SlashCommand("tools", "", "the tools that the model is offered", lambda chat, _: chat.show_tools()),
     SlashCommand("cost", "", "tokens and money so far, and the limits", lambda chat, _: chat.show_cost()),
     SlashCommand(
@@ -610,18 +604,12 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
     command = next((row for row in COMMANDS if row.name == name), None)
     if command is None:
         hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
-        raise ConfigError(
-            f"there is no command /{found[1]}", hint=f"{hint}; to send it as a message, begin with a space"
-        )
+        hint = f"{hint}; to send it as a message, begin with a space"
+        raise ConfigError(f"there is no command /{found[1]}", hint=hint)
     if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
         how = f"write: /{name} {command.argument}".rstrip()
         raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
     return command, argument
-
-
-def help_rows() -> list[tuple[str, str]]:
-    """Return the commands and keys, each with its help."""
-    return [(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS] + list(KEYS)
 
 
 def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = False) -> int:
@@ -643,12 +631,3 @@ def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = Fal
         if session.goes_to is None:
             return 0
         session = TerminalSession(opened(session.goes_to), session.screen.buffer.text, ask=ask)
-
-
-def _first_sentence(text: str) -> str:
-    """Return the first sentence, or line, of a description.
-
-    >>> _first_sentence("Reads a file. Or\\nseveral.")
-    'Reads a file.'
-    """
-    return re.split(r"(?<=[.!?])\s|\n", text.strip(), maxsplit=1)[0]

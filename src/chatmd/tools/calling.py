@@ -22,15 +22,7 @@ from typing import Any
 from chatmd.content.expand import locate
 from chatmd.context import AgentRequest, Approve, Run
 from chatmd.errors import WITHOUT, ChatmdError, StoppedByUser, ToolNotAvailable
-from chatmd.language.agent import (
-    AgentSpec,
-    DeclaredInput,
-    MessageItem,
-    SubAgent,
-    Tool,
-    read_agent,
-    text_of,
-)
+from chatmd.language.agent import AgentSpec, DeclaredInput, MessageItem, SubAgent, Tool, read_agent, text_of
 from chatmd.language.nodes import Comment, Element, SyntaxTree
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
@@ -277,15 +269,6 @@ class OpenTool:
     may_write: bool = True
     longest: int | None = None
 
-    async def call(self, arguments: Mapping[str, Any]) -> ToolOutput:
-        """Call the tool."""
-        output = await self.tool.call(arguments)
-        if self.longest is None or len(output.text) <= self.longest:
-            return output
-        from chatmd.tools.process import shortened  # asyncio's subprocesses: 20 ms
-
-        return replace(output, text=shortened(output.text, self.longest))
-
 
 @dataclass(slots=True)
 class ToolCaller:
@@ -384,11 +367,16 @@ class ToolCaller:
         begins()
         try:
             async with asyncio.timeout(known.timeout) as limit:
-                return await known.call(arguments)
+                output = await known.tool.call(arguments)
         except TimeoutError:
             if not limit.expired():
                 raise
             return ToolOutput(f"No result after {known.timeout:g} s; the call was given up.", failed=True)
+        if known.longest is None or len(output.text) <= known.longest:
+            return output
+        from chatmd.tools.process import shortened  # asyncio's subprocesses: 20 ms
+
+        return replace(output, text=shortened(output.text, known.longest))
 
 
 def _outside(traceback: TracebackType | None) -> TracebackType | None:

@@ -66,15 +66,12 @@ def check_variables(declared: Tool, run: Run) -> None:
     keys = keys_of(run.settings)
     for name, attribute in variables_of(declared).items():
         if name in keys:
-            raise ChatmdError(
-                f'{attribute}="{name}": a key of a model provider is not given to programs or servers',
-                where=declared.span.where,
-                hint="take it out; what needs such a key gets one of its own, from a file or by another name",
-            )
+            told = f'{attribute}="{name}": a key of a model provider is not given to programs or servers'
+            hint = "take it out; what needs such a key gets one of its own, from a file or by another name"
+            raise ChatmdError(told, where=declared.span.where, hint=hint)
         if name not in run.environment:
-            raise ChatmdError(
-                f"the environment variable {name} is not set", where=declared.span.where, hint=f"export {name}=…"
-            )
+            hint = f"export {name}=…"
+            raise ChatmdError(f"the environment variable {name} is not set", where=declared.span.where, hint=hint)
 
 
 def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
@@ -141,9 +138,8 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
 
     async def call(arguments: Sequence[str] = (), stdin: str | None = None) -> ToolOutput:
         if any("\0" in argument for argument in arguments):
-            raise ChatmdError(
-                "an argument contains a NUL character, which no program can be given", hint="leave it out"
-            )
+            hint = "leave it out"
+            raise ChatmdError("an argument contains a NUL character, which no program can be given", hint=hint)
         for argument in arguments:
             _encoded(argument)
         present = PRESENT.get()
@@ -176,11 +172,8 @@ def split_command(command: str, where: str = "") -> tuple[str, ...]:
     # Quotes are kept here, so that only unquoted words equal an operator.
     found = OPERATORS.intersection(shlex.split(command, posix=False))
     if found:
-        raise ChatmdError(
-            f"command=\"{command}\" uses '{min(found)}', but there is no shell",
-            where=where,
-            hint="put it into a script, or quote it if it is an argument",
-        )
+        hint = "put it into a script, or quote it if it is an argument"
+        raise ChatmdError(f"command=\"{command}\" uses '{min(found)}', but there is no shell", where=where, hint=hint)
     return words
 
 

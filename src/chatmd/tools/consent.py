@@ -251,55 +251,40 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
         kind_of(tool)
     except ChatmdError as error:
         return Declaration(tool.name, error.message, False, "")
-    powers = _powers(tool)
+    powers, named = _powers(tool), list[Path]()  # the real folders, or single files, that it names; no invalid ones
+    for root in (*tool.roots, tool.course):
+        with contextlib.suppress(OSError, RuntimeError, ValueError):
+            named += [(run.folder / Path(root).expanduser()).resolve()] if root else []
+    folders = in_prose(map(str, named or [run.folder]))
     reads_more = any(  # outside of the prompt's folder, or files there that are otherwise refused
-        not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder))
-        for root in _folders(tool, run)
+        not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder)) for root in named
     )
     asks = is_asked(powers, together) or ("read" in powers and reads_more)
-    words = _words(tool, powers, run)
-    if tool.sandbox:
-        folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
-        words += f", in a sandbox: no network, writes only below {folders}"
+    words = _words(tool, powers, folders)
+    words += f", in a sandbox: no network, writes only below {folders}" if tool.sandbox else ""
     words += _LEAVES if asks and powers == {"network"} else ""
     # every attribute, with the real folders that it names
-    return Declaration(tool.name or f"({tool.kind})", words, asks, repr((tool, _folders(tool, run))))
+    return Declaration(tool.name or f"({tool.kind})", words, asks, repr((tool, named)))
 
 
 _LEAVES = ": files read here could be sent that way"
 
 
-def _words(tool: Tool, powers: Iterable[Power], run: Run) -> str:
+def _words(tool: Tool, powers: Iterable[Power], folders: str) -> str:
     """Describe in words what a tool does."""
-    if tool.kind == "command":
-        return f"runs {tool.command}{_circumstances(tool)}"
+    if tool.kind == "builtin":
+        return in_prose([words.format(folders=folders) for power, words in _DOES.items() if power in powers])
     if tool.kind == "agent":
         return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
+    does = f"runs {tool.command}"
     if tool.kind == "mcp":
-        stdio = tool.server.lower().startswith("stdio:")
-        # A query may contain a key, so it is not shown.
-        does = (
-            f"starts the MCP server {tool.server[6:]}" if stdio else f"calls the MCP server {tool.server.split('?')[0]}"
-        )
-        return f"{does} for {in_prose(tool.include) if tool.include else 'all its tools'}{_circumstances(tool)}"
-    folders = in_prose(map(str, _folders(tool, run) or [run.folder]))
-    return in_prose([words.format(folders=folders) for power, words in _DOES.items() if power in powers])
-
-
-def _circumstances(tool: Tool) -> str:
-    """Describe the folder and the environment variables of a program."""
+        does = f"calls the MCP server {tool.server.split('?')[0]}"  # a query may contain a key
+        if tool.server.lower().startswith("stdio:"):
+            does = f"starts the MCP server {tool.server[6:]}"
+        does += f" for {in_prose(tool.include) if tool.include else 'all its tools'}"
     where = f", in {tool.cwd}" if tool.cwd else ""
     given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
-    return where + (f", and gives it {in_prose(given)} of your environment" if given else "")
-
-
-def _folders(tool: Tool, run: Run) -> list[Path]:
-    """Return the real paths of the folders, or single files, that a tool names; invalid ones are left out."""
-    found = []
-    for root in (*tool.roots, tool.course):
-        with contextlib.suppress(OSError, RuntimeError, ValueError):
-            found += [(run.folder / Path(root).expanduser()).resolve()] if root else []
-    return found
+    return does + where + (f", and gives it {in_prose(given)} of your environment" if given else "")
 
 
 def in_prose(words: Iterable[str]) -> str:
@@ -338,19 +323,14 @@ class Consent:
         if spec is self.spec:
             return
         own = own_declarations(spec, run, self.together)
+        told = ""
         if "read" in own.powers and "network" in self.together and "read" not in self.together:
-            raise ConsentNeeded(
-                "its new tools read files here, and what they read could be sent",
-                where=visible(own.name, line=True),
-                hint="its file changed during the run: check it, then run again",
-            )
-        if own.keys <= self.agreed:
-            return
-        raise ConsentNeeded(
-            f"{_reason((own,), changed=True)}: {_listed((own,))}",
-            where=visible(own.name, line=True),
-            hint="its file changed during the run: check it with lmm tools, then run again",
-        )
+            told = "its new tools read files here, and what they read could be sent"
+        elif not own.keys <= self.agreed:
+            told = f"{_reason((own,), changed=True)}: {_listed((own,))}"
+        if told:
+            hint = "its file changed during the run: check it with lmm tools, then run again"
+            raise ConsentNeeded(told, where=visible(own.name, line=True), hint=hint)
 
 
 def consent(spec: AgentSpec, run: Run) -> Consent:
@@ -369,11 +349,8 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     if not run.options.yes and asked and agreement(asked) != agreed:
         where = visible(files[0].name, line=True)
         if run.options.confirm is None:
-            raise ConsentNeeded(
-                f"{_reason(files, changed=bool(shown))}: {_listed(files)}",
-                where=where,
-                hint="run it in a terminal, which asks once, or agree with --yes",
-            )
+            hint = "run it in a terminal, which asks once, or agree with --yes"
+            raise ConsentNeeded(f"{_reason(files, changed=bool(shown))}: {_listed(files)}", where=where, hint=hint)
         if not run.options.confirm(question(files, shown)):
             what = "its tools" if _has_tools(files) else "what it sends"
             raise ConsentNeeded(f"not run: you did not agree to {what}", where=where)

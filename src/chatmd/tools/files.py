@@ -206,11 +206,8 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     found = islice(re.finditer(re.escape(wanted), text), _MOST_PLACES)
     places = [text.count("\n", 0, match.start()) + 1 for match in found]
     if count > 1 and not every:
-        raise ChatmdError(
-            f"the text occurs {count} times, {_listed(places)}",
-            where=name,
-            hint="give more of the text around the one that is meant, or all=true",
-        )
+        hint = "give more of the text around the one that is meant, or all=true"
+        raise ChatmdError(f"the text occurs {count} times, {_listed(places)}", where=name, hint=hint)
     done = text.replace(wanted, with_newline(replace, newline))
     return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {_listed(places)}."
 

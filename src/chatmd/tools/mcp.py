@@ -413,7 +413,12 @@ class Connection:
             return await answer
         except MCPError as error:
             if error.code == CONNECTION_CLOSED:
-                raise await self._ended(what) from None
+                life = self._life
+                await self.aclose()
+                why = life.exception() if life is not None and life.done() and not life.cancelled() else None
+                told = f"{what}: the server ended before it answered{f': {self._reason(why)}' if why else ''}"
+                hint = "the next call restarts it, without what it had in memory"
+                raise self._error(told, hint=hint) from None
             if error.code == REQUEST_TIMEOUT:
                 told = f"{what}: no answer within {self.patience:g} seconds"
                 raise self._error(told, hint='set a longer timeout="…"') from None
@@ -421,16 +426,6 @@ class Connection:
         except (RuntimeError, ValidationError) as error:
             first = str(error).strip().partition("\n")[0]
             raise self._error(f"{what}: the server's answer is not what the protocol asks for: {first}") from None
-
-    async def _ended(self, what: str) -> ChatmdError:
-        life = self._life
-        await self.aclose()
-        why = life.exception() if life is not None and life.done() and not life.cancelled() else None
-        told = f": {self._reason(why)}" if why is not None else ""
-        return self._error(
-            f"{what}: the server ended before it answered{told}",
-            hint="the next call restarts it, without what it had in memory",
-        )
 
     # -- connecting --------------------------------------------------------------------------------
 
@@ -443,7 +438,11 @@ class Connection:
     async def _connect(self) -> Client:
         self._stop, self._status, self._written = asyncio.Event(), 0, os.fstat(self.stderr.fileno()).st_size
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
-        transport = self._transport()
+        transport = (
+            self._http(*credentials_for(self.declared, self.address, self.run))
+            if self.address.url
+            else self._program(command_folder(self.declared, self.run), environment_for(self.declared, self.run))
+        )
         self._life = asyncio.create_task(self._live(transport, ready), name="mcp-connection")
         try:
             either: list[asyncio.Future[Any]] = [ready, self._life]
@@ -459,16 +458,6 @@ class Connection:
             raise self._error(f"it did not answer within {self.patience:g} seconds",
                               hint='is it an MCP server? set a longer timeout="…"')  # fmt: skip
         raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
-
-    def _transport(self) -> AbstractAsyncContextManager[TransportStreams]:
-        """Return the context that opens the streams to the server.
-
-        Raises:
-            ChatmdError: a declared folder, variable or secret is missing, or may not be passed on.
-        """
-        if self.address.url:
-            return self._http(*credentials_for(self.declared, self.address, self.run))
-        return self._program(command_folder(self.declared, self.run), environment_for(self.declared, self.run))
 
     @asynccontextmanager
     async def _program(self, folder: Path, env: dict[str, str]) -> AsyncGenerator[TransportStreams]:

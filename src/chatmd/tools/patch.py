@@ -10,10 +10,9 @@ import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
-from contextlib import suppress
 from dataclasses import dataclass, field
 from difflib import get_close_matches
-from functools import cache, partial
+from functools import cache
 from pathlib import Path
 from typing import Any
 
@@ -344,10 +343,8 @@ class _Matcher:
         found = [start for start in found if start >= after] or found
         if len(found) == 1:
             return found[0]
-        raise PatchError(
-            f"its lines occur in {len(found)} places, at {_numbers(found)}{missing}",
-            hint="add more lines of context, or a line '@@ ' with the heading or definition above the place",
-        )
+        hint = "add more lines of context, or a line '@@ ' with the heading or definition above the place"
+        raise PatchError(f"its lines occur in {len(found)} places, at {_numbers(found)}{missing}", hint=hint)
 
     def _blocks(self, anchors: Sequence[str]) -> list[_Block]:
         """Return the blocks that the last anchor names, below those before it; none if one of them is missing."""
@@ -392,10 +389,8 @@ class _Matcher:
         if blocks:
             places = _numbers([block.anchor for block in blocks])
             missing = f"'{hunk.anchors[-1]}' occurs in {len(blocks)} places, at {places}, and "
-        raise PatchError(
-            f"{missing}it does not say where its lines belong",
-            hint="add a line of context, '@@ ' with the line above, or '*** End of File' after lines for the end",
-        )
+        hint = "add a line of context, '@@ ' with the line above, or '*** End of File' after lines for the end"
+        raise PatchError(f"{missing}it does not say where its lines belong", hint=hint)
 
     def _nowhere(self, hunk: Hunk, after: int) -> PatchError:
         """Return the error for a hunk that fits nowhere: the lines like its own, and the first one that differs."""
@@ -524,7 +519,7 @@ def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str, n
     return done
 
 
-def reindented(pairs: Sequence[tuple[str, str]], added: Iterable[str], there: Collection[str]) -> dict[str, str]:
+def reindented(pairs: Sequence[tuple[str, str]], added: Collection[str], there: Collection[str]) -> dict[str, str]:
     """Map the indentation of new lines to that of the file, from pairs of what a patch and the file have for old ones.
 
     `there` is the indentation of all lines of the file, to decide between several rules that fit the pairs.
@@ -539,44 +534,35 @@ def reindented(pairs: Sequence[tuple[str, str]], added: Iterable[str], there: Co
     if known.keys() >= set(added):
         return known
     best: dict[str, str] | None = None
-    for unit in _UNITS:
-        with suppress(ValueError):
-            given, found = [unit(wrong) for wrong, _ in pairs], [right for _, right in pairs]
-            more, less = found[0].removesuffix(given[0]), given[0].removesuffix(found[0])
-            if all(right == more + wrong for wrong, right in zip(given, found, strict=True)):
-                rule = {indent: more + unit(indent) for indent in added}
-            elif all(wrong == less + right for wrong, right in zip(given, found, strict=True)):
-                rule = {indent: _without(less, unit(indent)) for indent in added}
-            else:
-                continue
-            if best is None or len({*rule.values()} & {*there}) > len({*best.values()} & {*there}):
-                best = rule
+    wrongs, found = [wrong for wrong, _ in pairs], [right for _, right in pairs]
+    for old, new in _UNITS:
+        spelled = {indent: indent.replace(old, new) for indent in (*added, *wrongs)}
+        if old != new and "\t" not in old + new and any(indent.replace(old, "") for indent in spelled):
+            continue  # no whole number of units
+        given = [spelled[wrong] for wrong in wrongs]
+        more, less = found[0].removesuffix(given[0]), given[0].removesuffix(found[0])
+        if all(right == more + wrong for wrong, right in zip(given, found, strict=True)):
+            rule = {indent: more + spelled[indent] for indent in added}
+        elif all(wrong == less + right for wrong, right in zip(given, found, strict=True)) and all(
+            spelled[indent].startswith(less) for indent in added
+        ):
+            rule = {indent: spelled[indent][len(less) :] for indent in added}
+        else:
+            continue
+        if best is None or len({*rule.values()} & {*there}) > len({*best.values()} & {*there}):
+            best = rule
     if best is None:
         raise PatchError("its lines fit with other indentation, which does not say how new lines are indented")
     return best
 
 
-def _without(less: str, indent: str) -> str:
-    if not indent.startswith(less):
-        raise ValueError(indent)
-    return indent[len(less) :]
-
-
-def _scaled(indent: str, old: int, new: int) -> str:
-    if indent.strip(" ") or len(indent) % old:
-        raise ValueError(indent)
-    return " " * (len(indent) // old * new)
-
-
 # How one level of indentation may be spelled elsewhere: with blanks, tabs, or other numbers of blanks.
-_UNITS: tuple[Callable[[str], str], ...] = (
-    str,
-    *(partial(lambda indent, width: indent.replace(" " * width, "\t"), width=width) for width in (4, 2, 8)),
-    *(partial(lambda indent, width: indent.replace("\t", " " * width), width=width) for width in (4, 2, 8)),
-    *(
-        partial(_scaled, old=old, new=new)
-        for old, new in ((4, 2), (2, 4), (4, 8), (8, 4), (2, 8), (8, 2), (3, 4), (4, 3))
-    ),
+_RATIOS = ((4, 2), (2, 4), (4, 8), (8, 4), (2, 8), (8, 2), (3, 4), (4, 3))
+_UNITS = (
+    (" ", " "),
+    *((" " * width, "\t") for width in (4, 2, 8)),
+    *(("\t", " " * width) for width in (4, 2, 8)),
+    *((" " * old, " " * new) for old, new in _RATIOS),
 )
 
 

@@ -198,7 +198,9 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
         stopped = f"stopped after {program.timeout:g} s, which is the limit"
     finally:
         left = await (process.clean_up() if finished else process.stop())
-    ending = stopped or process.exit_status + ("; remaining processes were killed" if left else "")
+    code, names = process.transport.get_returncode() or 0, {one.value: one.name for one in signal.Signals}
+    status = f"exit code {code}" if code >= 0 else f"killed by {names.get(-code, f'signal {-code}')}"
+    ending = stopped or status + ("; remaining processes were killed" if left else "")
     text = report(ending, process.streams, program.limit)
     if sum(stream.size for stream in process.streams.values()) > program.limit:
         whole = report(ending, process.streams, KEPT)
@@ -252,13 +254,6 @@ class _Process(asyncio.SubprocessProtocol):
         self.closed.set()
 
     # -- end of the process ------------------------------------------------------------------------------
-
-    @property
-    def exit_status(self) -> str:
-        """The exit code, or the signal that killed the program."""
-        code = self.transport.get_returncode() or 0
-        names = {one.value: one.name for one in signal.Signals}
-        return f"exit code {code}" if code >= 0 else f"killed by {names.get(-code, f'signal {-code}')}"
 
     async def clean_up(self) -> bool:
         """Read the rest of the output after the program ended, and return whether other processes had to be killed."""

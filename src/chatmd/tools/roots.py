@@ -138,11 +138,9 @@ class ToolRoots:
     @staticmethod
     def _not_secret(target: RootedPath, why: str) -> RootedPath:
         if is_secret_file(PurePath(*target.inside)):
-            raise FileRefused(
-                f"files of this name usually contain keys or passwords, and {why}",
-                where=target.name,
-                hint="the author of the prompt can allow it by naming the file in roots",
-            )
+            told = f"files of this name usually contain keys or passwords, and {why}"
+            hint = "the author of the prompt can allow it by naming the file in roots"
+            raise FileRefused(told, where=target.name, hint=hint)
         return target
 
     def writable(self, path: str) -> RootedPath:
@@ -192,11 +190,8 @@ def _root(name: str, folder: Path, declared: Tool) -> Root:
     try:
         real = Path(os.path.realpath(folder / Path(name).expanduser(), strict=True))
     except (OSError, RuntimeError, ValueError) as error:
-        raise ChatmdError(
-            f'roots="{name}" is not a folder',
-            where=declared.span.where,
-            hint=f"paths are relative to {folder}",
-        ) from error
+        hint = f"paths are relative to {folder}"
+        raise ChatmdError(f'roots="{name}" is not a folder', where=declared.span.where, hint=hint) from error
     return Root(Path(name).as_posix(), real)
 
 

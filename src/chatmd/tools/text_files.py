@@ -18,13 +18,7 @@ from typing import BinaryIO
 from chatmd.errors import NotStorable
 from chatmd.tools.roots import LOOK, RootedPath
 from lmm.disk.files import decode_document, document_lock
-from lmm.disk.opened import (
-    make_folders,
-    open_folder,
-    read_errors,
-    remove_folders,
-    write_errors,
-)
+from lmm.disk.opened import make_folders, open_folder, read_errors, remove_folders, write_errors
 from lmm.disk.swap import remove_leftovers
 from lmm.disk.undo import remember
 from lmm.errors import FileReadError, FileWriteError
@@ -254,11 +248,8 @@ def apply_changes(changes: Sequence[Change]) -> None:
     """
     for change in changes:
         if read_content(change.target) != change.old:
-            raise FileWriteError(
-                "another program has just changed this file; nothing was written",
-                where=change.target.name,
-                hint="read it again",
-            )
+            told = "another program has just changed this file; nothing was written"
+            raise FileWriteError(told, where=change.target.name, hint="read it again")
     made: list[Path] = []
     done: list[str] = []
     try:

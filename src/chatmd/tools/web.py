@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from collections import OrderedDict
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 
-from chatmd.content.documents import ConvertedDocument, SourceDocument, as_markdown, language_of, plain_text
+from chatmd.content.documents import SourceDocument, as_markdown, language_of, plain_text
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
@@ -16,6 +15,7 @@ from chatmd.tools.text_files import fitting
 from lmm.errors import LmmError
 from lmm.fetch import FetchRules, GitHubFile, Resolve, fetch, github_file, resolve_host, shown
 from lmm.importing.formats import MARKDOWN, suffix_of
+from lmm.importing.imported import Imported
 from lmm.markdown.blocks import fenced
 
 _REMEMBERED = 8  # pages
@@ -56,17 +56,14 @@ class _Reader:
     most: int
     timeout: float
     resolve: Resolve
-    pages: OrderedDict[str, _Page] = field(default_factory=OrderedDict)
+    pages: dict[str, _Page] = field(default_factory=dict)
 
     async def read(self, url: str, offset: int = 1) -> str:
         """Read a page from the line `offset`, in at most `most` characters."""
         skipped = max(int(offset) - 1, 0)
-        page = self.pages.get(url) if skipped else None
-        if page is None:
-            page = self.pages[url] = await self._fetch(url)
-        self.pages.move_to_end(url)
-        while len(self.pages) > _REMEMBERED:
-            self.pages.popitem(last=False)
+        known = self.pages.get(url) if skipped else None
+        page = known or await self._fetch(url)
+        self.pages = {**{key: self.pages[key] for key in [*self.pages][1 - _REMEMBERED :] if key != url}, url: page}
         if skipped >= len(page.lines):
             raise ChatmdError(f"it has {len(page.lines)} lines only", where=shown(url))
         return _excerpt(page, skipped, self.most)
@@ -79,12 +76,16 @@ class _Reader:
         try:
             document = await self._converted(raw, file)
         except LmmError as error:
-            raise ChatmdError(error.message, where=shown(url), hint=_hint(error)) from error
-        if not document.text.strip():
+            hint = error.hint
+            if error.message.endswith(", not text"):
+                image = "image" in error.message
+                hint = "it can only be looked at: import_image does that, with files on disk" if image else ""
+            raise ChatmdError(error.message, where=shown(url), hint=hint) from error
+        if not document.body.strip():
             raise ChatmdError("there is no text in it", where=shown(url))
-        return _Page(source, document.title, document.notes, document.text.rstrip("\n").split("\n"))
+        return _Page(source, document.title, document.notes, document.body.rstrip("\n").split("\n"))
 
-    async def _converted(self, raw: SourceDocument, file: GitHubFile | None) -> ConvertedDocument:
+    async def _converted(self, raw: SourceDocument, file: GitHubFile | None) -> Imported:
         """Convert a document to markdown; text in another format becomes a block of code."""
         if raw.kind.suffix and not (file and file.lines):
             return await as_markdown(raw, timeout=self.timeout, rules=self.rules)
@@ -93,14 +94,8 @@ class _Reader:
         if file and file.lines:
             text = _some_lines(text, file.lines, numbered=not is_markdown)
         if is_markdown or not text.strip():
-            return ConvertedDocument(text)
-        return ConvertedDocument(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
-
-
-def _hint(error: LmmError) -> str:
-    if not error.message.endswith(", not text"):
-        return error.hint
-    return "it can only be looked at: import_image does that, with files on disk" if "image" in error.message else ""
+            return Imported(text)
+        return Imported(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
 
 
 def _some_lines(text: str, wanted: tuple[int, int], *, numbered: bool) -> str:

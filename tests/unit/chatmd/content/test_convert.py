@@ -12,7 +12,6 @@ from pathlib import Path
 import pytest
 
 from chatmd.content.documents import (
-    ConvertedDocument,
     SourceDocument,
     as_markdown,
     language_of,
@@ -22,6 +21,7 @@ from chatmd.content.documents import (
 from chatmd.errors import ChatmdError
 from lmm.errors import FetchFailed
 from lmm.fetch import FetchRules
+from lmm.importing.imported import Imported
 from lmm.importing.pandoc import find_pandoc
 
 NOTES = r"""# Energy
@@ -44,7 +44,7 @@ if a < b and c["x"]:
 """
 
 
-def converted(raw: SourceDocument) -> ConvertedDocument:
+def converted(raw: SourceDocument) -> Imported:
     return asyncio.run(as_markdown(raw, timeout=60, rules=FetchRules()))
 
 
@@ -63,7 +63,7 @@ def converted(raw: SourceDocument) -> ConvertedDocument:
 def test_texts_are_as_they_are(raw: SourceDocument, text: str) -> None:
     assert plain_text(raw) == text
     if not raw.kind.is_page:
-        assert converted(raw).text == text
+        assert converted(raw).body == text
 
 
 @pytest.mark.parametrize(
@@ -102,25 +102,25 @@ def test_strip_knows_pages_from_other_texts() -> None:
 def test_notebooks() -> None:
     cells = [{"cell_type": "markdown", "source": "# A $x_1$"}, {"cell_type": "code", "source": "x = 1", "outputs": []}]
     raw = SourceDocument(json.dumps({"nbformat": 4, "metadata": {}, "cells": cells}).encode(), "a.ipynb")
-    assert converted(raw).text == "# A $x_1$\n\n```python\nx = 1\n```\n"
+    assert converted(raw).body == "# A $x_1$\n\n```python\nx = 1\n```\n"
 
 
 def test_links_of_pages_are_whole() -> None:
     page = b"<p><a href='../b.html#c'>b</a> <a href='#d'>d</a> <a href='mailto:a@e.org'>m</a> <img src='//f.org/i.png'>"
     page += b"<h2 id=d>D</h2>"
     raw = SourceDocument(page, "p", "text/html", url="https://e.org/x/y/p")
-    text = converted(raw).text
+    text = converted(raw).body
     assert "[b](https://e.org/x/b.html#c)" in text
     assert "[d](#d)" in text  # within the page, it stays what it was
     assert "mailto:a@e.org" in text
     assert "![](https://f.org/i.png)" in text
-    based = converted(SourceDocument(b"<base href='/z/'>" + page, "p", "text/html", url="https://e.org/x/y/p")).text
+    based = converted(SourceDocument(b"<base href='/z/'>" + page, "p", "text/html", url="https://e.org/x/y/p")).body
     assert "[b](https://e.org/b.html#c)" in based
 
 
 def test_a_server_knows_the_encoding_better_than_the_page() -> None:
     page = "<meta charset=latin1><p>é".encode()
-    assert converted(SourceDocument(page, "p", "text/html", "utf-8")).text == "é\n"
+    assert converted(SourceDocument(page, "p", "text/html", "utf-8")).body == "é\n"
 
 
 def test_what_cannot_be_converted() -> None:
@@ -140,7 +140,7 @@ def test_formulas_and_code_of_real_pages(form: str) -> None:
     """Formulas in each of Pandoc's HTML formats, and code, are restored."""
     command = ["pandoc", "-f", "markdown", "-t", "html", "-s", "--metadata", "title=Energy", form]
     page = subprocess.run(command, input=NOTES.encode(), capture_output=True, check=True).stdout
-    text = converted(SourceDocument(page, "p", "text/html", url="https://e.org/")).text
+    text = converted(SourceDocument(page, "p", "text/html", url="https://e.org/")).body
     if not form.startswith("--webtex"):
         assert _spaceless(r"Euler’s $e^{i\pi}+1=0$ and $a_1 < b_2$.") in _spaceless(text)
         assert _spaceless(r"$$\int_0^1 x^2\,dx = \frac{1}{3}$$") in _spaceless(text)
@@ -174,5 +174,5 @@ def test_what_lmm_import_reads_through_pandoc(suffix: str, tmp_path: Path) -> No
     pandoc = find_pandoc(suffix).program
     file = tmp_path / f"a.{suffix}"
     subprocess.run([pandoc, "-s", "-o", file], input=b"# Leaves\n\nGreen.\n", check=True)
-    text = converted(SourceDocument(file.read_bytes(), "a")).text
+    text = converted(SourceDocument(file.read_bytes(), "a")).body
     assert re.fullmatch("##? Leaves\n\n(<!-- slide 1 -->\n\n)?Green.\n", text)
