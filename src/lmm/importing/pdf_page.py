@@ -345,7 +345,10 @@ def _drawn(
                 raise FileReadError("a page has more than a million characters", hint=HARM)
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
             continue
-        x0, y0, x1, y1 = _placed(place, *_bounds(item))
+        box, outer = item.get_bounds(), item
+        while (outer := outer.container) is not None:  # boxes in a form, such as a figure, are relative to it
+            box = outer.get_matrix().on_rect(*box)
+        x0, y0, x1, y1 = _placed(place, *box)
         if item.type == c.FPDF_PAGEOBJ_PATH:
             rules += () if _is_drawing(item, page) else _rules(item, x0, y0, x1, y1)
             continue
@@ -354,14 +357,6 @@ def _drawn(
             mark = c.FPDFPageObj_GetMarkedContentID(item)
             pictures.append(Picture(x0, y0, x1, y1, number=number, mark=mark))
     return tuple(rules), tuple(pictures)
-
-
-def _bounds(item: Any) -> Box:
-    """Return the box of an object on the page; boxes in a form, such as an embedded figure, are relative to it."""
-    box: Box = item.get_bounds()
-    while (item := item.container) is not None:
-        box = item.get_matrix().on_rect(*box)
-    return box
 
 
 def _is_drawing(item: Any, page: Any) -> bool:

@@ -21,6 +21,8 @@ from lmm.terminal import ESCAPES
 MAX_OUTPUT_LINES = 200
 _MAX_LINE = 2_000
 _IMAGES = tuple(f"image/{kind}" for kind in ("png", "jpeg", "gif", "webp", "svg+xml"))
+# The first line of a cell in another language than that of the notebook.
+_MAGIC = re.compile(r"%%(bash|sh|javascript|js|html|latex|markdown|perl|ruby|R|sql|cython)\b")
 Json = Mapping[str, Any]
 
 
@@ -88,17 +90,19 @@ class _Reader:
             yield self._markdown(source, _mapping(cell.get("attachments")))
         elif kind == "code":
             if source.strip():
-                yield fenced(plain(source).strip("\n"), self._language(source))
+                switched = _MAGIC.match(source)
+                yield fenced(plain(source).strip("\n"), switched[1] if switched else self.language)
             for output in cell.get("outputs") or ():
-                if isinstance(output, dict):
-                    yield from self._output(output)
+                if not isinstance(output, dict):
+                    continue
+                if output.get("output_type") == "stream":
+                    yield self._plain(_text(output.get("text")))
+                elif output.get("output_type") == "error":
+                    yield self._plain(f"{output.get('ename', 'Error')}: {output.get('evalue', '')}")
+                else:
+                    yield from self._display(_mapping(output.get("data")))
         elif source.strip():
             yield fenced(plain(source).strip("\n"))
-
-    def _language(self, source: str) -> str:
-        """Return a cell's language: the notebook's, or the one that its first line switches to."""
-        magic = re.match(r"%%(bash|sh|javascript|js|html|latex|markdown|perl|ruby|R|sql|cython|writefile)\b", source)
-        return magic[1] if magic and magic[1] != "writefile" else self.language
 
     def _markdown(self, source: str, attachments: Json) -> str:
         """Return markdown as it is, made safe for our documents, and collect its images."""
@@ -115,15 +119,6 @@ class _Reader:
     def _keep(self, image: ImportedImage) -> str:
         self.images.append(image)
         return f"{IMAGE}{len(self.images) - 1}"
-
-    def _output(self, output: Json) -> Iterator[str]:
-        kind = output.get("output_type")
-        if kind == "stream":
-            yield self._plain(_text(output.get("text")))
-        elif kind == "error":
-            yield self._plain(f"{output.get('ename', 'Error')}: {output.get('evalue', '')}")
-        else:
-            yield from self._display(_mapping(output.get("data")))
 
     def _display(self, data: Json) -> Iterator[str]:
         """Iterate over the blocks of an output, in the best of its saved forms."""

@@ -7,7 +7,6 @@ from collections.abc import Callable, Iterable, Iterator
 from dataclasses import replace
 from html import escape
 from itertools import groupby
-from types import SimpleNamespace
 from xml.etree import ElementTree
 from xml.etree.ElementTree import Element
 
@@ -17,7 +16,7 @@ from lmm.importing.elements import page_mark, table_html, to_html
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
-from lmm.importing.read_pptx import in_reading_order, nested_list
+from lmm.importing.read_pptx import Box, cut, nested_list
 from lmm.importing.read_xlsx import MOST_CELLS, section_of
 
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -86,7 +85,8 @@ class _Content:
         for line in (node for node in table.iter() if local(node.tag) == "table-row"):
             column, filled = 0, dict[int, str]()
             for cell in line:
-                text, comment = written(cell), _comment(cell)
+                notes = (_all_text(node) for node in cell if local(node.tag) == "annotation")
+                text, comment = written(cell), " ".join(" ".join(notes).split())
                 if self._is_unseen(line) or (column < len(seen) and not seen[column]):
                     self.hidden.setdefault(f"hidden rows or columns of {name}", []).append(_all_text(cell))
                 elif text or comment:
@@ -280,11 +280,6 @@ def _all_text(node: Element) -> str:
     return "\n".join("".join(part.itertext()) for part in node.iter() if local(part.tag) in ("p", "h", "title", "desc"))
 
 
-def _comment(cell: Element) -> str:
-    notes = (node for node in cell if local(node.tag) == "annotation")
-    return " ".join(" ".join(_all_text(note).split()) for note in notes)
-
-
 def _ordered(shapes: Iterable[Element]) -> Iterator[Element]:
     """Iterate over shapes in the order in which they are read."""
     boxes = []
@@ -293,8 +288,8 @@ def _ordered(shapes: Iterable[Element]) -> Iterator[Element]:
         places = [[_points(_get(node, name)) for name in ("x", "y", "width", "height")] for node in inner]
         left, top = min(place[0] for place in places), min(place[1] for place in places)
         right, bottom = max(x + width for x, _, width, _ in places), max(y + height for _, y, _, height in places)
-        boxes.append(SimpleNamespace(left=left, top=top, width=right - left, height=bottom - top, shape=shape))
-    return (box.shape for box in in_reading_order(boxes))
+        boxes.append(Box(int(left), int(top), int(right), int(bottom), shape))
+    return (box.shape for box in cut(boxes))
 
 
 def _points(length: str) -> float:

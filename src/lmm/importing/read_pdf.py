@@ -19,11 +19,12 @@ from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_layout import (
     Look,
-    Words,
     code_lines,
     elements_of_layout,
+    heading_level,
     inline_nodes,
     look_of,
+    make_segment,
     numbering,
     segments_of,
 )
@@ -49,7 +50,8 @@ _TYPES: dict[str, str | None] = {
     **{"BlockQuote": "blockquote", "Note": "p", "FENote": "p", "Index": "div", "TOC": "ul", "TOCI": "li"},
     **{"Artifact": "", "Lbl": "", "Form": ""},
 }
-_STRUCTURE = frozenset({"H", "Title", "Table", "L", "Code", *(f"H{level}" for level in range(1, 7))})
+_TITLES = frozenset({"H", "Title", *(f"H{level}" for level in range(1, 7))})
+_STRUCTURE = _TITLES | {"Table", "L", "Code"}
 _PLAIN = frozenset({"th", *(f"h{level}" for level in range(1, 7))})
 _FORMATS = {"Em": "italic", "Strong": "bold", "Code": "mono"}
 _COVERED = 0.7
@@ -170,18 +172,20 @@ def _ranges(numbers: Sequence[int]) -> str:
 
 
 def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
-    tagged = is_tagged(pages)
+    types = {tag.type for page in pages for root in page.tags for tag in _walk(root)}
+    tagged = not types.isdisjoint(_STRUCTURE)  # else there are only paragraphs
+    titled = not tagged or not types.isdisjoint(_TITLES)
     blocks: list[MarkupElement] = []
     places: list[tuple[int, int]] = []  # the first and the last page of each block
     for page in pages:
         use_tags = tagged and page.tags and covers(page)
-        found = elements_of_tags(page, look) if use_tags else elements_of_layout(page, look)
+        found = elements_of_tags(page, look, titled) if use_tags else elements_of_layout(page, look)
         if blocks and found and (joined := _joined(blocks[-1], found[0], look)) is not None:
             blocks[-1], found = joined, found[1:]
             places[-1] = (places[-1][0], page.number)
         blocks += found
         places += [(page.number, page.number)] * len(found)
-    if not tagged:  # close gaps between heading levels, left by font sizes that turned out to be unused
+    if not (tagged and titled):  # close gaps between heading levels, left by font sizes that turned out to be unused
         used = sorted({block.tag for block in blocks if block.tag in HEADINGS})
         tags = {tag: f"h{number}" for number, tag in enumerate(used, start=1)}
         blocks = [replace(block, tag=tags.get(block.tag, block.tag)) for block in blocks]
@@ -286,11 +290,6 @@ def _image(item: Any) -> ImportedImage | None:
 # -- tagged PDF ------------------------------------------------------------------------------------
 
 
-def is_tagged(pages: Sequence[PdfPage]) -> bool:
-    """Return whether the document's tags include structure such as headings, tables, lists or code."""
-    return any(tag.type in _STRUCTURE for page in pages for root in page.tags for tag in _walk(root))
-
-
 def covers(page: PdfPage) -> bool:
     """Return whether the tags cover most of a page's text; the rest would be running heads and page numbers."""
     marks = {mark for root in page.tags for mark in _marks(root)}
@@ -298,9 +297,10 @@ def covers(page: PdfPage) -> bool:
     return sum(char.mark in marks for char in printed) >= _COVERED * len(printed)
 
 
-def elements_of_tags(page: PdfPage, look: Look) -> list[MarkupElement]:
-    """Return the blocks of a tagged page in the order of its structure; loose text becomes a paragraph."""
-    reader = _Reader(page, look.words)
+def elements_of_tags(page: PdfPage, look: Look, titled: bool) -> list[MarkupElement]:
+    """Return the blocks of a tagged page in the order of its structure; loose text becomes a paragraph. If the document
+    is not `titled`, headings are paragraphs in large letters."""
+    reader = _Reader(page, look, titled)
     tagged = {mark for tag in page.tags for mark in _marks(tag)}
     for segment in segments_of(char for char in page.chars if char.mark not in tagged):
         look.leave_out("running heads and page numbers", segment.text)
@@ -312,8 +312,8 @@ def elements_of_tags(page: PdfPage, look: Look) -> list[MarkupElement]:
 class _Reader:
     """Converts the tags of one page to elements."""
 
-    def __init__(self, page: PdfPage, words: Words) -> None:
-        self.words = words
+    def __init__(self, page: PdfPage, look: Look, titled: bool) -> None:
+        self.page, self.look, self.titled = page, look, titled
         self.chars: dict[int, list[Char]] = {}
         for char in page.chars:
             self.chars.setdefault(char.mark, []).append(char)
@@ -334,11 +334,19 @@ class _Reader:
             name = _TYPES.get(tag.type)
             if name == "":
                 return
+            if name == "p" and not self.titled and (level := self._level(tag)):
+                name = f"h{level}"
             children = self.children(tag, plain=name in _PLAIN)
             if name is None:
                 yield from children
             elif children or name in ("td", "th"):
                 yield MarkupElement(name, {}, tuple(children))
+
+    def _level(self, tag: PdfTag) -> int:
+        """Return the level of a paragraph that looks like a heading, or 0."""
+        lines = _lines([char for mark in _marks(tag) for char in self.chars.get(mark, ())])
+        first = make_segment(lines[0]) if lines and len(lines) < 3 else None
+        return heading_level(first, self.page, self.look) if first and first.style.size > self.look.body else 0
 
     def children(self, tag: PdfTag, *, plain: bool = False) -> list[Node]:
         """Return the children of a tag; adjacent text in the structure is one run of lines."""
@@ -380,7 +388,7 @@ class _Reader:
         return [char._replace(style=char.style._replace(**named)) for char in chars] if named else chars
 
     def _text(self, chars: Sequence[Char], plain: bool) -> Iterable[Node]:
-        return inline_nodes(_lines(chars), self.words, plain=plain)
+        return inline_nodes(_lines(chars), self.look.words, plain=plain)
 
     def figure(self, tag: PdfTag) -> Iterator[Node]:
         """Iterate over the images of a figure, with its description, or, if it has none, its text."""

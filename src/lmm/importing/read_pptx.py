@@ -91,7 +91,7 @@ class _Slides:
             heading = self._inline(title.text_frame.paragraphs) if name else f"Slide {number}"
             yield f"<h2>{heading}</h2>{to_html(page_mark('slide', number))}"
             others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
-            for shape in in_reading_order(others):
+            for shape in _in_reading_order(others):
                 yield from self._shape(shape, number)
             if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
                 texts = (" ".join(plain(paragraph.text).split()) for paragraph in frame.paragraphs)
@@ -107,7 +107,7 @@ class _Slides:
         if kind in _REPEATED:
             return
         if hasattr(shape, "shapes"):
-            for inner in in_reading_order(shape.shapes):
+            for inner in _in_reading_order(shape.shapes):
                 yield from self._shape(inner, slide)
         elif getattr(shape, "has_table", False):
             yield self._table(shape.table)
@@ -136,7 +136,9 @@ class _Slides:
         if runs and all(_is_monospaced(run) for run in runs):
             lines = "\n".join(plain(paragraph.text) for paragraph in every)
             return f"<pre><code>{escape(lines)}</code></pre>"
-        by_default = kind in _BULLETED and len(paragraphs) > 1 and not _is_unbulleted(shape)
+        first, layout = f".//{_A}lstStyle/{_A}lvl1pPr/{_A}buNone", getattr(shape, "_base_placeholder", None)
+        unbulleted = any(each is not None and each._element.find(first) is not None for each in (shape, layout))
+        by_default = kind in _BULLETED and len(paragraphs) > 1 and not unbulleted
         written = [(_list_tag(each, by_default), each.level, self._inline([each])) for each in paragraphs]
         blocks = []
         for tag, group in groupby(written, key=lambda item: item[0]):
@@ -180,7 +182,9 @@ class _Slides:
 # -- the order of reading ------------------------------------------------------------------------------------
 
 
-class _Box(NamedTuple):
+class Box(NamedTuple):
+    """The place of a shape on a slide."""
+
     left: int
     top: int
     right: int
@@ -188,17 +192,17 @@ class _Box(NamedTuple):
     shape: Any
 
 
-def in_reading_order(shapes: Iterable[Any]) -> Iterator[Any]:
-    """Iterate over shapes as they are read: they are cut apart at the widest gap, again and again (a recursive XY cut,
-    Nagy and Seth 1984)."""
+def _in_reading_order(shapes: Iterable[Any]) -> Iterator[Any]:
     boxes = []
     for shape in shapes:
         left, top = int(shape.left or 0), int(shape.top or 0)
-        boxes.append(_Box(left, top, left + int(shape.width or 0), top + int(shape.height or 0), shape))
-    return (box.shape for box in _cut(boxes))
+        boxes.append(Box(left, top, left + int(shape.width or 0), top + int(shape.height or 0), shape))
+    return (box.shape for box in cut(boxes))
 
 
-def _cut(boxes: list[_Box]) -> list[_Box]:
+def cut(boxes: list[Box]) -> list[Box]:
+    """Return shapes as they are read: they are cut apart at the widest gap, again and again (a recursive XY cut, Nagy
+    and Seth 1984)."""
     if len(boxes) < 2:
         return boxes
     across, columns = _parts(boxes, lambda box: (box.left, box.right))
@@ -206,10 +210,10 @@ def _cut(boxes: list[_Box]) -> list[_Box]:
     if len(columns) < 2 and len(rows) < 2:
         return sorted(boxes, key=lambda box: (box.top, box.left))
     parts = columns if len(rows) < 2 or (len(columns) > 1 and across > down) else rows
-    return [box for part in parts for box in _cut(part)]
+    return [box for part in parts for box in cut(part)]
 
 
-def _parts(boxes: Sequence[_Box], extent: Callable[[_Box], tuple[int, int]]) -> tuple[int, list[list[_Box]]]:
+def _parts(boxes: Sequence[Box], extent: Callable[[Box], tuple[int, int]]) -> tuple[int, list[list[Box]]]:
     """Cut boxes at their widest gap in one direction; return its width, and both parts, or one if there is no gap."""
     boxes = sorted(boxes, key=extent)
     widest, at, end = -1, 0, extent(boxes[0])[1]
@@ -251,13 +255,6 @@ def _list_tag(paragraph: Any, by_default: bool) -> str:
     if "buAutoNum" in marks:
         return "ol"
     return "ul" if marks & {"buChar", "buBlip"} or ((by_default or paragraph.level) and "buNone" not in marks) else ""
-
-
-def _is_unbulleted(shape: Any) -> bool:
-    """Return whether the layout of a placeholder takes the bullets away."""
-    layout = getattr(shape, "_base_placeholder", None)
-    first = f".//{_A}lstStyle/{_A}lvl1pPr/{_A}buNone"
-    return any(each is not None and each._element.find(first) is not None for each in (shape, layout))
 
 
 def nested_list(items: Sequence[tuple[int, str]], tag: str) -> str:

@@ -201,12 +201,18 @@ class Books:
         """Return the chapter of a document; `text` is its content, if it was read."""
         path = path.absolute()
         text = text_in(path.parent, path.name) if text is None else text
-        book, header = self._book(path), header_values(text)
+        if path.parent not in self._of:
+            self._of[path.parent] = book_of(path)
+        book, header = self._of[path.parent], header_values(text)
         position = book.position(path) if book is not None else None
         if book is None or position is None:
             alone = BookChapter(book, labels=_labels_of(path, text, header), words=_words(header))
             return _with_sources(alone, path.parent, path, text, [header])
-        file, states = book.files[position], self._look(book, position)
+        file = book.files[position]
+        if book not in self._states:
+            self._states[book] = [_state(book.folder / each.path) for each in book.files]
+        states = self._states[book]
+        states[position] = _state(book.folder / file.path)  # a fresh one for this file
         if book.counts_headings:
             each, labels = _numbered(book, tuple(states))
             numbers = each[position]
@@ -228,19 +234,6 @@ class Books:
         known = {title: chapter.numbers.headings.get(line, "") for line, title in there.items()}
         numbers = {line: known.get(title, "") for line, title in _headings(text).items()}
         return replace(chapter, numbers=replace(chapter.numbers, headings=numbers))
-
-    def _book(self, path: Path) -> Book | None:
-        folder = path.parent
-        if folder not in self._of:
-            self._of[folder] = book_of(path)
-        return self._of[folder]
-
-    def _look(self, book: Book, position: int) -> list[_State]:
-        """Return the states of a book's files, with a fresh one for this file."""
-        if book not in self._states:
-            self._states[book] = [_state(book.folder / each.path) for each in book.files]
-        self._states[book][position] = _state(book.folder / book.files[position].path)
-        return self._states[book]
 
 
 def _headings(text: str) -> dict[int, str]:

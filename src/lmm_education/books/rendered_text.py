@@ -94,13 +94,15 @@ _LOCATOR = re.compile(r"[ ]\[([^\[\]@]{1,100})\](?!\()")
 
 def _parts(span: Span, text: str) -> Iterator[Span]:
     """Split a span into the parts to be replaced: the whole, with what belongs to it, or only its marks."""
+    end = span.start + 1 + len(span.text)  # of the words of a link, whose address may be defined elsewhere
+    is_whole = text.startswith("[", span.start) and text.startswith("]", end)  # not over the lines of a table's cell
     if span.kind == "attributes" and text.startswith("{", span.start):
         line_end = text.find("\n", span.end)
         yield Span("stray", len(text[: span.start].rstrip(" \t")), line_end if line_end >= 0 else len(text), "")
     elif span.kind == "attributes":
         yield Span("stray", span.start, span.start + 1, "")
         yield Span("stray", span.end - len(span.attributes) - 1, span.end, "")
-    elif span.kind == "link" and (end := _end_of_words(span, text)):
+    elif span.kind == "link" and span.text and is_whole and not text.startswith("(", end + 1):
         if "://" in span.target:
             yield Span("address", end + 1, span.end, span.target)
         else:  # it leads to a page that readers do not have here
@@ -119,13 +121,6 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
         follows = _LOCATOR if span.kind == "citation" and not span.text.startswith("[") else None
         after = follows.match(text, span.end) if follows else None
         yield span._replace(end=after.end(), attributes=after[1]) if after else span
-
-
-def _end_of_words(span: Span, text: str) -> int:
-    """Return where the words of a link end whose address is defined elsewhere; 0 for other links."""
-    end = span.start + 1 + len(span.text)
-    is_whole = text.startswith("[", span.start) and text.startswith("]", end)  # not over the lines of a table's cell
-    return end if span.text and is_whole and not text.startswith("(", end + 1) else 0
 
 
 # -- code ------------------------------------------------------------------------------------------

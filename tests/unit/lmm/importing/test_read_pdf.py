@@ -48,6 +48,12 @@ def test_a_tagged_pdf_is_read_by_its_structure() -> None:
     assert document.images[0].data.startswith(b"\x89PNG")
 
 
+def test_titles_of_slides_whose_tags_have_no_headings_are_headings() -> None:
+    """By their size; a slide that appears step by step is one."""
+    document = read((FIXTURES / "slides.pdf").read_bytes(), HERE)
+    assert document.body == ("# Leaves\n\n<!-- p. 2 -->\n\n- green\n- thin\n\n# Roots\n\n<!-- p. 3 -->\n\n1.  brown\n")
+
+
 def test_headings_paragraphs_lists_code_and_images_by_their_looks() -> None:
     """A page without structure."""
     page = PdfPage()
