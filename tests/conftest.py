@@ -23,7 +23,7 @@ settings.register_profile("default", max_examples=60, deadline=None, suppress_he
 settings.register_profile("thorough", max_examples=2000, deadline=None, suppress_health_check=_SLOW_INPUT)
 # In CI the same examples every time: a run there judges a change; new counterexamples are searched for elsewhere.
 settings.register_profile(
-    "ci", max_examples=40, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_INPUT
+    "ci", max_examples=25, deadline=None, derandomize=True, database=None, suppress_health_check=_SLOW_INPUT
 )
 # On a second Python: what differs there shows in a few examples.
 settings.register_profile(

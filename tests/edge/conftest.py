@@ -10,6 +10,7 @@ from pathlib import Path
 import pytest
 from edge.serving import LEAVES
 from fakes.chromium import Browser
+from fakes.forked import forking
 from fakes.openai_server import ScriptedServer
 from memory import temporary_folder
 
@@ -29,6 +30,13 @@ def tmp_path(request: pytest.FixtureRequest, tmp_path: Path) -> Iterator[Path]:
         return
     with temporary_folder() as memory:
         yield memory
+
+
+@pytest.fixture
+def forked_readers() -> Iterator[None]:
+    """The process that reads a file for an import is a fork of one that has imported what it needs."""
+    with forking():
+        yield
 
 
 @pytest.fixture(autouse=True)

@@ -26,6 +26,7 @@ from edge.import_documents import (
 )
 from edge.knit_tools import need
 from edge.support import lmm, run_here
+from fakes import forked
 from fakes.pdf_writer import PdfPage, pdf_of
 from hypothesis import assume, example, given, settings, strategies as st
 
@@ -36,7 +37,7 @@ from lmm.importing.imported import Context, compose
 from lmm.importing.pandoc import convert_html
 from lmm.markdown import parse_markdown_text
 
-pytestmark = pytest.mark.knit
+pytestmark = [pytest.mark.knit, pytest.mark.usefixtures("forked_readers")]
 
 SOURCE = """\
 ---
@@ -358,6 +359,7 @@ def test_a_file_that_takes_too_long_is_given_up(tmp_path: Path) -> None:
 def test_a_file_that_takes_too_much_memory_is_given_up(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
     """And says so; nothing is left behind."""
     monkeypatch.setattr("lmm.importing.import_document.MEMORY", 400_000_000)
+    monkeypatch.setattr("subprocess.Popen", forked.Popen)  # which has none of what others imported
     (tmp_path / "a.html").write_text("<p>x <b>y</b>" * 1_000_000)
     with pytest.raises(FileReadError, match=r"memory|crashed"):
         import_file(tmp_path / "a.html")

@@ -18,6 +18,7 @@ from lmm.importing.formats import format_of
 from lmm.importing.import_document import import_file, read_source
 from lmm.importing.word_count import count_words, words_of
 
+pytestmark = pytest.mark.usefixtures("forked_readers")
 FILES = Path(__file__).parent.parent / "fixtures" / "import"
 
 

@@ -19,6 +19,7 @@ from lmm.importing.web import WEB, import_url
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import HeaderBlock
 
+pytestmark = pytest.mark.usefixtures("forked_readers")
 # The only way to an address that is not public: who calls the function says it. No option and no setting does.
 HERE = replace(WEB, private=True)
 DOT = b"\x89PNG\r\n\x1a\n" + bytes(20)

@@ -352,7 +352,7 @@ def test_a_store_from_before_sentences_had_vectors(
 def test_a_run_that_is_killed_leaves_the_old_store_or_the_new_one(course: Path) -> None:
     """At any moment; what comes next finishes the work, whatever was left behind."""
     shutil.rmtree(course / "notes")
-    assert kill_ingest(course, 12 * MANY, seed=20)["old"]  # whether some were killed after their end is the machine's
+    assert kill_ingest(course, 8 * MANY, seed=20)["old"]  # whether some were killed after their end is the machine's
 
 
 def test_two_runs_at_once_wait_for_each_other(course: Path) -> None:

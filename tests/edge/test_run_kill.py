@@ -35,7 +35,7 @@ def test_killed_at_any_moment(server: ScriptedServer, folder: Path, kind: str) -
     path = _fresh(folder, kind)
     asking = time_to_answer(server, "run", path.name)
     seen, chance = Counter[str](), random.Random(20261121)
-    while seen["killed"] < 12 * MANY:
+    while seen["killed"] < 6 * MANY:
         path = _fresh(folder, kind)
         server.requests.clear()
         process = start("run", path.name)

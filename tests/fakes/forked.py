@@ -30,6 +30,19 @@ from typing import Any
 _LATER = (
     *("chatmd.chat", "lmm.models.completions", "lmm.models.tokens", "httpx2", "jsonschema", "watchfiles"),
     *("chatmd.mcp_server", "mcp.server.stdio", "prompt_toolkit", "numpy", "safetensors", "tokenizers"),
+    *("lmm.importing.import_document", "lmm.importing.read_html", "lmm.importing.word_count", "lmm.importing.pandoc"),
+    *("lmm.importing.read_pdf", "lmm.importing.read_pptx", "lmm.importing.read_xlsx", "openpyxl", "pptx", "pypdfium2"),
+    *("lmm_editor.server", "chatmd.terminal.session", "acp", "chatmd.acp_server", "sqlalchemy", "uvicorn"),
+    *(
+        "starlette.applications",
+        "jinja2",
+        "limits",
+        "markdown_it",
+        "mdit_py_plugins",
+        "latex2mathml",
+        "pygments.lexers",
+        "segno",
+    ),
     *("lmm_education.store.edge", "lmm_education.ingestion.ingest", "lmm_education.answer.answering"),
 )
 _FILES = ("p2cread", "c2pwrite", "errwrite")  # what Popen calls a process's standard files; -1 if they are ours
@@ -37,7 +50,7 @@ AT_START = ("PYTHON", "LANG", "LC_", "TZ")  # a process with others of these is 
 _PR_SET_CHILD_SUBREAPER = 36
 _UNBUFFERED = "PYTHONUNBUFFERED"  # a fork can do that as well
 _UTF8 = {"PYTHONIOENCODING": "utf-8"}  # in a locale with UTF-8, that is what Python does anyway
-_Popen = subprocess.Popen  # as it is without `forking`
+Popen = subprocess.Popen  # as it is without `forking`
 _lock = threading.Lock()
 
 
@@ -45,7 +58,7 @@ def python(*words: str | Path, env: Mapping[str, str] | None = None, **options: 
     """`subprocess.Popen` of this Python with these words: a script, ``-c`` and code, or ``-m`` and a module."""
     env = os.environ if env is None else env
     forked = sys.platform == "linux" and _UTF8 | _at_start(env) == _server()[1]
-    return (_Forked if forked else _Popen)([sys.executable, *map(str, words)], env=env, **options)
+    return (_Forked if forked else Popen)([sys.executable, *map(str, words)], env=env, **options)
 
 
 def run_python(
@@ -66,20 +79,20 @@ def forking() -> Iterator[None]:
     """While this is open, whoever starts this Python through `subprocess`, such as a library, gets a fork."""
 
     def start(line: Sequence[str], **options: Any) -> subprocess.Popen[Any]:
-        return python(*line[1:], **options) if line[0] == sys.executable else _Popen(line, **options)
+        return python(*line[1:], **options) if line[0] == sys.executable else Popen(line, **options)
 
     subprocess.Popen = start  # type: ignore[assignment,misc]
     try:
         yield
     finally:
-        subprocess.Popen = _Popen  # type: ignore[misc]
+        subprocess.Popen = Popen  # type: ignore[misc]
 
 
-class _Forked(_Popen[Any]):
+class _Forked(Popen[Any]):
     """A process that the server forks and this process adopts."""
 
     def _execute_child(self, *given: Any) -> None:
-        values = dict(zip(list(inspect.signature(_Popen._execute_child).parameters)[1:], given, strict=True))  # type: ignore[attr-defined]
+        values = dict(zip(list(inspect.signature(Popen._execute_child).parameters)[1:], given, strict=True))  # type: ignore[attr-defined]
         asked = {"words": values["args"][1:], "env": dict(values["env"]), "session": values["start_new_session"]}
         asked["folder"] = str(Path(os.fsdecode(values["cwd"] or "")).absolute())
         files = [number if values[name] == -1 else values[name] for number, name in enumerate(_FILES)]
@@ -115,7 +128,7 @@ def _server() -> tuple[socket.socket, dict[str, str]]:
     """What forks, and the environment that it was started with."""
     ours, theirs = socket.socketpair(socket.AF_UNIX, socket.SOCK_SEQPACKET)
     env = {**os.environ, **_UTF8}
-    process = _Popen([sys.executable, __file__], stdin=theirs.fileno(), env=env, start_new_session=True)
+    process = Popen([sys.executable, __file__], stdin=theirs.fileno(), env=env, start_new_session=True)
     theirs.close()
     atexit.register(process.wait)
     atexit.register(ours.close)  # called first: the server ends
@@ -175,8 +188,12 @@ def _become(asked: dict[str, Any], files: Sequence[int]) -> list[str]:
 
 def be_python(words: Sequence[str]) -> None:
     """What ``python WORDS`` does."""
-    if words[0] in ("-c", "-m"):
+    if words[0] == "-P":  # nothing is imported from the current folder
+        sys.path[:1] = []
+        words = words[1:]
+    elif words[0] in ("-c", "-m"):
         sys.path[0] = "" if words[0] == "-c" else str(Path.cwd())
+    if words[0] in ("-c", "-m"):
         sys.argv[:] = [words[0], *words[2:]]
         if words[0] == "-m":
             runpy.run_module(words[1], run_name="__main__", alter_sys=True)
