@@ -75,8 +75,6 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
         section = view.fetch(found[:1]).hits[0]
         part = re.search(rf"^#+ +{name}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
         return name, replace(section, text=part[0] if part else section.text)
-    if not CALLED.search(result.text):  # most do not; the exercises of a course are read from all its documents
-        return "", None
     files = {each.place.file for each in sections}
     every = find_exercises(documents_in(view.catalogue), kinds=study.exercises, solutions=study.solutions)
     exercise = called(result.text, [each for each in every if each.file in files], result.hits)
