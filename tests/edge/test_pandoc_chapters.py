@@ -29,7 +29,7 @@ AT_ONCE = 40  # documents for one process
 
 def chapters(folders: Iterable[Path]) -> list[Path]:
     """The documents of folders."""
-    found = [path for folder in folders for path in sorted(Folder(folder).walk(suffixes=SUFFIXES, ignore=False))]
+    found = [path for folder in folders for path in sorted(Folder(folder).documents())]
     return [path for path in found if path.is_file() and "node_modules" not in path.parts]
 
 

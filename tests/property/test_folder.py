@@ -55,7 +55,7 @@ def test_nothing_outside_is_reached(entries: list[tuple[str, str | None]], paths
     """What is read is the folder's own, and what is outside stays as it is, whatever is written, made or removed."""
     with world(entries) as (inside, outside):
         folder = Folder(inside)
-        for path in folder.walk(hidden=True, ignore=False):
+        for path in folder.documents():
             assert folder.read(path) == b"inside"
         for name in [*paths, *(name for name, _ in entries)]:
             with contextlib.suppress(DocumentError):

@@ -10,7 +10,7 @@ import contextlib
 import errno
 import os
 import time
-from collections.abc import Callable, Iterator
+from collections.abc import Iterator
 from pathlib import Path
 
 from lmm.disk import digest
@@ -142,10 +142,10 @@ def folder_of(path: Path) -> Folder:
 
 
 @contextlib.contextmanager
-def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, timeout: float = -1) -> Iterator[None]:
-    """Hold the advisory lock of one document; `on_wait` is called once if another process has it.
+def document_lock(path: Path, *, timeout: float = -1) -> Iterator[None]:
+    """Hold the advisory lock of one document; it is released when the process ends in any way.
 
-    `timeout` is in seconds; negative waits for ever. The lock is released when the process ends in any way.
+    `timeout` is in seconds; negative waits for ever.
 
     Raises:
         DocumentBusy: the lock was not free within `timeout`.
@@ -159,15 +159,10 @@ def document_lock(path: Path, *, on_wait: Callable[[], None] = lambda: None, tim
     with state_errors(folder):
         folder.mkdir(parents=True, exist_ok=True)
         try:
-            try:
-                lock.acquire(timeout=0)
-            except Timeout:
-                on_wait()
-                lock.acquire(timeout=timeout)
+            lock.acquire(timeout=timeout)
         except Timeout as error:
-            raise DocumentBusy(
-                "another lmm command is working on this document", where=str(path), hint="try again later"
-            ) from error
+            reason = "another lmm command is working on this document"
+            raise DocumentBusy(reason, where=str(path), hint="try again later") from error
     try:
         yield
     finally:

@@ -22,13 +22,13 @@ import os
 import re
 import secrets as random
 import stat
-from collections.abc import Callable, Collection, Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
 
 from lmm.disk import digest
-from lmm.disk.names import Glob, IgnoreRule, comparable, is_ignored, is_secret_file, parse_ignore
+from lmm.disk.names import IgnoreRule, comparable, is_ignored, is_secret_file, parse_ignore
 from lmm.disk.opened import Mode, OpenFolder, make_folders, open_folder, read_errors, write_errors
 from lmm.disk.swap import TEMPORARY, put_in_place
 from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
@@ -269,62 +269,34 @@ class Folder:
             if status is not None:
                 yield FolderEntry((name,), _kind(status.st_mode), status.st_size)
 
-    def walk(
-        self,
-        relative: str | PurePath = "",
-        *,
-        suffixes: Collection[str] = (),
-        globs: Sequence[str] = (),
-        depth: int | None = None,
-        hidden: bool = False,
-        ignore: bool = True,
-        on_skip: Skip = lambda error: None,
-    ) -> Iterator[Path]:
-        """Iterate over the files below, in order, with paths that begin with `root`; linked folders are not entered.
+    def documents(self, *, on_skip: Skip = lambda error: None) -> Iterator[Path]:
+        """Iterate over the documents below, in order, with paths that begin with `root`, also those that a
+        ``.gitignore`` names; linked folders are not entered.
 
         A link counts as a file if it leads to a file inside. One that leads out is skipped, and `on_skip` gets
-        the `LinkOutside` that opening it would raise; a folder that cannot be read is, with a `FileReadError`. Without
-        `hidden`, names with a leading dot are left out; with `ignore`, what ``.gitignore`` names and folders such as
-        ``node_modules``.
+        the `LinkOutside` that opening it would raise; a folder that cannot be read is, with a `FileReadError`. Files
+        that an export wrote into a folder below do not count, unless somebody changed them.
 
         Raises:
-            LinkOutside: `relative` leads out.
-            FileReadError: it cannot be read.
+            FileReadError: the folder cannot be read.
         """
-        top = self.path(relative)
-        patterns = [Glob.of(glob) for glob in globs]
-        ending = tuple(suffix.casefold() for suffix in suffixes)
 
         def unreadable(place: tuple[str, ...], error: OSError) -> None:
             on_skip(FileReadError(f"this folder cannot be read: {error.strerror}", where=self._shown(PurePath(*place))))
 
-        above = top.relative_to(self.real).parts
-        with read_errors(self._shown(relative)):
-            for entry in walk(top, self.real, depth=depth, hidden=hidden, ignore=ignore, on_unreadable=unreadable):
-                if entry.kind not in ("file", "link") or entry.aside:
-                    continue
-                inside = PurePath(*above, *entry.parts)
-                fits = not ending or entry.name.casefold().endswith(ending)
-                fits = fits and (not patterns or any(pattern.fits(entry.parts) for pattern in patterns))
-                if fits if entry.kind == "file" else self._leads_to_file(inside, fits, on_skip):
-                    yield self.root / inside
-
-    def documents(self, *, on_skip: Skip = lambda error: None) -> Iterator[Path]:
-        """Iterate over the documents below, as `walk` finds them, regardless of ``.gitignore``.
-
-        Files that an export wrote into a folder below do not count, unless somebody changed them.
-        """
         # A user who names the folder of an export wants its files, except one that is beside its source.
-        exported = {
-            PurePath(): {PurePath(name): hash for name, hash in self.exported().items() if name.startswith("./")}
-        }
-        for path in self.walk(suffixes=SUFFIXES, ignore=False, on_skip=on_skip):
-            inside = path.relative_to(self.root)
-            if not is_document(inside):
-                continue
-            written = self._exported_below(inside.parent, exported).get(inside)
-            if written is None or written != digest(self.read(inside), length=16):
-                yield path
+        beside = {PurePath(name): hash for name, hash in self.exported().items() if name.startswith("./")}
+        exported = {PurePath(): beside}
+        with read_errors(str(self.root)):
+            for entry in walk(self.real, self.real, depth=None, ignore=False, on_unreadable=unreadable):
+                inside = PurePath(*entry.parts)
+                fits = entry.name.casefold().endswith(SUFFIXES)
+                if entry.aside or not (fits if entry.kind == "file" else self._leads_to_file(entry, fits, on_skip)):
+                    continue
+                if is_document(inside):
+                    written = self._exported_below(inside.parent, exported).get(inside)
+                    if written is None or written != digest(self.read(inside), length=16):
+                        yield self.root / inside
 
     def _exported_below(self, folder: PurePath, known: dict[PurePath, dict[PurePath, str]]) -> dict[PurePath, str]:
         """Return the files that exports wrote into a folder, or into those above it."""
@@ -346,8 +318,11 @@ class Folder:
         lines = (line.partition("  ") for line in written.decode("utf-8", "surrogateescape").splitlines())
         return {name: hash for hash, _, name in lines if name}
 
-    def _leads_to_file(self, link: PurePath, fits: bool, on_skip: Skip) -> bool:
-        """Return whether a link leads to a file inside; one out is reported if it `fits`, or might hide a folder."""
+    def _leads_to_file(self, entry: FolderEntry, fits: bool, on_skip: Skip) -> bool:
+        """Return whether it is a link to a file inside; one out is reported if it `fits`, or might hide a folder."""
+        link = PurePath(*entry.parts)
+        if entry.kind != "link":
+            return False
         try:
             found = self.stat(link)
         except LinkOutside as error:
@@ -425,7 +400,6 @@ def walk(
     root: Path,
     *,
     depth: int | None = 1,
-    hidden: bool = False,
     ignore: bool = True,
     on_unreadable: Unreadable = lambda place, error: None,
 ) -> Iterator[FolderEntry]:
@@ -433,7 +407,7 @@ def walk(
 
     `top` and `root` are real paths. All entries of `top` itself are reported. Further down, hidden files and those
     ignored by a ``.gitignore`` are left out, and folders such as ``node_modules`` stay closed. The rules of
-    ``.gitignore`` are read from `root` down. `hidden` and ``ignore=False`` turn these exclusions off.
+    ``.gitignore`` are read from `root` down. ``ignore=False`` turns these exclusions off, except of hidden files.
 
     Raises:
         OSError: `top` cannot be read; folders below it that cannot be read count as empty, and `on_unreadable` gets
@@ -445,19 +419,18 @@ def walk(
     ) -> Iterator[FolderEntry]:
         """Iterate over the entries of one folder; `parts` lead to it from the top, `place` from the root."""
         with open_folder(folder) as opened:
-            found = sorted(
-                ((comparable(name), name, opened.stat(name)) for name in opened.entries()), key=lambda entry: entry[:2]
-            )
+            names = sorted(opened.entries(), key=lambda name: (comparable(name), name))
+            found = [(name, opened.stat(name)) for name in names]
             if ignore and (rules := _rules_in(opened)):
                 layers = (*layers, (len(place), rules))
         deeper = depth is None or depth > 1
-        for _, name, status in found:
+        for name, status in found:
             if status is None or name.startswith(".lmm-"):
                 continue
             kind = _kind(status.st_mode)
             is_folder, program = kind == "folder", name in SKIPPED or is_internal((name,))
             ignored = ignore and (program or is_ignored(layers, (*place, name), is_folder))
-            aside = (name.startswith(".") and not hidden) or ignored
+            aside = name.startswith(".") or ignored
             if aside and parts and not is_folder:
                 continue
             yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)

@@ -70,7 +70,6 @@ USES: dict[str, Callable[[Folder, str], object]] = {
     "make": lambda folder, name: folder.make(name),
     "remove": lambda folder, name: folder.remove(name),
     "entries": lambda folder, name: list(folder.entries(name)),
-    "walk": lambda folder, name: list(folder.walk(name)),
 }
 
 
@@ -179,13 +178,9 @@ def test_walk(clone: Path) -> None:
     (clone / "pictures" / "p.png").symlink_to("/etc/hostname")
     (clone / ".gitignore").write_text("notes/\n")
     told: list[DocumentError] = []
-    found = list(Folder(clone).walk(suffixes=[".md"], on_skip=told.append))
-    assert found == [clone / "a.md", clone / "inside.md"]
+    found = list(Folder(clone).documents(on_skip=told.append))
+    assert found == [clone / "a.md", clone / "inside.md", clone / "notes" / "b.md"]
     assert {Path(str(error.where)).name for error in told} == {"out.md", "chain.md", "up.md", "loop.md", "folder"}
-    assert clone / "notes" / "b.md" in Folder(clone).walk(ignore=False)
-    assert list(Folder(clone).walk("notes")) == [clone / "notes" / "b.md"]
-    assert list(Folder(clone).walk(globs=["n*/*.md"], ignore=False)) == [clone / "notes" / "b.md"]
-    assert clone / "notes" / "b.md" not in Folder(clone).walk(ignore=False, depth=1)
 
 
 def test_a_folder_that_cannot_be_read_is_told_of(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
