@@ -474,6 +474,6 @@ def test_an_exercise_or_slide_is_quoted_by_its_number(folder: Path) -> None:
         "What is exercise 4 about?": "**Exercise 4**\n\n> What is a move? [1]\n",
         "What is exercise 5 about?": "**Exercise 5**\n\n> Run:\n>\n> ```\n> ls\n> ```\n>\n> [1]\n",
         "What is on slide 2?": "**Walls**\n\n> Wood [1]\n",
-        "What is on slide 7?": "There is no slide 7 in the course.\n",
+        "Was steht auf Folie 7?": "There is no slide 7 in the course.\n",
     }.items():
         assert lmm("ask", question).out.startswith(said), question

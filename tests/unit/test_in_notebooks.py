@@ -43,7 +43,7 @@ def test_what_a_notebook_shows(course: Course, tmp_path: Path) -> None:
     assert wrong._repr_markdown_().startswith("They hold 42 kinds of chlorophyll [1] *[not in its source: 42]*.")
     plan, cards, exported = course.plan(), course.cards(), course.export(tmp_path, tmp_path / "out")
     assert plan._repr_markdown_().startswith("# Study plan")
-    assert (repr(plan), repr(cards)) == ("StudyPlan(1 section, 1 min)", "CardReport(0 cards, 0 failed)")
+    assert (repr(plan), repr(cards)) == ("StudyPlan(1 step, 1 min)", "CardReport(0 cards, 0 failed)")
     asked = Document.from_text("---\n?: why?\n---\nA leaf is green.\n")
     assert repr(asked.pending) == "(PendingPrompt(line 2: query, 'why?', about document),)"
     replies = asked.answer(model=ScriptedModel(["So."]))

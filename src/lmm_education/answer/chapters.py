@@ -71,7 +71,7 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
         found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
         name = named[0].lower() if slides else ""
         if not found:
-            return name, None
+            return (f"slide {named['number']}" if slides else ""), None
         section = view.fetch(found[:1]).hits[0]
         part = re.search(rf"^#+ +{name}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
         return name, replace(section, text=part[0] if part else section.text)

@@ -122,7 +122,7 @@ class StudyPlan:
     minutes: int
 
     def __repr__(self) -> str:
-        return f"StudyPlan({count(len(self.steps), 'section')}, {time_text(self.minutes)})"
+        return f"StudyPlan({count(len(self.steps), 'step')}, {time_text(self.minutes)})"
 
     def _repr_markdown_(self) -> str:
         """Return the plan, as a notebook shows it."""
@@ -247,7 +247,7 @@ def by_document(plan: StudyPlan) -> Iterator[tuple[list[StudyStep], int]]:
 def plan_as_markdown(plan: StudyPlan) -> str:
     """Return the plan as markdown: a heading for each document, its sections as a list."""
     time = f"about {time_text(plan.minutes)} to read, at {plan.words_per_minute} words a minute"
-    parts = ["# Study plan", f"{count(len(plan.steps), 'section')}, {time}."]
+    parts = ["# Study plan", f"{count(len(plan.steps), 'step')}, {time}."]
     for steps, minutes in by_document(plan):
         parts.append(f"## {steps[0].document} ({steps[0].file}, {time_text(minutes)})")
         top = min(step.level for step in steps)

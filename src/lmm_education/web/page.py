@@ -218,12 +218,13 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     """Return what a student sees first: title, description, suggested questions, chapters."""
     try:
         chapters, cards = _own(service)
+        sections = service.contents.once("number of sections", lambda catalogue: len(catalogue.sections)) or 0
     except StoreError as error:
         service.failed(error)
-        chapters, cards = (), []
+        chapters, cards, sections = (), [], 0
     numbered = any(chapter.number for chapter in chapters)
     whole = [each for each in chapters if not each.depth and (each.number or not numbered)]
-    about = texts["about"].replace("{n}", str(sum(1 + len(chapter.below) for chapter in chapters)))
+    about = texts["about"].replace("{n}", str(sections))  # as lmm store status counts them
     asked = starters(
         [card["question"] for card in cards],
         chapters,
@@ -231,7 +232,7 @@ def _glance(service: Service, texts: Mapping[str, str]) -> dict[str, Any]:
     )
     return {
         "title": service.title,
-        "description": service.description or (about if chapters else ""),
+        "description": service.description or (about if sections > 1 else ""),
         "starters": [*map(title_text, asked)],
         "chapters": [(each.number, Markup(title_html(each.title)), each.opens) for each in whole],
     }

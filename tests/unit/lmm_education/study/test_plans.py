@@ -41,7 +41,7 @@ def test_a_plan() -> None:
     """Times, summaries, what to know before, exercises to do."""
     plan = study_plan([study_document(TEXT, file="b.md")])
     assert plan_as_markdown(plan) == (
-        "# Study plan\n\n2 sections, about 2 min to read, at 200 words a minute.\n\n"
+        "# Study plan\n\n2 steps, about 2 min to read, at 200 words a minute.\n\n"
         "## Botany (b.md, 2 min)\n\n"
         "- [ ] Leaves (2 min)\\\n  *After:* Chemistry.\\\n  Leaves are green.\n"
         "  - [ ] Colour (1 min, 2 exercises)\n"
