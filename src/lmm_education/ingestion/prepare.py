@@ -7,7 +7,7 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, S
 from dataclasses import dataclass, replace
 from itertools import groupby
 from pathlib import PurePosixPath
-from typing import Any, TypeVar
+from typing import Any
 
 from lmm.errors import ConfigError
 from lmm.markdown.page_marks import pages_of
@@ -53,7 +53,6 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
 PREPARED_FORMAT = 4
 """The version of what is made of a document: 2 cuts texts as readers see them, 4 knows the pages of originals."""
 Count = Callable[[str], int]
-S = TypeVar("S", Section, Chunk)
 
 
 @dataclass(frozen=True, slots=True)
@@ -129,7 +128,12 @@ def prepare_steps(
     chapter = replace(chapter, addresses=link_addresses(text))
     outline = read_outline(text, title=title or own_stem(file), kinds=withholding)
     settings = for_document(settings, outline.root.values, where=f"{file}:1")
-    limits = limits_of(settings, count, where=file)
+    if settings.unit == "characters":
+        limits = Limits(settings.min_size, settings.max_size)
+    elif count is not None:
+        limits = Limits(settings.min_size, settings.max_size, count, joint=0)
+    else:
+        raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
     root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
     items = list(readable(whole_blocks(outline.items, limits), {id(outline.root): root}, chapter, withholding))
     outline, generated = replace(outline, root=root), settings.annotation_model.generated
@@ -138,15 +142,6 @@ def prepare_steps(
     parts = divide(outline, pooled, settings, limits)
     cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
     return Steps(docid, file, settings, outline, tuple(pooled), cut, chapter, withholding, original)
-
-
-def limits_of(settings: Preparation, count: Count | None, *, where: str = "") -> Limits:
-    """Return the sizes of chunks in the unit of the settings."""
-    if settings.unit == "characters":
-        return Limits(settings.min_size, settings.max_size)
-    if count is None:
-        raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=where)
-    return Limits(settings.min_size, settings.max_size, count, joint=0)
 
 
 def _document(steps: Steps) -> PreparedDocument:
@@ -165,7 +160,7 @@ def _document(steps: Steps) -> PreparedDocument:
         sections.append(section)
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
-            held = [each for each in words[id(passage.heading)] if each.heading is not passage.heading]
+            held = [each for each in words[id(passage.text.heading)] if each.heading is not passage.text.heading]
             above = _above(held, chunk, withholding)
             chunks.append(replace(chunk, title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
@@ -360,15 +355,17 @@ def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item
 
 
 def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:
-    heading, withholding = passage.heading, steps.withholding
-    metadata = {**heading.all, **passage.own} if passage.own else heading.all
-    annotations = [annotate(steps.settings.annotation_model, passage.own, each) for each in (heading, *passage.inner)]
+    heading, withholding = passage.text.heading, steps.withholding
+    metadata = {**heading.all, **passage.text.own} if passage.text.own else heading.all
+    annotations = [
+        annotate(steps.settings.annotation_model, passage.text.own, each) for each in (heading, *passage.inner)
+    ]
     return Chunk(
-        id=ids.of("chunk", passage.type, passage.text),
-        place=steps.place_of(heading, passage.lines, _inner(passage.inner)),
+        id=ids.of("chunk", passage.type, passage.text.text),
+        place=steps.place_of(heading, passage.text.lines, _inner(passage.inner)),
         section=section,
         order=order,
-        text=passage.text,
+        text=passage.text.text,
         overlap=passage.overlap,
         annotations=tuple(dict.fromkeys(each for some in annotations for each in some)),
         type=passage.type,

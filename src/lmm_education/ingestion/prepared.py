@@ -12,6 +12,7 @@ import hashlib
 import posixpath
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from dataclasses import replace
 from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,7 +23,6 @@ from lmm.markdown.page_marks import pages_of
 from lmm.markdown.parse_markdown import header_values
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.outline import Heading, Item, TextItem, without_conversation
-from lmm_education.ingestion.packing import key_of
 from lmm_education.ingestion.prepare import Steps
 from lmm_education.ingestion.source_files import MARK, POOLED, is_own_output, own_stem
 from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part
@@ -178,10 +178,9 @@ def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]
     inner = {id(heading) for passage in passages for heading in passage.inner}
     headings = [item for item in part.items if isinstance(item, Heading) and id(item) not in inner]
     for passage in passages:
-        while any(heading is passage.heading for heading in headings):
+        while any(heading is passage.text.heading for heading in headings):
             yield headings.pop(0)
-        values = {"type": SUMMARY} if passage.is_summary else passage.values
-        yield TextItem(passage.text, passage.lines, passage.heading, key_of(passage.text), values, passage.own)
+        yield replace(passage.text, values={"type": SUMMARY}) if passage.is_summary else passage.text
     yield from headings
 
 

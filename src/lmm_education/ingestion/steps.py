@@ -3,20 +3,17 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
-from typing import Any
-
-from semantic_text_splitter import TextSplitter
 
 from lmm.markdown import spans
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
-from lmm_education.config import DocumentSplit, Preparation
-from lmm_education.ingestion.frames import Finder, Ranges, between, formula_lines, frame, lines, rows, shortened
-from lmm_education.ingestion.outline import ITEM, Heading, Item, Kind, Outline, TextItem, kind_of
+from lmm_education.config import Preparation
+from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, kind_of
 from lmm_education.ingestion.packing import Limits, cut, key_of
+from lmm_education.ingestion.splitting import split
 from lmm_education.material import Lines
 from lmm_education.payloads import types_in
 
@@ -38,7 +35,24 @@ _VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "
 
 def whole_blocks(items: Sequence[Item], limits: Limits) -> list[Item]:
     """Return the items with the texts of each block joined, if they fit into a chunk together."""
-    return list(_by_kin(list(_units(items, limits)), lambda texts: _joined(texts, _Continues(), limits, tear=True)))
+    tag, unclosed = "", 0
+
+    def continues(group: Sequence[TextItem], text: TextItem) -> bool:
+        """Return whether a text continues the HTML element that a group began; called for each text in turn."""
+        nonlocal tag, unclosed
+        if len(group) == 1:
+            start = group[0].text.partition("\n\n")[0] if group[0].text.lstrip(" ").startswith("<") else ""
+            first = next(iter(spans(start)), None)
+            is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
+            tag, unclosed = (first.target if first and is_element and first.target not in _VOID else ""), 0
+        if not tag:
+            return False
+        last = group[-1].text
+        unclosed += len(re.findall(rf"<{tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
+        unclosed -= len(re.findall(rf"</{tag}\s*>", last, re.IGNORECASE))
+        return unclosed > 0
+
+    return list(_by_kin(_units(items, limits), lambda texts: _joined(texts, continues, limits, tear=True)))
 
 
 def pool(items: Sequence[Item], limits: Limits, *, shorter_than: int) -> list[Item]:
@@ -59,17 +73,15 @@ def pool(items: Sequence[Item], limits: Limits, *, shorter_than: int) -> list[It
     return list(_by_kin(items, lambda texts: _joined(texts, joins, limits)))
 
 
-def _kin(item: Item) -> tuple[str, int]:
-    """Return a key that is the same for texts that may be joined."""
-    if isinstance(item, TextItem) and (item.stretch or not item.own):
-        return "text", item.stretch
-    return "alone", id(item)
+def _kin(item: Item) -> int | None:
+    """Return a key that is the same for texts that may be joined; None for what stays alone."""
+    return item.stretch if isinstance(item, TextItem) and (item.stretch or not item.own) else None
 
 
 def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
     """Iterate over the items, joining each unit that fits; other divs, or those with headings, are split."""
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
-    alone = [text if _kin(item)[0] == "text" else None for item, text in zip(items, texts, strict=True)]
+    alone = [None if _kin(item) is None else text for item, text in zip(items, texts, strict=True)]
     divs = div_ends(texts)
     ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
     at = 0
@@ -77,7 +89,7 @@ def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
         end = ends[at]
         unit = [item for item in items[at:end] if isinstance(item, TextItem)]
         size = sum(limits.measure(item.text) + limits.joint for item in unit)
-        is_one = len(unit) == end - at and len(set(map(_kin, unit))) == 1 and _kin(unit[0])[0] == "text"
+        is_one = len(unit) == end - at and len(kin := set(map(_kin, unit))) == 1 and None not in kin
         whole = is_one and size <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
@@ -100,33 +112,26 @@ def _unfenced(item: Item, limits: Limits) -> Item:
 
 def _by_kin(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
     """Iterate over the items, with `change` applied to each run of texts that may be joined."""
-    for (kind, _), run in groupby(items, key=_kin):
+    for kin, run in groupby(items, key=_kin):
         held = list(run)
-        yield from change([item for item in held if isinstance(item, TextItem)]) if kind == "text" else held
+        yield from held if kin is None else change([item for item in held if isinstance(item, TextItem)])
 
 
 def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
     """Iterate over `texts` with each group joined; one that is too long is cut, or with `tear` not joined at all."""
-    group: list[TextItem] = []
+    groups = list[list[TextItem]]()
     for text in texts:
-        if group and (text.heading is not group[0].heading or not joins(group, text)):
-            yield from _within(group, limits, tear)
-            group = []
-        group.append(text)
-    if group:
-        yield from _within(group, limits, tear)
-
-
-def _within(group: Sequence[TextItem], limits: Limits, tear: bool) -> Iterator[TextItem]:
-    if len(group) == 1:
-        yield group[0]
-        return
-    sizes = [limits.measure(text.text) + limits.joint for text in group]
-    if tear and sum(sizes) > limits.high + limits.joint:
-        yield from group
-        return
-    for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
-        yield join(group[start:end])
+        if groups and text.heading is groups[-1][0].heading and joins(groups[-1], text):
+            groups[-1].append(text)
+        else:
+            groups.append([text])
+    for group in groups:
+        sizes = [limits.measure(text.text) + limits.joint for text in group]
+        if tear and sum(sizes) > limits.high + limits.joint:
+            yield from group
+            continue
+        for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
+            yield join(group[start:end])
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:
@@ -136,31 +141,6 @@ def join(texts: Sequence[TextItem]) -> TextItem:
     lines = Lines(texts[0].lines.first, texts[-1].lines.last)
     blocks = tuple(block for text in texts for block in text.blocks or (text,))
     return replace(texts[0], text="\n\n".join(text.text for text in texts), lines=lines, blocks=blocks)
-
-
-class _Continues:
-    """Returns whether a text continues the HTML element that a group began; called for each text in turn."""
-
-    def __init__(self) -> None:
-        self._tag = ""
-        self._open = 0  # unclosed elements of that name
-
-    def __call__(self, group: Sequence[TextItem], text: TextItem) -> bool:
-        first, last = group[0].text, group[-1].text
-        if len(group) == 1:
-            self._tag, self._open = _element(first), 0
-        if self._tag:
-            self._open += len(re.findall(rf"<{self._tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
-            self._open -= len(re.findall(rf"</{self._tag}\s*>", last, re.IGNORECASE))
-            return self._open > 0
-        return False
-
-
-def _element(text: str) -> str:
-    """Return the name of the HTML element that a text begins with."""
-    first = next(iter(spans(text.partition("\n\n")[0])), None) if text.lstrip(" ").startswith("<") else None
-    is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
-    return first.target if first and is_element and first.target not in _VOID else ""
 
 
 # -- step 2: documents -----------------------------------------------------------------------------
@@ -207,7 +187,10 @@ def divide(outline: Outline, items: Sequence[Item], settings: Preparation, limit
     >>> [part.text for part in divide(outline, outline.items, Preparation(), Limits(0, 5))]
     ['one', 'two', 'three']
     """
-    return list(_DIVIDE[settings.documents](outline, items, settings, limits))
+    if settings.documents == "size":
+        return list(_by_size(outline, items, settings.document_size))
+    # With "none", no section is stored, but chunks still vote for those that contain them.
+    return list(_by_level(outline, items, settings.level if settings.documents == "level" else 6, limits))
 
 
 def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
@@ -257,7 +240,13 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
     sizes = [sum(len(i.source) + 2 for i in element) for element in elements]
-    for start, end in cut(sizes, [_key(element) for element in elements], limits.low, size + 2):
+    keys = list[int]()  # higher headings are better places to cut, and any heading is better than none
+    for first, *_ in elements:
+        if isinstance(first, TextItem):
+            keys.append(first.key)
+        else:
+            keys.append(((7 - first.level) << 64) + key_of("\n".join(first.path)))
+    for start, end in cut(sizes, keys, limits.low, size + 2):
         held = tuple(item for element in elements[start:end] for item in element)
         first, opening = held[0], () if start else (outline.root,)
         yield Part(first if isinstance(first, Heading) else first.heading, held, opening, by_size=True)
@@ -281,14 +270,6 @@ def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
         yield [*headings]
 
 
-def _key(element: Sequence[Item]) -> int:
-    """Return the key of a unit: higher headings are better places to cut, and any heading is better than none."""
-    first = element[0]
-    if isinstance(first, TextItem):
-        return first.key
-    return ((7 - first.level) << 64) + key_of("\n".join(first.path))
-
-
 def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
     """Return the parts of a text that is too large: its blocks, and the parts of one that is too large by itself.
 
@@ -306,149 +287,9 @@ def pieces_of(text: TextItem, limits: Limits) -> list[TextItem]:
         # Lines that an earlier split repeated do not count.
         lines = Lines(max(first, text.lines.first), min(max(last, text.lines.first), text.lines.last))
         repeated = part.repeated or (0 if part.start else text.repeated)
-        pieces.append(
-            replace(
-                text,
-                text=part.text,
-                lines=text.lines if text.moved else lines,
-                key=key_of(part.text),
-                repeated=repeated,
-            )
-        )
+        lines = text.lines if text.moved else lines
+        pieces.append(replace(text, text=part.text, lines=lines, key=key_of(part.text), repeated=repeated))
     return pieces
-
-
-_Divide = Callable[[Outline, Sequence[Item], Preparation, Limits], Iterator[Part]]
-_DIVIDE: dict[DocumentSplit, _Divide] = {
-    "heading": lambda outline, items, settings, limits: _by_level(outline, items, 6, limits),
-    "level": lambda outline, items, settings, limits: _by_level(outline, items, settings.level, limits),
-    "size": lambda outline, items, settings, limits: _by_size(outline, items, settings.document_size),
-    # Nothing is stored in this case, but chunks still vote for the section that contains them.
-    "none": lambda outline, items, settings, limits: _by_level(outline, items, 6, limits),
-}
-
-
-# -- splitting large texts -------------------------------------------------------------------------
-# Texts are split between rows, lines, items or sentences, or else between words. Each part of a table repeats its
-# header, code its fence line and an equation its ``$$`` (see `frames`), so that each is valid markdown. Where
-# to split is chosen as for paragraphs, so that a new row does not move all later parts.
-
-_ITEM_START = re.compile(rf"(?<=\n) {{0,1}}(?={ITEM})")
-# The splitter's time grows faster than linearly (an image in base64 is one word of a megabyte).
-_WINDOW = 20
-
-
-@dataclass(frozen=True, slots=True)
-class Slice:
-    """A part of a text: `text` is ``source[start:end]``, with the repeated lines before and after it.
-
-    `repeated` counts the repeated lines before it.
-    """
-
-    start: int
-    end: int
-    text: str
-    repeated: int = 0
-
-
-def split(text: str, limits: Limits) -> list[Slice]:
-    """Return the parts of a text, in order, none larger than `limits.high`, separated only by white space.
-
-    >>> rows = "\\n".join(f"| {n} | {n * n} |" for n in range(40))
-    >>> [part.text[:16] for part in split(f"| n | nn |\\n|---|----|\\n{rows}", Limits(100, 300))][1]
-    '| n | nn |\\n|---|'
-    """
-    if limits.measure(text) <= limits.high:
-        return [Slice(0, len(text), text)]
-    kind = kind_of(text)
-    head, foot = frame(kind, text)
-    repeated = head if limits.measure(head) <= limits.high // 2 else shortened(head)
-    room = limits.high - sum(limits.measure(part) + limits.joint for part in (repeated, foot) if part)
-    if room < limits.high // 2:  # too little room to repeat anything
-        head, foot, repeated, room = "", "", "", limits.high
-    start, end = len(head) if repeated == head else 0, len(text) - len(foot)
-    inner = replace(limits, low=min(limits.low, room // 2), high=room)
-    parts = [(start + a, start + b) for a, b in _parts(text[start:end], _FINDERS[kind], inner)]
-    return _framed(text, parts, repeated, foot)
-
-
-def _framed(text: str, parts: Sequence[tuple[int, int]], head: str, foot: str) -> list[Slice]:
-    slices = []
-    for number, (start, end) in enumerate(parts):
-        first, last = number == 0, number == len(parts) - 1
-        start, end = 0 if first else start, len(text) if last else end
-        shown = text[start:end]
-        repeated = 0 if first or not head else head.count("\n") + 1
-        shown = f"{head}\n{shown}" if repeated else shown
-        slices.append(Slice(start, end, shown if last or not foot else f"{shown}\n{foot}", repeated))
-    return slices
-
-
-def _parts(text: str, finders: Sequence[Finder], limits: Limits) -> list[tuple[int, int]]:
-    """Return the ranges of parts within the limits, without white space at their ends."""
-    atoms = [atom for atom in _atoms(text, 0, finders, limits) if text[atom[0] : atom[1]].strip()]
-    sizes = [limits.measure(text[start:end]) for start, end in atoms]
-    # The best place is after a blank line.
-    keys = [key_of(text[start:end]) + ((text[max(start - 2, 0) : start] == "\n\n") << 64) for start, end in atoms]
-    parts = []
-    for first, last in cut(sizes, keys, limits.low, limits.high):
-        start, end = atoms[first][0], atoms[last - 1][1]
-        indented = text[start:end].lstrip("\n")  # keeps the first line's indentation, which matters in code
-        parts.append((end - len(indented), start + len(text[start:end].rstrip())))
-    return parts
-
-
-def _atoms(text: str, offset: int, finders: Sequence[Finder], limits: Limits) -> Ranges:
-    """Iterate over the smallest ranges: the first finder's results, which the other finders split if too large."""
-    for start, end in finders[0](text) if finders else _words(text, limits):
-        piece = text[start:end]
-        if finders and limits.measure(piece) > limits.high:
-            yield from _atoms(piece, offset + start, finders[1:], limits)
-        else:
-            yield offset + start, offset + end
-
-
-def _words(text: str, limits: Limits) -> Ranges:
-    """Iterate over parts of a sentence or line that is too long, split between words, or within one too long."""
-    if limits.measure is len:
-        splitter = TextSplitter(limits.high, trim=False)
-    else:
-        splitter = TextSplitter.from_callback(limits.measure, limits.high, trim=False)
-    at = 0
-    while at < len(text):
-        end = _window_end(text, at, _WINDOW * limits.high)
-        for start, piece in splitter.chunk_indices(text[at:end]):
-            yield at + start, at + start + len(piece)
-        at = end
-
-
-def _window_end(text: str, start: int, size: int) -> int:
-    """Return where to end a piece of about `size` characters: after white space, if possible."""
-    end = start + size
-    if end >= len(text):
-        return len(text)
-    last = text[start:end].split()[-1:]
-    cut = end - len(last[0]) if last and text.endswith(last[0], start, end) else end
-    return cut if cut > start else end
-
-
-def _items(text: str) -> Ranges:
-    return between(text, (match.end() for match in _ITEM_START.finditer(text)))
-
-
-def _sentences(text: str) -> Ranges:
-    return between(text, (begin for _, begin in sentence_ends(text)))
-
-
-_FINDERS: dict[Kind, tuple[Finder, ...]] = {
-    "code": (lines,),
-    "equation": (formula_lines, lines),
-    "table": (rows, lines),
-    "list": (_items, _sentences),
-    "quote": (lines, _sentences),
-    "html": (lines, _sentences),
-    "prose": (_sentences,),
-}
 
 
 # -- step 3: chunks --------------------------------------------------------------------------------
@@ -465,21 +306,16 @@ _WORD_START = re.compile(r"\s+(?=\S)")
 
 @dataclass(frozen=True, slots=True)
 class ChunkDraft:
-    """A chunk without ids: its text and its place. `own` are the properties of this text alone.
+    """A chunk without ids: its text, type, and the end of the one before it.
 
     `is_summary` distinguishes the summary of a section from a text to which its author gave that type; `inner` are the
     headings inside the text of a small entry.
     """
 
-    text: str
-    lines: Lines
-    heading: Heading
-    own: Mapping[str, Any]
-    values: Mapping[str, Any]
+    text: TextItem
     type: str = "text"
     overlap: str = ""
     is_summary: bool = False
-    owner: int = 0
     inner: tuple[Heading, ...] = ()
 
 
@@ -508,22 +344,9 @@ def passages_of(
             continue
         before = ""
         for text in texts if whole else _packed(texts, limits):
-            yield _passage(text, _tail(before, overlap, limits) if overlap else "")
+            type = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
+            yield ChunkDraft(text, type, _tail(before, overlap, limits) if overlap else "")
             before = text.text
-
-
-def _passage(text: TextItem, overlap: str = "") -> ChunkDraft:
-    type = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
-    return ChunkDraft(
-        text=text.text,
-        lines=text.lines,
-        heading=text.heading,
-        own=text.own,
-        values=text.values,
-        type=type,
-        overlap=overlap,
-        owner=text.owner,
-    )
 
 
 def _summary(heading: Heading) -> Iterator[ChunkDraft]:
@@ -531,9 +354,7 @@ def _summary(heading: Heading) -> Iterator[ChunkDraft]:
     text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
     if text.strip():
         lines = Lines(min(heading.metadata_line, heading.line), heading.line)
-        yield ChunkDraft(
-            text=text.strip(), lines=lines, heading=heading, own={}, values={}, type=SUMMARY, is_summary=True
-        )
+        yield ChunkDraft(TextItem(text.strip(), lines, heading, 0), SUMMARY, is_summary=True)
 
 
 def _runs(
@@ -559,20 +380,15 @@ def _runs(
 
 def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
     """Iterate over `texts` packed into chunks. Parts of a split text are never packed with each other."""
-    held: list[TextItem] = []
+    groups = list[list[TextItem]]([[]])
     for text in texts:
         first, *more = pieces_of(text, limits)
-        held.append(first)
-        for piece in more:
-            yield from _cut(held, limits)
-            held = [piece]
-    yield from _cut(held, limits)
-
-
-def _cut(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
-    sizes = [limits.measure(text.text) + limits.joint for text in texts]
-    for start, end in cut(sizes, [text.key for text in texts], limits.low, limits.high + limits.joint):
-        yield join(texts[start:end])
+        groups[-1].append(first)
+        groups += [[piece] for piece in more]
+    for group in groups:
+        sizes = [limits.measure(text.text) + limits.joint for text in group]
+        for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
+            yield join(group[start:end])
 
 
 def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
@@ -583,9 +399,7 @@ def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
     type = next(iter(types_in(heading.all)), "text")
     owner = next(item.owner for item in items if isinstance(item, TextItem))
     inner = tuple(item for item in one.items if isinstance(item, Heading))
-    return ChunkDraft(
-        text=one.text, lines=one.lines, heading=heading, own={}, values={}, type=type, owner=owner, inner=inner
-    )
+    return ChunkDraft(TextItem(one.text, one.lines, heading, 0, owner=owner), type, inner=inner)
 
 
 # -- an entry's own words --------------------------------------------------------------------------

@@ -94,37 +94,29 @@ def vector_params(vectors: Vectors) -> dict[str, models.VectorParams]:
     """The dense vectors of a collection."""
     from qdrant_client import models
 
-    params = {}
+    params, cosine = {}, models.Distance.COSINE
     if vectors.dense:
-        params["dense"] = models.VectorParams(size=vectors.dense, distance=models.Distance.COSINE)
+        params["dense"] = models.VectorParams(size=vectors.dense, distance=cosine)
     if vectors.multi:
+        several = models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM)
+        no_graph = models.HnswConfigDiff(m=0)
         params["multi"] = models.VectorParams(
-            size=vectors.multi,
-            distance=models.Distance.COSINE,
-            multivector_config=models.MultiVectorConfig(comparator=models.MultiVectorComparator.MAX_SIM),
-            hnsw_config=models.HnswConfigDiff(m=0),
+            size=vectors.multi, distance=cosine, multivector_config=several, hnsw_config=no_graph
         )
     return params
 
 
-def creation(vectors: Vectors, settings: StorageSettings) -> dict[str, Any]:
-    """Return the arguments that create a collection. Queries come with weighed words: the server's own IDF differs by
-    shard."""
-    from qdrant_client import models
-
-    return {
-        "vectors_config": vector_params(vectors),
-        "sparse_vectors_config": {"sparse": models.SparseVectorParams()} if vectors.sparse else None,
-        "replication_factor": settings.replication_factor,
-        "shard_number": settings.shard_number,
-    }
-
-
 def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     """Describe how an existing collection differs from what is needed."""
-    wanted, found = vector_params(vectors), info.config.params.vectors or {}
+    found = info.config.params.vectors or {}
     found = found if isinstance(found, Mapping) else {"(unnamed)": found}
-    shown, asked = ({name: _described(each) for name, each in some.items()} for some in (found, wanted))
+    shown, asked = (
+        {
+            name: f"{each.size} numbers ({each.distance.value}{', several a point' if each.multivector_config else ''})"
+            for name, each in some.items()
+        }
+        for some in (found, vector_params(vectors))
+    )
     wrong = [
         f"'{name}' has {shown.get(name, 'no numbers')}, not {asked.get(name, 'any')}"
         for name in dict.fromkeys([*shown, *asked])
@@ -138,38 +130,12 @@ def misfits(info: models.CollectionInfo, vectors: Vectors) -> list[str]:
     return wrong
 
 
-def _described(params: models.VectorParams) -> str:
-    return f"{params.size} numbers ({params.distance.value}{', several a point' if params.multivector_config else ''})"
-
-
-def index_schema(kind: str) -> Any:
-    """The parameters of an index on a payload field."""
-    from qdrant_client import models
-
-    if kind == "text":
-        tokenizer = models.TokenizerType.WORD
-        return models.TextIndexParams(type=models.TextIndexType.TEXT, tokenizer=tokenizer, lowercase=True)
-    return models.PayloadSchemaType(kind)
-
-
 def to_point(point: Point) -> models.PointStruct:
     """Convert a point to the client's."""
     from qdrant_client import models
 
     vectors: Any = {name: dialect().vector(vector) for name, vector in point.vectors.items()}
     return models.PointStruct(id=point.id, vector=vectors, payload=dict(point.payload))
-
-
-def to_request(leg: Leg, condition: models.Filter | None, fields: Fields) -> models.QueryRequest:
-    """Convert a leg to the client's query."""
-    from qdrant_client import models
-
-    return models.QueryRequest(
-        **_query_of(leg, condition),
-        prefetch=[models.Prefetch(**_query_of(each, condition)) for each in leg.prefetch],
-        with_payload=to_selector(not leg.bare and fields),
-        with_vector=[leg.vector] if leg.stored else False,
-    )
 
 
 def _query_of(leg: Leg, condition: models.Filter | None) -> dict[str, Any]:
@@ -182,11 +148,6 @@ def _query_of(leg: Leg, condition: models.Filter | None) -> dict[str, Any]:
         "limit": min(leg.limit, AT_ONCE),
         "filter": models.Filter(must=conditions) if len(conditions) > 1 else next(iter(conditions), None),
     }
-
-
-def point_size(point: Point) -> int:
-    """Estimate how many bytes a point takes in a request."""
-    return payload_size(point.payload) + 20 * numbers_in(point)
 
 
 # -- the store -------------------------------------------------------------------------------------
@@ -259,13 +220,10 @@ class ServerStore:
         payloads = {str(record.id): record.payload or {} for record in found}
         if MANIFEST_ID not in payloads:
             return None, ""
-        stamp = str(payloads.get(STAMP_ID, {}).get("stamp", "none"))
-        return self._read_manifest(payloads[MANIFEST_ID].get("manifest")), stamp
-
-    def _read_manifest(self, stored: Any) -> Manifest:
         try:
+            stored = payloads[MANIFEST_ID]["manifest"]
             check_format(stored["format"], self.location)
-            return Manifest.from_json(stored)
+            return Manifest.from_json(stored), str(payloads.get(STAMP_ID, {}).get("stamp", "none"))
         except (TypeError, KeyError) as error:
             raise StoreDamaged(
                 "the collection's manifest was not written by lmm",
@@ -279,10 +237,21 @@ class ServerStore:
         Raises:
             StoreMissing: nothing was ever stored.
         """
+        from qdrant_client import models
+
         wanted = [leg for leg in legs if leg.limit > 0]
 
         def requests(condition: Any) -> Mapping[str, Any]:
-            return {"requests": [to_request(leg, condition, fields) for leg in wanted]}
+            asked = [
+                models.QueryRequest(
+                    **_query_of(leg, condition),
+                    prefetch=[models.Prefetch(**_query_of(each, condition)) for each in leg.prefetch],
+                    with_payload=to_selector(not leg.bare and fields),
+                    with_vector=[leg.vector] if leg.stored else False,
+                )
+                for leg in wanted
+            ]
+            return {"requests": asked}
 
         asked = self._filtered("query_batch_points", "chunks", where, requests) if wanted else []
         found = iter(self._there(asked))
@@ -362,22 +331,77 @@ class ServerStore:
             StoreMismatch: the store was made with another manifest, or a collection does not fit.
             StoreUnavailable: the server does not answer, or does not let us in.
         """
-        writer = copy.copy(self)
-        writer._prepare(as_stored(manifest), anew=anew)
-        yield writer
+        from qdrant_client import models
+
+        now = as_stored(manifest)
+        if anew:
+            for collection in COLLECTIONS[::-1]:
+                self._call("delete_collection", collection)
+        else:
+            check_same(now, self.manifest(), self.location)
+        for collection in COLLECTIONS:
+            self._make(collection, vectors_of(now, collection))
+        # The manifest comes last: while it is not there, nobody takes the store for one.
+        written = [to_point(Point(MANIFEST_ID, {"what": "manifest", "manifest": now.as_json()}))]
+        how = {"wait": True, "update_mode": models.UpdateMode.INSERT_ONLY}
+        self._there(self._call("upsert", "documents", points=written, **how))
+        check_same(now, self.manifest(), self.location)  # another machine may have been faster
+        yield copy.copy(self)
+
+    def _make(self, collection: CollectionName, vectors: Vectors) -> None:
+        """Make a collection if it is not there, see that it fits, and make missing indexes on the fields that we filter
+        by, as far as the server has room for them. Queries come with weighed words: the server's own IDF differs by
+        shard.
+
+        Raises:
+            StoreMismatch: it has other vectors.
+        """
+        from qdrant_client import models
+
+        if (info := self._call("get_collection", collection)) is None:
+            self._call(
+                "create_collection",
+                collection,
+                vectors_config=vector_params(vectors),
+                sparse_vectors_config={"sparse": models.SparseVectorParams()} if vectors.sparse else None,
+                replication_factor=self._settings.replication_factor,
+                shard_number=self._settings.shard_number,
+            )
+            info = self._there(self._call("get_collection", collection))
+        if wrong := misfits(info, vectors):
+            raise StoreMismatch(
+                f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",
+                where=self.location,
+                hint="choose another 'course' under [storage], or remove the collection",
+            )
+        words = models.TextIndexParams(
+            type=models.TextIndexType.TEXT, tokenizer=models.TokenizerType.WORD, lowercase=True
+        )
+        for field in INDEXED[collection].keys() - (info.payload_schema or {}).keys():
+            kind = INDEXED[collection][field].kind
+            schema = words if kind == "text" else models.PayloadSchemaType(kind)
+            try:
+                self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
+            except StoreUnavailable:
+                raise
+            except StoreError:
+                continue
 
     def upsert(self, collection: CollectionName, points: Iterable[Point]) -> None:
         """See `port.Writer.upsert`. Points go in batches, each of which is stored whole; several are under way."""
-        with ThreadPoolExecutor(self._requests.at_once) as pool:
-            for some in batches(self._batches(collection, points), self._requests.at_once):
-                for _ in pool.map(lambda batch: self._call("upsert", collection, points=batch, wait=True), some):
-                    pass
 
-    def _batches(self, collection: CollectionName, points: Iterable[Point]) -> Iterator[list[models.PointStruct]]:
-        for batch in batches(points, POINTS, BYTES, point_size):
-            if collection == "documents" and any(WORDS in point.payload for point in batch):
-                batch.append(_stamp())
-            yield list(map(to_point, batch))
+        def send(batch: list[Point]) -> None:
+            changed = collection == "documents" and any(WORDS in point.payload for point in batch)
+            sent = list(map(to_point, [*batch, _stamp()] if changed else batch))
+            self._call("upsert", collection, points=sent, wait=True)
+
+        def size(point: Point) -> int:
+            return payload_size(point.payload) + 20 * numbers_in(point)
+
+        with ThreadPoolExecutor(self._requests.at_once) as pool:
+            for some in batches(batches(points, POINTS, BYTES, size), self._requests.at_once):
+                for _ in pool.map(send, some):
+                    pass
 
     def set_payload(self, collection: CollectionName, payloads: Mapping[str, Mapping[str, Any]]) -> None:
         """See `port.Writer.set_payload`.
@@ -407,57 +431,6 @@ class ServerStore:
         if known and collection == "documents":
             self._call("upsert", "documents", points=[to_point(_stamp())], wait=True)
 
-    def _prepare(self, manifest: Manifest, *, anew: bool) -> None:
-        """Make the collections where they are not there, and see that they fit.
-
-        The manifest comes last: while it is not there, nobody takes the store for one.
-
-        Raises:
-            StoreMismatch: a collection has other vectors, or the store was made with other settings.
-        """
-        if anew:
-            for collection in COLLECTIONS[::-1]:
-                self._call("delete_collection", collection)
-        else:
-            check_same(manifest, self.manifest(), self.location)
-        for collection in COLLECTIONS:
-            self._make(collection, manifest)
-        self._there(self._write_manifest(manifest))
-        check_same(manifest, self.manifest(), self.location)  # another machine may have been faster
-
-    def _make(self, collection: CollectionName, manifest: Manifest) -> None:
-        vectors = vectors_of(manifest, collection)
-        info = self._call("get_collection", collection)
-        if info is None:
-            self._call("create_collection", collection, **creation(vectors, self._settings))
-            info = self._there(self._call("get_collection", collection))
-        wrong = misfits(info, vectors)
-        if wrong:
-            raise StoreMismatch(
-                f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",
-                where=self.location,
-                hint="choose another 'course' under [storage], or remove the collection",
-            )
-        self._index_fields(collection, info)
-
-    def _index_fields(self, collection: CollectionName, info: models.CollectionInfo) -> None:
-        """Create missing indexes on the fields that we filter by, as far as the server has room for them."""
-        for field in INDEXED[collection].keys() - (info.payload_schema or {}).keys():
-            schema = index_schema(INDEXED[collection][field].kind)
-            try:
-                self._call("create_payload_index", collection, field_name=field, field_schema=schema, wait=True)
-            except StoreUnavailable:
-                raise
-            except StoreError:
-                continue
-
-    def _write_manifest(self, manifest: Manifest) -> Any:
-        from qdrant_client import models
-
-        payload = {"what": "manifest", "manifest": manifest.as_json()}
-        point = to_point(Point(MANIFEST_ID, payload))
-        return self._call("upsert", "documents", points=[point], wait=True, update_mode=models.UpdateMode.INSERT_ONLY)
-
     # -- upkeep ------------------------------------------------------------------------------------
 
     def reporting(self, on_wait: Callable[[str], None]) -> AbstractContextManager[None]:
@@ -483,9 +456,10 @@ class ServerStore:
         info = self._call("get_collection", "chunks")
         details: dict[str, Any] = {"engine": "Qdrant server"}
         if info is not None:
+            params = info.config.params
             details |= {"state": info.status.value, "segments": info.segments_count}
             details |= {"indexed vectors": info.indexed_vectors_count or 0}
-            details |= {"shards": info.config.params.shard_number, "replicas": info.config.params.replication_factor}
+            details |= {"shards": params.shard_number, "replicas": params.replication_factor}
         return StoreStatus(
             self.location,
             self.manifest(),

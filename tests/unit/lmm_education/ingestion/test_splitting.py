@@ -9,7 +9,7 @@ import pytest
 from lmm_education.config import Preparation
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.prepare import prepare_document
-from lmm_education.ingestion.steps import split
+from lmm_education.ingestion.splitting import split
 
 _ROWS = range(60)
 _GRID = "+-------+-----------+\n"
