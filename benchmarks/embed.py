@@ -16,7 +16,7 @@ from benchmarks.documents import large_document, real_files
 from benchmarks.measure import Row, best, median, seconds, show
 from lmm.config import EmbeddingSettings
 from lmm.providers import parse_name
-from lmm_education.encode.encoder import CachedEncoder, TextEmbedder, TextEncoder, VectorCache, open_embedder
+from lmm_education.encode.encoder import TextEmbedder, TextEncoder, VectorCache, open_embedder
 from lmm_education.encode.local import open_sentence_transformers, open_wordllama
 from lmm_education.encode.text_encoder import Prefixes
 
@@ -84,7 +84,7 @@ def speed(embedder: TextEmbedder, texts: list[str], runs: int = 5) -> float:
 def from_cache(encoder: TextEncoder, texts: list[str]) -> float:
     """Texts a second that the cache knows."""
     with tempfile.TemporaryDirectory() as folder:
-        return speed(TextEmbedder(CachedEncoder(encoder, VectorCache(Path(folder, "vectors.sqlite3")))), texts)
+        return speed(TextEmbedder(encoder, cache=VectorCache(Path(folder, "vectors.sqlite3"))), texts)
 
 
 def wordllama_itself(texts: list[str]) -> float:

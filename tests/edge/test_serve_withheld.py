@@ -359,7 +359,7 @@ def test_a_store_made_before_is_refused(
     course: Path, capsys: pytest.CaptureFixture[str], monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """With the command that makes it anew."""
-    monkeypatch.setattr("lmm_education.store.layout.FORMAT", FORMAT + 1)
+    monkeypatch.setattr("lmm_education.store.port.FORMAT", FORMAT + 1)
     refused = run_here(capsys, "serve")
     assert refused.code == 1
     assert "lmm ingest rebuilds it" in refused.err

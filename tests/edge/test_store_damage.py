@@ -29,7 +29,7 @@ from edge.support import MANY
 from lmm.cli.main import main
 from lmm_education.store.edge import EdgeStore
 from lmm_education.store.generations import copy_folder
-from lmm_education.store.layout import COLLECTIONS
+from lmm_education.store.port import COLLECTIONS
 
 pytestmark = pytest.mark.skipif(os.name == "nt", reason="processes are forked")
 STORE = Path(".lmm/store/course")

@@ -45,7 +45,6 @@ from lmm_education.encode.local import (
 from lmm_education.encode.remote import DIALECTS, RemoteEncoder
 from lmm_education.encode.text_encoder import (
     Prefixes,
-    Took,
     Vector,
     identity_of,
     is_usable,
@@ -182,9 +181,12 @@ def open_embedder(settings: EmbeddingSettings, *, cache: bool = True) -> TextEmb
             where=settings.origin,
             hint=f"export {settings.missing_key}=…, or set another model under [embedding] in config.toml",
         )
-    encoder = ADAPTERS[provider.embedder](settings, _prefixes(settings))
+    of_model = Prefixes() if is_static(str(settings.model)) else prefixes_of(settings.model.model)
+    query, document = settings.query_prefix, settings.document_prefix  # which win over those of the model's card
+    prefixes = Prefixes(of_model.query if query is None else query, of_model.document if document is None else document)
+    encoder = ADAPTERS[provider.embedder](settings, prefixes)
     worth_it = cache and not is_static(str(settings.model))
-    return TextEmbedder(CachedEncoder(encoder, VectorCache()) if worth_it else encoder, settings.dimensions)
+    return TextEmbedder(encoder, settings.dimensions, cache=VectorCache() if worth_it else None)
 
 
 @functools.lru_cache(maxsize=16)
@@ -193,19 +195,14 @@ def shared_embedder(settings: EmbeddingSettings) -> TextEmbedder:
     return open_embedder(settings)
 
 
-def _prefixes(settings: EmbeddingSettings) -> Prefixes:
-    """Those of the settings, else those of the model's card; static word vectors have none."""
-    known = Prefixes() if is_static(str(settings.model)) else prefixes_of(settings.model.model)
-    query, document = settings.query_prefix, settings.document_prefix
-    return Prefixes(known.query if query is None else query, known.document if document is None else document)
-
-
 class TextEmbedder:
-    """An encoder behind the port: equal texts are embedded once, and unusable vectors are refused."""
+    """An encoder behind the port: equal texts are embedded once, unusable vectors are refused, and with a cache, the
+    encoder is asked only for what is not in it; what arrives is remembered at once, batch by batch."""
 
-    def __init__(self, encoder: TextEncoder | CachedEncoder, dimensions: int | None = None) -> None:
-        self._encoder = encoder
-        self._dimensions = dimensions
+    def __init__(
+        self, encoder: TextEncoder, dimensions: int | None = None, *, cache: VectorCache | None = None
+    ) -> None:
+        self._encoder, self._dimensions, self._cache = encoder, dimensions, cache
         self.name, prefix = encoder.name, encoder.prefixes.document
         # What a document's vector depends on besides its text: name, weights, `dimensions`, prefix.
         self.space = identity_of(encoder.identity, prefix and f"document_prefix={prefix!r}")
@@ -225,25 +222,37 @@ class TextEmbedder:
             ModelRejected: a text is empty or has no vector, or the reply is not what it should be.
             ModelError: the model cannot be reached or loaded, or refuses; those that may pass were retried.
         """
-        prepared = [self._prepared(text, i, len(texts)) for i, text in enumerate(texts)]
-        different = list(dict.fromkeys(prepared))
-        found: dict[str, Vector] = {}
+        for place, text in enumerate(texts, 1):
+            if not text.strip():
+                raise ModelRejected(f"text {place} of {len(texts)} is empty, so it has no vector", hint="leave it out")
+        prepared = list(map(encodable, texts))
+        different, found = list(dict.fromkeys(prepared)), dict[str, Vector]()
 
-        def took(places: Sequence[int], vectors: Sequence[Vector]) -> None:
-            for place, vector in zip(places, vectors, strict=True):
-                self._check(different[place], vector)
-                found[different[place]] = vector
+        def take(vectors: Mapping[str, Vector]) -> None:
+            for text, vector in vectors.items():
+                self._check(text, vector)
+            found.update(vectors)
             if on_progress is not None:
                 on_progress(len(texts) - len(different) + len(found), len(texts))
 
-        if different:
-            self._encoder.encode(different, kind, took)
-        return [found[text].tolist() for text in prepared]
+        keys, encoder = dict[str, str](), self._encoder
+        if self._cache and different:
+            of = (encoder.identity, encoder.server, kind, encoder.prefixes.of(kind))
+            keys = {text: digest(*of, text, length=40) for text in different}
+            cached = self._cache.get([*keys.values()])
+            if cached:
+                take({text: cached[key] for text, key in keys.items() if key in cached})
+        missing = [text for text in different if text not in found]
 
-    def _prepared(self, text: str, place: int, count: int) -> str:
-        if not text.strip():
-            raise ModelRejected(f"text {place + 1} of {count} is empty, so it has no vector", hint="leave it out")
-        return encodable(text)
+        def took(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+            made = {missing[place]: vector for place, vector in zip(places, vectors, strict=True)}
+            take(made)  # which refuses what is no vector
+            if self._cache:
+                self._cache.put({keys[text]: vector for text, vector in made.items()})
+
+        if missing:
+            encoder.encode(missing, kind, took)
+        return [found[text].tolist() for text in prepared]
 
     def _check(self, text: str, vector: Vector) -> None:
         if self._dimensions is not None and len(vector) != self._dimensions:
@@ -258,33 +267,6 @@ class TextEmbedder:
                 hint="mark that text with 'skip: true', or set a model that supports its language",
             )
         self._dimensions = len(vector)
-
-
-class CachedEncoder:
-    """`encoder`, asked only for what is not in the cache; what arrives is remembered at once, batch by batch."""
-
-    def __init__(self, encoder: TextEncoder, cache: VectorCache) -> None:
-        self._encoder, self._cache = encoder, cache
-        self.name, self.identity = encoder.name, encoder.identity
-        self.server, self.prefixes = encoder.server, encoder.prefixes
-
-    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
-        """Embed what is not known."""
-        prefix = self.prefixes.of(kind)
-        keys = [digest(self.identity, self.server, kind, prefix, text, length=40) for text in texts]
-        known = self._cache.get(keys)
-        if known:
-            places = [i for i, key in enumerate(keys) if key in known]
-            took(places, [known[keys[i]] for i in places])
-        missing = [i for i, key in enumerate(keys) if key not in known]
-        if not missing:
-            return
-
-        def took_missing(places: Sequence[int], vectors: Sequence[Vector]) -> None:
-            took([missing[i] for i in places], vectors)  # which refuses what is no vector
-            self._cache.put({keys[missing[i]]: vector for i, vector in zip(places, vectors, strict=True)})
-
-        self._encoder.encode([texts[i] for i in missing], kind, took_missing)
 
 
 # -- sparse ----------------------------------------------------------------------------------------

@@ -79,8 +79,7 @@ from lmm_education.material import PreparedDocument, SparseVector, batches
 from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import Payload, StoredDocument, document_of, document_payload, document_point_id
-from lmm_education.store.layout import COLLECTIONS, check_same
-from lmm_education.store.port import FORMAT, SECTIONS, Match, Point, Reader, Store, Writer
+from lmm_education.store.port import COLLECTIONS, FORMAT, SECTIONS, Match, Point, Reader, Store, Writer, check_same
 
 BATCH = 256  # chunks that are encoded at once; documents that are asked for at once
 LARGE = 0.5  # MB of documents from which a model that reads sentences takes half a minute and more

@@ -146,33 +146,20 @@ def stretches(tree: HeadingNode, kinds: Withholding = DEFAULT) -> dict[int, Stre
     return _Document(tree, kinds).stretches()
 
 
-@dataclass(slots=True)
 class _Document:
     """The nodes of a document in order, and where its divs end."""
 
-    tree: HeadingNode
-    kinds: Withholding
-    solved: int = 0  # where the solutions end that have been found so far
-    order: list[Node] = field(default_factory=list)
-    place: dict[int, int] = field(default_factory=dict)
-    rests: dict[int, list[Node]] = field(default_factory=dict)
-    fences: dict[int, int] = field(default_factory=dict)
-    opened: dict[int, int] = field(default_factory=dict)
-    typed: dict[int, str] = field(default_factory=dict)
-
-    def __post_init__(self) -> None:
-        self.order = list(preorder(self.tree))
+    def __init__(self, tree: HeadingNode, kinds: Withholding) -> None:
+        self.tree, self.kinds = tree, kinds
+        self.solved = 0  # where the solutions end that have been found so far
+        self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
-        self.rests = rests_of_units(self.tree)
-        self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(self.tree)}
+        self.rests = rests_of_units(tree)
+        self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
         self.opened = {last: first for first, last in self.fences.items()}
-        for at, node in enumerate(self.order):
-            if (
-                isinstance(node, TextNode)
-                and node.block
-                and (kind := environment(node.block.source, self.kinds.lasting))
-            ):
-                self.typed[at] = kind
+        blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
+        environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
+        self.typed = {at: kind for at, kind in environments if kind}
 
     def stretches(self) -> dict[int, Stretch]:
         """See `stretches`."""
@@ -384,8 +371,11 @@ def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], docume
     rests, order = document.rests, document.order
     # The other nodes of each div that has a type, by the id of its first node.
     divs = {id(order[at]): order[at + 1 : end + 1] for at, end in document.fences.items() if id(order[at]) in typed}
-    whole = {first: [node for node in rest if isinstance(node, TextNode)]
-             for first, rest in (divs | rests).items() if _is_one_text(first, rest, typed)}  # fmt: skip
+    whole = dict[int, list[TextNode]]()  # those that continue a text
+    for first, rest in (divs | rests).items():
+        texts = [node for node in rest if isinstance(node, TextNode) and node.metadata_block is None]
+        if len(texts) == len(rest) and all(typed.get(id(node)) == typed.get(first) for node in rest):
+            whole[first] = texts
     later = {id(node) for nodes in whole.values() for node in nodes}
     later |= {id(rest[-1]) for first, rest in divs.items() if first not in whole}
     around: dict[int, Mapping[str, Any]] = {}  # properties of divs that are not a single text
@@ -401,7 +391,9 @@ def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], docume
             stack.extend((child, heading) for child in reversed(node.children))
         elif isinstance(node, TextNode) and id(node) not in later and (text := block_text(node)):
             values, line = _with_type(node, above, typed), node.block.line if node.block else node.line
-            key, text = key_of(text), _with_rest(text, line, whole.get(id(node), ()))
+            key = key_of(text)
+            for each in whole.get(id(node), ()):  # each at its line
+                text += "\n" * max(each.line - line - text.count("\n"), 1) + block_text(each)
             lines = Lines(line, line + text.count("\n"))
             own = {**around.get(id(node), {}), **properties(values)}
             around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
@@ -475,20 +467,6 @@ def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
     return seen
 
 
-def _is_one_text(first: int, rest: Sequence[Node], typed: Mapping[int, Stretch]) -> bool:
-    whose = typed.get(first)
-    return all(isinstance(n, TextNode) and n.metadata_block is None and typed.get(id(n)) == whose for n in rest)
-
-
-def _with_rest(text: str, line: int, rest: Sequence[TextNode]) -> str:
-    """Return a text with its continuations, each at its line."""
-    for node in rest:
-        more = block_text(node)
-        missing = node.line - line - text.count("\n")
-        text += "\n" * max(missing, 1) + more
-    return text
-
-
 def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stretch]) -> Heading:
     values = _with_type(node, above, typed)
     own = properties(values)
@@ -558,8 +536,9 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
             above.pop()
         parent, title = above[-1] if above else None, each["title"]
         path = (*parent.path, title) if parent else ()
+        numbers = (each["number"],) if each["number"] else ()
         heading = Heading(title, each["level"], path, each["line"], each["source"], own=own, owner=owner,
-                          all=_with_inherited(parent, own))  # fmt: skip
+                          all=_with_inherited(parent, own), numbers=numbers)  # fmt: skip
         above.append(heading)
         items.append(heading)
     root, *inside = items

@@ -134,10 +134,9 @@ def prepare_steps(
         limits = Limits(settings.min_size, settings.max_size, count, joint=0)
     else:
         raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
-    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
-    items = list(readable(whole_blocks(outline.items, limits), {id(outline.root): root}, chapter, withholding))
-    outline, generated = replace(outline, root=root), settings.annotation_model.generated
-    pooled = pool(items, limits, shorter_than=settings.pool_size) if settings.pool else items
+    shown = readable(outline, whole_blocks(outline.items, limits), chapter, withholding)
+    outline, generated = replace(outline, root=shown.root), settings.annotation_model.generated
+    pooled = pool(shown.items, limits, shorter_than=settings.pool_size) if settings.pool else shown.items
     how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
     parts = divide(outline, pooled, settings, limits)
     cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
@@ -213,14 +212,12 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
 # -- texts as readers see them ---------------------------------------------------------------------
 
 
-def readable(
-    items: Iterable[Item], headings: dict[int, Heading], chapter: BookChapter, withholding: Withholding
-) -> Iterator[Item]:
-    """Iterate over blocks and headings as readers see them, each with the footnotes that its readers may read; without
-    blocks that are empty for them. `headings` are those above the items, by the ids of what they replace.
-    """
+def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, withholding: Withholding) -> Outline:
+    """Return an outline with these of its items as readers see them, each with its number in the book and with the
+    footnotes that its readers may read; without blocks that are empty for them."""
+    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
+    headings, seen = {id(outline.root): root}, list[Item]()
     numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
-    seen: list[Item] = []
     for item in items:
         if isinstance(item, TextItem):
             text, heading = rendered_text(item.text, chapter), headings[id(item.heading)]
@@ -235,13 +232,15 @@ def readable(
     public = [item for item in texts if withholding.of(_types(item)) == EVERYONE]
     withheld = [item for item in texts if withholding.of(_types(item)) == TEACHER]
     notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
+    shown = list[Item]()
     for item in seen:
         if isinstance(item, TextItem):
             text = with_notes(item.text, *notes[withholding.of(_types(item))]) if "[^" in item.text else item.text
             moved = item.lines.first + text.count("\n") != item.lines.last
             item = replace(item, text=text, moved=moved) if moved or text != item.text else item
         if isinstance(item, Heading) or item.text.strip():
-            yield item
+            shown.append(item)
+    return replace(outline, root=root, items=tuple(shown))
 
 
 # The first paragraph of a footnote, and references to one.

@@ -11,7 +11,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import replace
 from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
@@ -26,15 +26,14 @@ from lmm_education.ingestion.outline import Heading, Item, TextItem, without_con
 from lmm_education.ingestion.prepare import Steps
 from lmm_education.ingestion.source_files import MARK, POOLED, is_own_output, own_stem
 from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part
-from lmm_education.material import Lines
 from lmm_education.payloads import hash_of_text, is_one_of, types_in
 
 LINES = "~~lines"
 ORIGINAL = "original"
 """The key of a prepared document with the file from which its document was imported."""
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
-Shown = Iterator[tuple[Item, Part | None]]
-"""The contents of a file in order: each item, and the part that begins with it, if any."""
+LISTS = ("documents", "chunks")
+"""The steps with a list, `NAME.step.md`."""
 
 
 # -- the prepared document -------------------------------------------------------------------------
@@ -94,7 +93,7 @@ def read_mark(text: str) -> tuple[str, str]:
     values = header_values(text)
     mark, source = values.get(MARK), values.get("source")
     step = mark.get("step") if isinstance(mark, Mapping) else None
-    if step in STEPS:
+    if step in LISTS:
         raise IngestError(
             f"this file shows the {step} of a document, for reading only",
             where="1",
@@ -135,42 +134,22 @@ def step_files(steps: Steps, pooled: str) -> dict[str, str]:
     <BLANKLINE>
     """
     stem = own_stem(steps.file)
-    shown = [name for name in STEPS if name != "documents" or steps.settings.documents != "none"]
-    return {f"{stem}{POOLED}": pooled} | {f"{stem}.{name}.md": _listed(steps, name) for name in shown}
+    lists = [name for name in LISTS if name != "documents" or steps.settings.documents != "none"]
+    return {f"{stem}{POOLED}": pooled} | {f"{stem}.{name}.md": _listed(steps, name) for name in lists}
 
 
 def _listed(steps: Steps, name: str) -> str:
-    """Return the file that shows one step."""
-    header = {"docid": steps.docid, "source": PurePosixPath(steps.file).name, MARK: {"step": name}}
-    return _file(header, [_shown(item, part) for item, part in STEPS[name](steps)])
-
-
-def _shown(item: Item, part: Part | None) -> str:
-    lines = part.lines if part is not None and item in part.opening else item.lines
-    values = without_conversation(item.values) | {LINES: _range_text(lines)}
-    return f"{MetadataBlock.make(values).source}{item.source}\n\n"
-
-
-def _range_text(lines: Lines) -> int | str:
-    """Return a range of lines, with a dash that YAML need not quote."""
-    return lines.first if lines.first == lines.last else f"{lines.first}–{lines.last}"
-
-
-def _documents(steps: Steps) -> Shown:
-    for part, _ in steps.parts:
-        yield from _of_part(part, part.items)
-
-
-def _chunks(steps: Steps) -> Shown:
+    """Return the file that shows one step: the headings that open each part, and its texts or chunks."""
+    shown = list[str]()
     for part, passages in steps.parts:
-        yield from _of_part(part, list(_with_headings(part, passages)))
-
-
-def _of_part(part: Part, items: Sequence[Item]) -> Shown:
-    """Iterate over the headings that open a part, and its items."""
-    opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
-    for number, item in enumerate([*opening, *items]):
-        yield item, part if number == 0 else None
+        opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
+        items = part.items if name == "documents" else _with_headings(part, passages)
+        for number, item in enumerate([*opening, *items]):
+            first, last = part.lines if number == 0 and item in part.opening else item.lines
+            # A range has a dash that YAML need not quote.
+            values = without_conversation(item.values) | {LINES: first if first == last else f"{first}–{last}"}
+            shown.append(f"{MetadataBlock.make(values).source}{item.source}\n\n")
+    return _file({"docid": steps.docid, "source": PurePosixPath(steps.file).name, MARK: {"step": name}}, shown)
 
 
 def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]:
@@ -182,10 +161,6 @@ def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]
             yield headings.pop(0)
         yield replace(passage.text, values={"type": SUMMARY}) if passage.is_summary else passage.text
     yield from headings
-
-
-# The steps with a list, `NAME.step.md`, and the contents of each.
-STEPS: dict[str, Callable[[Steps], Shown]] = {"documents": _documents, "chunks": _chunks}
 
 
 # -- files -----------------------------------------------------------------------------------------
@@ -226,7 +201,8 @@ def write_step_files(
     paths = {folder / name: text for name, text in texts.items()}
     before = {path: files.read_document(path) for path in paths if path.exists()}
     for path, old in before.items():
-        if not _shows(old, docid, source):
+        shown = header_values(old) if is_own_output(old) else {}
+        if not shown or (shown.get("docid") != docid and shown.get("source") != source):
             raise IngestError(
                 "this file was not written by lmm ingest, so it is not replaced",
                 where=str(path),
@@ -243,9 +219,3 @@ def write_step_files(
         if before.get(path) != text:
             files.replace(path, text)
     return tuple(paths), notices
-
-
-def _shows(text: str, docid: str, source: str) -> bool:
-    """Return whether a text is a prepared file of this document, edited or not, and not of one with the same name."""
-    values = header_values(text) if is_own_output(text) else {}
-    return bool(values) and (values.get("docid") == docid or values.get("source") == source)

@@ -90,10 +90,14 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
     Paths are named relative to `root`, so that a folder and a file in it give the same names.
     """
     sources, seen, places = SourceFiles(), set[str](), _Places(root)
-    named = [(path, _at(str(path))) for path in paths]
+    named = list[tuple[str, Path]]()
+    for given in map(str, paths):
+        is_folder = os.path.isdir(given)  # noqa: PTH112  # a path may be a pattern, which Path cannot hold on every system
+        is_pattern = _PATTERN & set(given) and not os.path.lexists(given)
+        named.append(("folder" if is_folder else "pattern" if is_pattern else "file", Path(given)))
     # Files that were named come first: what is named is ingested even where a folder would pass it over.
-    for path, found in sorted(named, key=lambda item: item[1] != "file"):
-        for source in _sources_at(Path(path), found, places, sources):
+    for found, path in sorted(named, key=lambda item: item[0] != "file"):
+        for source in _sources_at(path, found, places, sources):
             real = places.real(source.path)
             if real not in seen:
                 seen.add(real)
@@ -219,13 +223,8 @@ def shown(path: Path) -> Path:
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
 
-def _at(path: str) -> str:
-    if os.path.isdir(path):  # noqa: PTH112  # a path may be a pattern, which Path cannot hold on every system
-        return "folder"
-    return "pattern" if _PATTERN & set(path) and not os.path.lexists(path) else "file"
-
-
 def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
+    """Iterate over the documents at a path, which was `found` to be a file, a folder or a pattern."""
     try:
         check_named(path)
     except LinkOutside as error:
@@ -238,10 +237,16 @@ def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -
         yield from _matching(str(path), places, sources)
     elif path.is_file() and path.suffix.lower() in SUFFIXES:
         yield SourceFile(path, places.name(path))
+    elif not os.path.lexists(path):
+        sources.missing[file_name(path, places.root)] = path
+        sources.errors.append(FileReadError("there is no such file or folder", where=str(path), hint="check the path"))
+    elif not path.is_file():
+        sources.errors.append(
+            FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
+        )
     else:
-        if not os.path.lexists(path):
-            sources.missing[file_name(path, places.root)] = path
-        sources.errors.append(_not_a_document(path))
+        hint = f"supported are {', '.join(SUFFIXES)}; lmm import reads others"
+        sources.errors.append(IngestError("this is not a markdown file", where=str(path), hint=hint))
 
 
 def _matching(pattern: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
@@ -275,32 +280,14 @@ def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[
 
 
 def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
-    source = knitted_from(path)
-    if source is not None:
-        sources.skipped.append((path, f"made from {source.name}"))
+    """Yield the document at a path, unless a file beside it seems to be the R Markdown or Quarto that made it."""
+    stem = str(path)[: -len(path.suffix)] if path.suffix.lower() in (".md", ".markdown") else ""
+    made_from = (stem + ending for ending in (".Rmd", ".rmd", ".qmd")) if stem else ()
+    source = next((name for name in made_from if os.path.isfile(name)), "")  # noqa: PTH113  # for each file
+    if source:
+        sources.skipped.append((path, f"made from {Path(source).name}"))
     else:
         yield SourceFile(path, places.name(path), named=False)
-
-
-def knitted_from(path: Path) -> Path | None:
-    """Return the R Markdown or Quarto file that the markdown file beside it seems to be made from."""
-    if path.suffix.lower() not in (".md", ".markdown"):
-        return None
-    stem = str(path)[: -len(path.suffix)]
-    beside = (stem + ending for ending in (".Rmd", ".rmd", ".qmd"))
-    return next((Path(source) for source in beside if os.path.isfile(source)), None)  # noqa: PTH113  # for each file
-
-
-def _not_a_document(path: Path) -> LmmError:
-    if not os.path.lexists(path):
-        return FileReadError("there is no such file or folder", where=str(path), hint="check the path")
-    if not path.is_file():
-        return FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
-    return IngestError(
-        "this is not a markdown file",
-        where=str(path),
-        hint=f"supported are {', '.join(SUFFIXES)}; lmm import reads others",
-    )
 
 
 class _Places:

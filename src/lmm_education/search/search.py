@@ -49,8 +49,7 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.rerank import Tools, can_write, open_reranker, rerank, shown_contents, sub_questions
-from lmm_education.store.layout import values_at
-from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Vector, Where
+from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Vector, Where, values_at
 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")

@@ -40,12 +40,23 @@ from lmm_education.store.generations import (
     remove_generation,
     size_on_disk,
 )
-from lmm_education.store.layout import (
+from lmm_education.store.port import (
     COLLECTIONS,
     INDEXED,
+    RECORDS,
+    SECTIONS,
     UNUSED,
+    CollectionName,
     EngineDialect,
+    Fields,
+    Leg,
+    Manifest,
+    Point,
+    Scored,
+    StoreStatus,
     Vectors,
+    WaitReporter,
+    Where,
     as_stored,
     check_format,
     check_same,
@@ -61,19 +72,6 @@ from lmm_education.store.layout import (
     to_stored,
     values_at,
     vectors_of,
-)
-from lmm_education.store.port import (
-    RECORDS,
-    SECTIONS,
-    CollectionName,
-    Fields,
-    Leg,
-    Manifest,
-    Point,
-    Scored,
-    StoreStatus,
-    WaitReporter,
-    Where,
 )
 
 MANIFEST, FREQUENCIES = "manifest.json", "frequencies.bin"

@@ -50,8 +50,7 @@ from lmm.disk.files import replace
 from lmm.disk.folder import is_link
 from lmm.errors import FileWriteError
 from lmm_education.errors import StoreBusy, StoreDamaged, StoreError
-from lmm_education.store.layout import check_format
-from lmm_education.store.port import FORMAT
+from lmm_education.store.port import FORMAT, check_format
 
 POINTER, LOCK, FOLDER, RECORDS = "current", "writing.lock", "generations", "documents.json"
 LISTING, IN_USE = "files.json", "in-use"

@@ -16,8 +16,7 @@ from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreMissing
 from lmm_education.material import batches
 from lmm_education.store.edge import EdgeStore
-from lmm_education.store.layout import COLLECTIONS
-from lmm_education.store.port import Store
+from lmm_education.store.port import COLLECTIONS, Store
 from lmm_education.store.server import open_server
 
 PAGE = 1000  # points copied at a time

@@ -23,11 +23,23 @@ from lmm_education.errors import StoreDamaged, StoreError, StoreMismatch, StoreM
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import batches
 from lmm_education.payloads import RECORD, WORDS, words_of
-from lmm_education.store.layout import (
+from lmm_education.store.port import (
     COLLECTIONS,
     INDEXED,
+    RECORDS,
+    SECTIONS,
+    Among,
+    CollectionName,
     EngineDialect,
+    Fields,
+    Leg,
+    Manifest,
+    Match,
+    Point,
+    Scored,
+    StoreStatus,
     Vectors,
+    Where,
     as_stored,
     check_format,
     check_same,
@@ -41,20 +53,6 @@ from lmm_education.store.layout import (
     to_stored,
     values_at,
     vectors_of,
-)
-from lmm_education.store.port import (
-    RECORDS,
-    SECTIONS,
-    Among,
-    CollectionName,
-    Fields,
-    Leg,
-    Manifest,
-    Match,
-    Point,
-    Scored,
-    StoreStatus,
-    Where,
 )
 from lmm_education.store.server_requests import Requests
 

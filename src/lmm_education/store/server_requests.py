@@ -12,8 +12,7 @@ from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
 
 from lmm_education.errors import StoreError, StoreUnavailable
-from lmm_education.store.layout import refusal
-from lmm_education.store.port import WaitReporter
+from lmm_education.store.port import WaitReporter, refusal
 
 if TYPE_CHECKING:
     from qdrant_client import QdrantClient

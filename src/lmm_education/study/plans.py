@@ -204,7 +204,7 @@ def _step(unit: Unit, documents: Sequence[StudyDocument], pace: int, keep: Colle
         title=named(unit.document.number(unit.heading), unit.heading.title or unit.document.title),
         level=unit.heading.level,
         headings=unit.heading.path,
-        document=named(unit.document.numbers.get(0, ""), unit.document.title),
+        document=named(unit.document.number(unit.document.outline.root), unit.document.title),
         file=unit.document.file,
         line=unit.heading.line if unit.heading.level else 1,
         words=words,

@@ -21,17 +21,17 @@ from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import link_addresses
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
-from lmm_education.books.rendered_text import rendered_text
 from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over
-from lmm_education.ingestion.source_files import find_sources
+from lmm_education.ingestion.prepare import readable
+from lmm_education.ingestion.source_files import find_sources, own_stem
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.parts import CourseParts, config_for
-from lmm_education.payloads import OUTLINE, StoredDocument, is_one_of, types_in
+from lmm_education.payloads import OUTLINE, is_one_of, types_in
 from lmm_education.store.port import RECORDS
 
 TEXT = "text"
@@ -42,14 +42,12 @@ class StudyDocument:
     """A document for study material.
 
     `id` is its docid, or its path in the course; `file` is the path shown to users. The outline excludes what has
-    ``skip: true``, and contains the old text of pending edits, as in ingestion. `numbers` are those of its headings, by
-    line, and its own under 0; headings without a number are missing.
+    ``skip: true``, and contains the old text of pending edits, as in ingestion.
     """
 
     id: str
     file: str
     outline: Outline
-    numbers: Mapping[int, str] = field(default_factory=dict)
 
     @property
     def title(self) -> str:
@@ -57,8 +55,8 @@ class StudyDocument:
         return self.outline.title
 
     def number(self, heading: Heading) -> str:
-        """Return the number of a heading, or of the document itself."""
-        return self.numbers.get(heading.line if heading.level else 0, "")
+        """Return the number of a heading, or of the document itself; empty if it has none."""
+        return heading.numbers[-1] if heading.numbers else ""
 
 
 def study_document(
@@ -75,14 +73,10 @@ def study_document(
     Raises:
         IngestError: the header cannot be read.
     """
-    stem = file.rpartition("/")[2].rpartition(".")[0] or file
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=stem, kinds=kinds)
-    items = (replace(i, text=rendered_text(i.text, chapter)) if isinstance(i, TextItem) else i for i in outline.items)
-    seen = tuple(item for item in items if isinstance(item, Heading) or item.text)
-    outline = replace(outline, title=chapter.title or outline.title, items=seen)
-    numbers = {0: chapter.numbers.number, **chapter.numbers.headings} if chapter.numbers.number else {}
-    return StudyDocument(docid_of(text) or id or file, file, outline, numbers)
+    outline = read_outline(text, title=own_stem(file), kinds=kinds)
+    outline = readable(outline, outline.items, chapter, kinds)
+    return StudyDocument(docid_of(text) or id or file, file, replace(outline, title=chapter.title or outline.title))
 
 
 def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
@@ -207,14 +201,8 @@ def _below(file: str) -> str:
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
     """Return the documents of a catalogue, in reading order, as they were ingested."""
     points = catalogue.reader.scroll("documents", where=[RECORDS], fields=("document", OUTLINE))
-    outlines = {point.payload["document"]: point.payload[OUTLINE] for point in points}
-    return [_stored(record, outlines[record.id]) for record in catalogue.documents]
-
-
-def _stored(record: StoredDocument, values: Sequence[Mapping[str, Any]]) -> StudyDocument:
-    headings = (each for each in values if "text" not in each)
-    numbers = {each["line"] if each["level"] else 0: each["number"] for each in headings if each["number"]}
-    return StudyDocument(record.id, record.file, stored_outline(values), numbers)
+    outlines = {point.payload["document"]: stored_outline(point.payload[OUTLINE]) for point in points}
+    return [StudyDocument(each.id, each.file, outlines[each.id]) for each in catalogue.documents]
 
 
 # -- the table of contents -------------------------------------------------------------------------
