@@ -81,20 +81,11 @@ async def open_course_search(declared: DeclaredTool, place: PromptPlace) -> Asyn
         if await asyncio.to_thread(course.store.manifest) is None:
             raise StoreMissing(course.store.location)
         tools = course_tools(Lookup(CourseSearch(course)), among_others=True)
-        yield chosen(tools, declared.include)
-
-
-def chosen(tools: Sequence[RunnableTool], names: Sequence[str]) -> list[RunnableTool]:
-    """Return the tools with these names; all if there are none.
-
-    Raises:
-        LmmError: there is no such tool.
-    """
-    known = {tool.definition.name: tool for tool in tools}
-    for name in names:
-        if name not in known:
-            raise LmmError(f"course_search has no tool '{name}'", hint=f"it has {', '.join(known)}")
-    return [known[name] for name in names] if names else list(tools)
+        known = {tool.definition.name: tool for tool in tools}
+        for name in declared.include:
+            if name not in known:
+                raise LmmError(f"course_search has no tool '{name}'", hint=f"it has {', '.join(known)}")
+        yield [known[name] for name in declared.include or known]
 
 
 def course_folder(named: str, folder: Path) -> Path:
@@ -349,28 +340,18 @@ async def open_published_course(
 
 def published(course: CourseParts, answering: Answering) -> McpCourse:
     """Return a course as MCP clients get it; `answering` is that of the course for students."""
-    gate, served = _gate(course), answering.course
-    lookup = Lookup(answering.searching if gate is None else _gated(served, gate))
+    settings, served, searching, gate = course.settings.serve, answering.course, answering.searching, None
+    if settings.daily_tokens or settings.daily_cost:  # a budget that all who ask share with `lmm serve`
+        from lmm_education.web.gate import GatedSearch
+        from lmm_education.web.service import open_gate, state_of
+
+        gate = open_gate(course, state_of(course))
+        searching = GatedSearch(served, gate=gate, refusal=_SPENT)
+    lookup = Lookup(searching)
     return McpCourse(served, lookup, (_ask_tool(answering, gate), *course_tools(lookup, among_others=False)))
 
 
 _SPENT = "the day's budget of this course is used up"
-
-
-def _gate(course: CourseParts) -> CourseGate | None:
-    """Return the gate of `lmm serve` if the course has a budget for the day, which all who ask share."""
-    settings = course.settings.serve
-    if not (settings.daily_tokens or settings.daily_cost):
-        return None
-    from lmm_education.web.service import open_gate, state_of
-
-    return open_gate(course, state_of(course))
-
-
-def _gated(course: CourseParts, gate: CourseGate) -> CourseSearch:
-    from lmm_education.web.gate import GatedSearch
-
-    return GatedSearch(course, gate=gate, refusal=_SPENT)
 
 
 def _ask_tool(answering: Answering, gate: CourseGate | None) -> RunnableTool:

@@ -22,20 +22,10 @@ if TYPE_CHECKING:
 
 What = Literal["chunks", "sections"]
 # Fields that tell programs where a text comes from, and are of no use to a language model.
-_BOOKKEEPING = (
-    "document",
-    "audience",
-    "section",
-    "order",
-    "hash",
-    "first_line",
-    "last_line",
-    "depth",
-    "parent",
-    "what",
-    "language",
-    "original",
-)
+_BOOKKEEPING = [
+    *("document", "audience", "section", "order", "hash", "first_line", "last_line"),
+    *("depth", "parent", "what", "language", "original"),
+]
 
 
 def points(
@@ -103,8 +93,8 @@ def to_llama_index_nodes(documents: Iterable[PreparedDocument], *, what: What = 
                 id_=id,
                 text=text,
                 metadata=about,
-                excluded_embed_metadata_keys=list(_BOOKKEEPING),
-                excluded_llm_metadata_keys=list(_BOOKKEEPING),
+                excluded_embed_metadata_keys=_BOOKKEEPING,
+                excluded_llm_metadata_keys=_BOOKKEEPING,
                 relationships={NodeRelationship.SOURCE: RelatedNodeInfo(node_id=document.id)},
             )
             for id, text, about in _texts([document], what)

@@ -185,8 +185,10 @@ class CourseParts:
             return own
         if stored is None and self.beginning is not None:
             return self.beginning
-        if stored and _went_without(stored):  # installing a model later does not change a course
-            return own.replace(layer=NONE_IN_STORE)
+        if stored and not stored.embedding and language_code(stored.language) == "en":
+            encoding = ENCODINGS.get(stored.encoding)
+            if encoding and encoding.by_question:  # no built-in model was there; one that comes later changes nothing
+                return own.replace(layer=NONE_IN_STORE)
         name, _, rest = stored.embedding.partition(" ") if stored else ("", "", "")
         if name in ("", str(own.model)) or is_local_model(name, self.root):  # never load untrusted weights
             return own
@@ -269,12 +271,6 @@ class CourseParts:
             chunking=_values(how, "splitter", "min_size", "max_size", "overlap", "unit"),
             documents=_values(how, "pool", "pool_size", "documents", "level", "document_size"),
         )
-
-
-def _went_without(stored: Manifest) -> bool:
-    """Return whether a store has no dense vectors only because no built-in model was installed when it was made."""
-    wanted = stored.encoding in ENCODINGS and ENCODINGS[stored.encoding].by_question
-    return wanted and not stored.embedding and language_code(stored.language) == "en"
 
 
 def _values(settings: object, *names: str) -> dict[str, Any]:

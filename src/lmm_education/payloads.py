@@ -77,12 +77,13 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
     >>> payload["headings"], payload["first_line"], payload["metadata"]
     (['Leaves'], 3, {'n': 1})
     """
+    types = types_in(chunk.metadata)
     return {
         **_place(chunk.place),
         "title": chunk.title,
         "section": chunk.section,
         "order": chunk.order,
-        "type": _types(chunk),
+        "type": list(types) if len(types) > 1 and types[0] == chunk.type else chunk.type,  # each can be searched for
         "text": chunk.text,
         **_above(chunk),
         "language": language,
@@ -129,12 +130,6 @@ def texts_of(value: Any) -> Iterator[str]:
 def is_one_of(type: object, types: Collection[str]) -> bool:
     """Return whether a type is one of several, ignoring case."""
     return str(type).strip().casefold() in {each.strip().casefold() for each in types}
-
-
-def _types(chunk: Chunk) -> str | list[str]:
-    """Return the type, or all types if ``type:`` is a list, so that each can be searched for."""
-    types = types_in(chunk.metadata)
-    return list(types) if len(types) > 1 and types[0] == chunk.type else chunk.type
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:
@@ -255,6 +250,7 @@ def hit_of(
     ('chunk', 'Green.', 'a.md:3-4', 's')
     """
     what: Literal["chunk", "section"] = "section" if payload.get("what") == "section" else "chunk"
+    type = payload.get("type", "text")
     return Passage(
         id,
         place_of(payload),
@@ -262,7 +258,7 @@ def hit_of(
         score=score,
         what=what,
         section=id if what == "section" else payload.get("section", ""),
-        type=_type(payload),
+        type=str(type[0] if isinstance(type, list) and type else type),
         title=payload.get("title", ""),
         legs=dict(legs or {}),
         payload=dict(fields or {}),
@@ -271,11 +267,6 @@ def hit_of(
         parent=payload.get("parent") or "",
         above=tuple(payload.get("above", ())),
     )
-
-
-def _type(payload: Payload) -> str:
-    type = payload.get("type", "text")
-    return str(type[0]) if isinstance(type, list) and type else str(type)
 
 
 def section_of(id: str, payload: Payload) -> Section:

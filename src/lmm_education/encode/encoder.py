@@ -389,25 +389,19 @@ class Encoder:
             for vectors, made in zip(found, self.sparse.documents(texts, languages), strict=True):
                 if made.indices:
                     vectors[SPARSE] = made
-        if self.embedder:
-            self._embed(chunks, found, self.embedder, on_progress)
+        jobs = list[tuple[int, VectorName, str]]()
+        for i, chunk in enumerate(chunks if self.embedder else ()):
+            jobs += [(i, name, text) for name, text in self._dense_texts(chunk)]
+        if self.embedder and jobs:
+            embedded = self.embedder.embed([text for *_, text in jobs], kind="document", on_progress=on_progress)
+            several: dict[int, list[Dense]] = {}
+            for (i, name, _), vector in zip(jobs, embedded, strict=True):
+                if name == MULTI:
+                    found[i][MULTI] = several.setdefault(i, [])
+                    several[i].append(vector)
+                else:
+                    found[i][name] = vector
         return found
-
-    def _embed(
-        self, chunks: Sequence[Chunk], found: Sequence[Vectors], embedder: Embedder, on_progress: Progress | None
-    ) -> None:
-        jobs = [(i, name, text) for i, chunk in enumerate(chunks) for name, text in self._dense_texts(chunk)]
-        if not jobs:
-            return
-        made = embedder.embed([text for *_, text in jobs], kind="document", on_progress=on_progress)
-        several: dict[int, list[Dense]] = {}
-        for (i, name, _), vector in zip(jobs, made, strict=True):
-            if name == MULTI:
-                several.setdefault(i, []).append(vector)
-            else:
-                found[i][name] = vector
-        for i, of_chunk in several.items():
-            found[i][MULTI] = of_chunk
 
     def _dense_texts(self, chunk: Chunk) -> list[tuple[VectorName, str]]:
         """The texts to embed for a chunk, with the vector that each is for; empty texts are left out."""

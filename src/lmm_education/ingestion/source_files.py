@@ -281,11 +281,11 @@ def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[
 
 def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     """Yield the document at a path, unless a file beside it seems to be the R Markdown or Quarto that made it."""
-    stem = str(path)[: -len(path.suffix)] if path.suffix.lower() in (".md", ".markdown") else ""
-    made_from = (stem + ending for ending in (".Rmd", ".rmd", ".qmd")) if stem else ()
-    source = next((name for name in made_from if os.path.isfile(name)), "")  # noqa: PTH113  # for each file
-    if source:
-        sources.skipped.append((path, f"made from {Path(source).name}"))
+    stem, suffix = os.path.splitext(path.name)  # noqa: PTH122  # a thousand times a second
+    made_from = [stem + ending for ending in (".Rmd", ".rmd", ".qmd")] if suffix.lower() in (".md", ".markdown") else []
+    beside = places.beside(path) if made_from else frozenset()
+    if source := next((name for name in made_from if name in beside), ""):
+        sources.skipped.append((path, f"made from {source}"))
     else:
         yield SourceFile(path, places.name(path), named=False)
 
@@ -296,6 +296,7 @@ class _Places:
     def __init__(self, root: Path) -> None:
         self.root = root
         self._folders: dict[str, tuple[str, str]] = {}
+        self._names: dict[str, frozenset[str]] = {}
 
     def real(self, path: Path) -> str:
         """Return the real path of a file; for a link, that of its target."""
@@ -307,6 +308,13 @@ class _Places:
         """Return the `file_name` of a file."""
         folder, name = os.path.split(path)
         return self._folder(folder)[1] + name
+
+    def beside(self, path: Path) -> frozenset[str]:
+        """Return the names of the files in a file's folder."""
+        folder = os.path.dirname(path) or "."  # noqa: PTH120
+        if folder not in self._names:
+            self._names[folder] = frozenset(os.listdir(folder))  # noqa: PTH208
+        return self._names[folder]
 
     def _folder(self, folder: str) -> tuple[str, str]:
         if folder not in self._folders:

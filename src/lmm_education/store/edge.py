@@ -162,7 +162,11 @@ class Shard:
         size = sum(4 * numbers_in(point) + payload_size(point.payload) for point in points)
         check_space(self.path, ROOM + 3 * size)
         with engine_errors(self.path):
-            self.engine.update(engine.UpdateOperation.upsert_points([_to_point(point) for point in points]))
+            converted = []
+            for point in points:
+                vectors = {name: EDGE.vector(vector) for name, vector in point.vectors.items()}
+                converted.append(engine.Point(point.id, vectors, dict(point.payload)))
+            self.engine.update(engine.UpdateOperation.upsert_points(converted))
         self._grow()
         self._written += len(points)
         if self._written >= SEGMENT:
@@ -278,11 +282,6 @@ _INDEXES: dict[str, Any] = {
         tokenizer=engine.TokenizerType.Word, lowercase=True, on_disk=True, enable_hnsw=False
     ),
 }
-
-
-def _to_point(point: Point) -> engine.Point:
-    vectors = {name: EDGE.vector(vector) for name, vector in point.vectors.items()}
-    return engine.Point(point.id, vectors, dict(point.payload))
 
 
 # -- reading and writing ---------------------------------------------------------------------------

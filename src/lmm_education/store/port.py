@@ -104,26 +104,21 @@ def mismatch(stored: Manifest, now: Manifest, *, where: str = "") -> StoreMismat
     ([RAG] encoding_model was hybrid, is none; [text_splitter] unit was tokens, is words)
     (lmm ingest --again PATH, or change the setting back; in Python course.ingest(PATH), again=True)
     """
-    differences = "; ".join(
-        f"{key} was {_value_text(before)}, is {_value_text(after)}" for key, before, after in _changes(stored, now)
-    )
-    hint = "lmm ingest --again PATH, or change the setting back"
-    return StoreMismatch(f"the store was made with other settings ({differences})", where=where, hint=hint)
-
-
-def _changes(stored: Manifest, now: Manifest) -> Iterator[tuple[str, Any, Any]]:
     differ = stored.differences(now)
     if "embedding" in differ:  # another model has its own length
         differ.pop("dimensions", None)
     if "encoding" in differ:  # another encoding may need a model less, or one more
         differ = {name: pair for name, pair in differ.items() if name not in _MODELS or all(pair)}
+    changes = list[str]()
     for name, (before, after) in differ.items():
-        key = _KEYS.get(name, name)
+        key, pairs = _KEYS.get(name, name), {"": (before, after)}
         if isinstance(before, Mapping) and isinstance(after, Mapping):
-            names = [inner for inner in {**before, **after} if before.get(inner) != after.get(inner)]
-            yield from ((f"{key} {inner}", before.get(inner), after.get(inner)) for inner in names)
-        else:
-            yield key, before, after
+            pairs = {f" {inner}": (before.get(inner), after.get(inner)) for inner in {**before, **after}}
+        for inner, (was, is_) in pairs.items():
+            if was != is_:
+                changes.append(f"{key}{inner} was {_value_text(was)}, is {_value_text(is_)}")
+    hint = "lmm ingest --again PATH, or change the setting back"
+    return StoreMismatch(f"the store was made with other settings ({'; '.join(changes)})", where=where, hint=hint)
 
 
 def _value_text(value: Any) -> str:

@@ -11,6 +11,7 @@ it, since no export has any.
 
 from __future__ import annotations
 
+import contextlib
 import os
 import re
 from collections import Counter
@@ -46,7 +47,7 @@ from lmm_education.errors import ExportError, UnreadableMetadata
 from lmm_education.ingestion.near_types import as_meant, check_metadata, named_type
 from lmm_education.ingestion.outline import Stretch, stretches
 from lmm_education.ingestion.plan import error_of, passed_over
-from lmm_education.ingestion.source_files import SourceFile, find_sources
+from lmm_education.ingestion.source_files import find_sources
 from lmm_education.options import Edits, ExportOptions as ExportOptions, several
 from lmm_education.payloads import is_one_of
 from lmm_education.study.exercises import find_exercises
@@ -195,9 +196,9 @@ def _chosen(tree: HeadingNode, keep: Collection[str], special: Withholding) -> t
         found.pop(id(last), None)
         if id(first) in found:
             found[id(last)] = found[id(first)]
-    kinds = {id(node): TEXT for node in preorder(tree)} | {
-        key: _kind(each, special.lasting) for key, each in found.items()
-    }
+    kinds = {id(node): TEXT for node in preorder(tree)}
+    for key, each in found.items():  # of several types, one that is withheld from students decides
+        kinds[key] = next((kind for kind in each.types if is_one_of(kind, special.lasting)), each.types[0])
     stays: dict[int, bool] = {}
 
     def visit(node: Node, below: list[bool]) -> bool:
@@ -222,11 +223,6 @@ def _chosen(tree: HeadingNode, keep: Collection[str], special: Withholding) -> t
         if node.block is not None and not stays[id(node)]:
             gone.setdefault(found[id(node)], LeftOut(kinds[id(node)], node.block.line))
     return kept, list(gone.values())
-
-
-def _kind(stretch: Stretch, lasting: Collection[str]) -> str:
-    """Return the decisive one of several types: one that is withheld from students."""
-    return next((kind for kind in stretch.types if is_one_of(kind, lasting)), stretch.types[0])
 
 
 def _block(node: Node) -> Block | None:
@@ -279,18 +275,14 @@ def _joined(
     following = {id(a): b for a, b in pairwise(blocks)}
     if cleaned is not None and header is not None:
         following[id(cleaned)] = following.get(id(header), header)
-    parts = list(_separated(kept, following))
+    parts = list[str]()
+    for block, after in pairwise((*kept, None)):
+        assert block is not None
+        is_next = after is None or following.get(id(block)) is after
+        parts.append((block if is_next or after is None else ended(block, after.newline)).source)
     if blocks[0].source.startswith(_BOM) and not parts[0].startswith(_BOM):
         parts[0] = _BOM + parts[0]
     return "".join(_padded(kept, parts) if keep_lines else parts)
-
-
-def _separated(kept: Sequence[Block], following: dict[int, Block]) -> Iterator[str]:
-    for block, after in pairwise((*kept, None)):
-        assert block is not None
-        if after is not None and following.get(id(block)) is not after:
-            block = ended(block, after.newline)
-        yield block.source
 
 
 def _padded(kept: Sequence[Block], parts: Sequence[str]) -> Iterator[str]:
@@ -494,33 +486,26 @@ def _write(source: Path, notes: Notes, target: Path, sources: Collection[Path], 
     """Write notes to a file, if that changes it.
 
     Raises:
-        ExportError: `target` is a source.
+        ExportError: `target` is a source, or contains something that an export would leave out: somebody's work.
     """
-    _check_no_source(target, sources, cleaner)
-    data = notes.text.encode("utf-8", "surrogatepass")
-    changed = not target.exists() or target.read_bytes() != data
-    if changed:
-        files.replace(target, data)
-    return Exported(source, target, notes, changed)
-
-
-def _check_no_source(target: Path, sources: Collection[Path], cleaner: Cleaner) -> None:
-    """Check that a target contains nothing that an export would leave out; otherwise it is somebody's work."""
     if any(_same(target, source) for source in sources):
         raise ExportError("this is the source itself", where=str(target), hint="choose another place with -o")
-    if not target.exists():
-        return
+    is_there = target.exists()
     try:
-        text = files.read_document(target)
-        clean = cleaner(text, where=str(target)).text == text
+        is_export = not is_there or cleaner(text := files.read_document(target), where=str(target)).text == text
     except (ExportError, FileReadError):
-        clean = False
-    if not clean:
+        is_export = False
+    if not is_export:
         raise ExportError(
             "this document is not an earlier export",
             where=str(target),
             hint="choose another place with -o, or move it away",
         )
+    data = notes.text.encode("utf-8", "surrogatepass")
+    changed = not is_there or target.read_bytes() != data
+    if changed:
+        files.replace(target, data)
+    return Exported(source, target, notes, changed)
 
 
 def _check_alike(source: Path, target: Path) -> None:
@@ -558,9 +543,13 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
     sources = {source.path for source in inside}
     for source in inside:
         try:
-            notes = _notes_in(source, cleaner)
-            if isinstance(notes, str):
-                report.skipped.append((source.path, notes))
+            text = with_inclusions(source.path, files.read_document(source.path))
+            reason, notes = passed_over(source, text), Notes("")
+            if not reason:
+                notes = cleaner(text, where=str(source.path))
+                reason = _special(notes) if notes.nothing_left else ""
+            if reason:
+                report.skipped.append((source.path, reason))
                 continue
             target = output / source.file
             Folder(output).make(PurePath(source.file).parent)
@@ -577,29 +566,17 @@ def _export_folder(folder: Path, output: Path, options: ExportOptions) -> Export
 def _note_exports(output: Folder, report: ExportReport) -> None:
     """List the exported files in the output folder, so that no command takes them for documents of the course."""
     known = output.exported()
-    written = {_name_of(each, output): digest(each.notes.text, length=16) for each in report.documents}
+    written = dict[str, str]()
+    for each in report.documents:  # with ./ in front if it is beside its source
+        beside = "./" if _same(each.source.parent, each.target.parent) else ""
+        written[beside + each.target.relative_to(output.root).as_posix()] = digest(each.notes.text, length=16)
     if written.items() - known.items():
         lines = (f"{hash}  {name}\n" for name, hash in sorted({**known, **written}.items()))
         output.write(EXPORTED, "".join(lines).encode("utf-8", "surrogateescape"))  # names may be any bytes
 
 
-def _name_of(exported: Exported, output: Folder) -> str:
-    """Return a file's name in the list of exports; with ./ in front if it is beside its source."""
-    beside = "./" if _same(exported.source.parent, exported.target.parent) else ""
-    return beside + exported.target.relative_to(output.root).as_posix()
-
-
 def _is_in(path: Path, folder: Path) -> bool:
     return Path(os.path.realpath(path)).is_relative_to(os.path.realpath(folder))
-
-
-def _notes_in(source: SourceFile, cleaner: Cleaner) -> Notes | str:
-    """Return the notes in a document, or the reason why there are none."""
-    text = with_inclusions(source.path, files.read_document(source.path))
-    if reason := passed_over(source, text):
-        return reason
-    notes = cleaner(text, where=str(source.path))
-    return _special(notes) if notes.nothing_left else notes
 
 
 def _copy_linked(folder: Path, output: Path, report: ExportReport) -> None:
@@ -626,16 +603,12 @@ def _copy_project(folder: Path, output: Path, report: ExportReport) -> None:
     folders = {above for each in report.documents for above in each.source.parents if _is_in(above, folder)}
     for place in sorted(folders):
         for project in (place / name for name in _OF_PROJECTS if (place / name).is_file()):
-            shown = [place / path for target in _in_project(_settings(project)) if (path := _local(target))]
+            settings = None
+            with contextlib.suppress(LmmError):  # the build of the project will report it
+                settings = yaml_core.to_value(yaml_core.compose(files.read_document(project)))
+            shown = [place / path for target in _in_project(settings) if (path := _local(target))]
             for file in (project, *(each for each in shown if each.is_file() and _is_in(each, folder))):
                 _copy(folder, output, os.path.relpath(file, folder), report)
-
-
-def _settings(project: Path) -> Any:
-    try:
-        return yaml_core.to_value(yaml_core.compose(files.read_document(project)))
-    except LmmError:  # the build of the project will report it
-        return None
 
 
 def _in_project(values: Any) -> Iterator[str]:
