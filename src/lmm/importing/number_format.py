@@ -13,6 +13,7 @@ from dataclasses import dataclass, field
 from datetime import date, datetime, time, timedelta
 from decimal import ROUND_HALF_UP, Context, Decimal
 from fractions import Fraction
+from functools import lru_cache
 from itertools import takewhile
 
 Value = bool | int | float | str | datetime | date | time | timedelta
@@ -112,6 +113,7 @@ def stored(value: Value) -> str:
     return str(value)
 
 
+@lru_cache(maxsize=256)  # a column has one format
 def _sections(code: str) -> list[_Section] | None:
     """Return the sections of a format, or None if one has a token that is unknown."""
     found = [_Section()]

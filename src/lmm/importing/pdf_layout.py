@@ -669,16 +669,14 @@ def _grids(page: PdfPage, words: Words) -> Iterable[Region]:
 def _connected(rules: Sequence[Rule]) -> list[list[Rule]]:
     """Group lines that touch or cross each other."""
     groups: list[list[Rule]] = []
-    for rule in rules[:3_000]:
-        touching = [group for group in groups if any(_touch(rule, other) for other in group)]
+    for a in rules[:3_000]:
+        x0, x1, y0, y1 = a.x0 - _NEAR, a.x1 + _NEAR, a.y0 - _NEAR, a.y1 + _NEAR
+        touching = [
+            group for group in groups if any(x0 <= b.x1 and b.x0 <= x1 and y0 <= b.y1 and b.y0 <= y1 for b in group)
+        ]
         groups = [group for group in groups if group not in touching]
-        groups.append([rule, *chain.from_iterable(touching)])
+        groups.append([a, *chain.from_iterable(touching)])
     return groups
-
-
-def _touch(a: Rule, b: Rule) -> bool:
-    beside = a.x0 - _NEAR <= b.x1 and b.x0 - _NEAR <= a.x1
-    return beside and a.y0 - _NEAR <= b.y1 and b.y0 - _NEAR <= a.y1
 
 
 def _positions(values: Iterable[float]) -> list[float]:

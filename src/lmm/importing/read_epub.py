@@ -160,9 +160,12 @@ def with_notes(pages: Mapping[str, str]) -> dict[str, str]:
             if other == name or other not in pages or not mark or len(mark) > 4:
                 continue
             found = _element(changed.get(other) or pages[other], link["id"])
-            if found is None or not _is_note(link["rest"], found[2], name):
+            if found is None:
                 continue
             start, end, element = found
+            leads_back = f"{posixpath.basename(name)}#" in element
+            if not (leads_back or _NOTE_TYPE.search(link["rest"]) or _NOTE_TYPE.search(element[:300])):
+                continue
             there = changed.get(other) or pages[other]
             changed[other] = there[:start] + there[end:]
             count += 1
@@ -192,10 +195,3 @@ def _element(page: str, id: str) -> tuple[int, int, str] | None:
             end = opening.start() + tag.end()
             return opening.start(), end, page[opening.start() : end]
     return None
-
-
-def _is_note(link: str, element: str, page: str) -> bool:
-    """Return whether a link and the element it leads to say that this is a note, or the element leads back."""
-    return (
-        bool(_NOTE_TYPE.search(link) or _NOTE_TYPE.search(element[:300])) or f"{posixpath.basename(page)}#" in element
-    )

@@ -409,15 +409,12 @@ class _Reader:
 
     def list(self, tag: PdfTag) -> MarkupElement:
         """Return a list; it is numbered if its first label is."""
-        label = next((text for child in tag.children if isinstance(child, PdfTag) if (text := self._label(child))), "")
-        items = [node for child in tag.children if isinstance(child, PdfTag) for node in self.nodes(child, "L")]
-        name, attributes = numbering(label)
+        children = [child for child in tag.children if isinstance(child, PdfTag)]
+        items = [node for child in children for node in self.nodes(child, "L")]
+        labels = (part for child in children for part in _walk(child) if part.type == "Lbl")
+        texts = ("".join(char.text for mark in _marks(part) for char in self.chars.get(mark, ())) for part in labels)
+        name, attributes = numbering(next(filter(None, map(str.strip, texts)), "")[:8])
         return MarkupElement(name, attributes, tuple(items))
-
-    def _label(self, item: PdfTag) -> str:
-        marks = (mark for part in _walk(item) if part.type == "Lbl" for mark in part.children)
-        chars = [char for mark in marks if isinstance(mark, int) for char in self.chars.get(mark, ())]
-        return "".join(char.text for char in chars[:8]).strip()
 
 
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:

@@ -14,7 +14,7 @@ from functools import partial
 from itertools import groupby
 
 from lmm.markdown import spans
-from lmm.markdown.blocks import Block, HeaderBlock, MetadataBlock
+from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.comments import percent_comments
 from lmm.markdown.parse_markdown import parse_markdown_text
 
@@ -47,15 +47,12 @@ def as_shown(text: str) -> str:
     if not _SPECIAL.search(text) or _MASKED.search(text):
         return text
     parts, is_first = list[str](), True
-    for is_metadata, blocks in groupby(parse_markdown_text(text), _is_metadata):
+    every = parse_markdown_text(text)
+    for is_metadata, blocks in groupby(every, lambda block: isinstance(block, HeaderBlock | MetadataBlock)):
         source = "".join(block.source for block in blocks)
         parts.append(source if is_metadata else _shown(source, after_header=is_first and bool(parts)))
         is_first = is_first and is_metadata
     return "".join(parts)
-
-
-def _is_metadata(block: Block) -> bool:
-    return isinstance(block, HeaderBlock | MetadataBlock)
 
 
 def _shown(text: str, *, after_header: bool) -> str:
@@ -78,7 +75,10 @@ def _shown(text: str, *, after_header: bool) -> str:
             masked.append(text[span.start : span.end])
             pieces += [text[at : span.start], f"\ue000{len(masked) - 1}\ue001"]
             at = span.end
-    text = _with_values(_without_elements("".join([*pieces, text[at:]]), restored))
+    text = _without_elements("".join([*pieces, text[at:]]), restored)
+    if values := {each["name"]: each["number"] or each["words"] or "" for each in _VALUE.finditer(text)}:
+        # A page of MDX with the constants that it defines itself put in.
+        text = re.sub(r"(?<![\\{\w])\{ *(\w+) *\}", lambda match: values.get(match[1], match[0]), text)
     for pattern, show in _RULES:
         text = pattern.sub(partial(_with_lines, show, restored), text)
     return restored(text)
@@ -88,12 +88,6 @@ _VALUE = re.compile(
     r"^export const (?P<name>\w+) *= *(?:(?P<number>-?[\d.]+)|(?P<quote>['\"])(?P<words>[^'\"\n]*)(?P=quote)) *;? *$",
     re.MULTILINE,
 )
-
-
-def _with_values(text: str) -> str:
-    """Return a page of MDX with the constants that it defines itself put in."""
-    values = {each["name"]: each["number"] or each["words"] or "" for each in _VALUE.finditer(text)}
-    return re.sub(r"(?<![\\{\w])\{ *(\w+) *\}", lambda m: values.get(m[1], m[0]), text) if values else text
 
 
 def _with_lines(show: Show, restored: Callable[[str], str], match: Match) -> str:
