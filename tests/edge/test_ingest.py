@@ -165,7 +165,7 @@ def test_what_is_not_understood_is_told_with_its_place(capsys: pytest.CaptureFix
     ran = run_here(capsys, "ingest", "notes")
     assert ran.code == 0
     for said in (
-        "title.md:3: this looks like metadata, but is text: ",
+        "title.md:2: this looks like metadata, but is text: ",
         "lang.md:1: 'docid' is",
         "lang.md:1: 'lang: xx-klingon'",
     ):

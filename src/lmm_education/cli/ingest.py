@@ -149,7 +149,8 @@ class IngestPrinter:
         elif line := describe(document, would=self.dry_run) if self.lines else "":
             terminal.erase_bar()
             self.documents.say(line)
-            terminal.say("".join(f"{one}\n" for one in describe_withheld(document)), end="")
+            for each in document.withheld:
+                terminal.say(f"{document.path}:{each.lines}: kept from students ({', '.join(each.types)})")
         elif self.left_out and document.reason.startswith(NO_CHAPTER):
             terminal.erase_bar()
             terminal.say(describe(document), err=True)
@@ -197,17 +198,6 @@ def describe(document: DocumentReport, *, would: bool = False) -> str:
     moved = f"was {document.moved_from}; " if document.moved_from else ""
     new = "new, " if document.state == "new" else ""
     return f"{document.path}: {moved}{new}{', '.join(parts)}{saved}"
-
-
-def describe_withheld(document: DocumentReport) -> list[str]:
-    """Return a line for each range of a document that is withheld from students.
-
-    >>> from lmm_education.ingestion.reports import DocumentReport
-    >>> from lmm_education.material import Lines, Withheld
-    >>> describe_withheld(DocumentReport(Path("a.md"), "a.md", withheld=(Withheld(("solution",), Lines(5, 9)),)))
-    ['a.md:5-9: kept from students (solution)']
-    """
-    return [f"{document.path}:{each.lines}: kept from students ({', '.join(each.types)})" for each in document.withheld]
 
 
 def _print_report(report: IngestReport, as_json: bool) -> None:

@@ -33,7 +33,9 @@ def status(course: Course, *, as_json: bool) -> int:
     found = course.status()
     documents = [(each.file, each.id, each.title) for each in course.documents()]
     if as_json:
-        terminal.say_json(_as_json(found, documents))
+        points = {"chunks": found.chunks, "documents": found.documents + found.sections}
+        files = [{"file": file, "document": each, "title": title} for file, each, title in documents]
+        terminal.say_json({**asdict(found), "points": points, "files": files})
     else:
         terminal.say(_as_text(found, documents), end="")
     return DONE
@@ -121,12 +123,6 @@ def _copied(copied: Transfer) -> int:
     return DONE
 
 
-def _as_json(status: StoreStatus, documents: list[tuple[str, str, str]]) -> dict[str, object]:
-    points = {"chunks": status.chunks, "documents": status.documents + status.sections}
-    files = [{"file": file, "document": each, "title": title} for file, each, title in documents]
-    return {**asdict(status), "points": points, "files": files}
-
-
 def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
     from lmm_education.errors import StoreMissing
 
@@ -143,10 +139,7 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
         rows += [("size", f"{terminal.megabytes(status.size)} on the disk")] if status.size is not None else []
     details = (str(value) if name == "engine" else f"{name} {value}" for name, value in status.details.items())
     rows.append(("engine", ", ".join(details)))
-    rows += [("document", f"{file}  {each}  {title}".rstrip()) for file, each, title in documents]
-    return "".join(f"{name:<10}  {_fitting(value) if name == 'document' else value}\n" for name, value in rows)
-
-
-def _fitting(value: str) -> str:
-    """Return the part of a value that fits on a line of the terminal."""
-    return terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value
+    for file, each, title in documents:
+        value = f"{file}  {each}  {title}".rstrip()
+        rows.append(("document", terminal.clipped(value, terminal.width() - 13) if terminal.is_terminal() else value))
+    return "".join(f"{name:<10}  {value}\n" for name, value in rows)

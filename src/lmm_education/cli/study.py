@@ -17,7 +17,6 @@ from lmm_education.cli import course_options
 
 if TYPE_CHECKING:
     from lmm_education.course import Course
-    from lmm_education.study.cards import Card
     from lmm_education.study.study_documents import Reading
 
 
@@ -96,7 +95,7 @@ def cards(
     'cards:' contains questions with answers; 'questions:' are answered by 'answers:' beside them, else by their text.
     If you import them into Anki again, changed cards are updated and keep their learning records.
     """
-    from lmm_education.study.cards import check_output
+    from lmm_education.study.cards import card_as_values, cards_as_markdown, check_output, save_cards
 
     if (asked["write"] or asked["again"]) and model is None:
         raise ConfigError("--write and --again need --model", hint="name one with --model")
@@ -106,7 +105,14 @@ def cards(
     notes = [*report.hints, *(f"{file}: cards written" for file in report.changed)]
     notes += [usage_text(report.usage)] if report.usage != Usage() else []
     terminal.say("".join(f"{line}\n" for line in notes), err=True, end="")
-    _show(report.cards, output, deck, as_json)
+    if output is not None and not report.cards:
+        terminal.say(f"{output} was not written: there are no cards", err=True)
+    elif output is not None:
+        save_cards(output, report.cards, deck=deck)
+        terminal.say(f"{output}: {terminal.count(len(report.cards), 'card')}", err=as_json)
+    if as_json or output is None:
+        values = [card_as_values(card) for card in report.cards]
+        terminal.say_result(cards_as_markdown(report.cards), values, as_json=as_json)
     if not report.cards and report.reading.documents and not report.failures:
         none = (
             "no questions in the metadata: write 'cards:', run lmm annotate --questions, or name a model with --model"
@@ -114,18 +120,6 @@ def cards(
         terminal.say(none if model is None else "no cards: sections of fewer than 40 words are skipped", err=True)
     unwritten = output is not None and not report.cards
     return max(_ended(report.reading, report.failures), FAILED if unwritten else DONE)
-
-
-def _show(made: Sequence[Card], output: Path | None, deck: str, as_json: bool) -> None:
-    from lmm_education.study.cards import card_as_values, cards_as_markdown, save_cards
-
-    if output is not None and not made:
-        terminal.say(f"{output} was not written: there are no cards", err=True)
-    elif output is not None:
-        save_cards(output, made, deck=deck)
-        terminal.say(f"{output}: {terminal.count(len(made), 'card')}", err=as_json)
-    if as_json or output is None:
-        terminal.say_result(cards_as_markdown(made), [card_as_values(card) for card in made], as_json=as_json)
 
 
 @options.command()
