@@ -91,8 +91,7 @@ def search(
 ) -> int:
     """Measure the search: recall, MRR, nDCG, with 95 % intervals, and latency."""
     from lmm_education.evaluation.judge import LEVELS
-    from lmm_education.evaluation.report_text import evaluation_text, failure_text
-    from lmm_education.evaluation.results import MEASURES, best_level, failures_json
+    from lmm_education.evaluation.results import MEASURES, best_level, evaluation_text, failure_text, failures_json
 
     least, rows = _least(check), _read(questions)
     found = course.evaluate(rows, documents=paths, progress=_bar)
@@ -126,8 +125,12 @@ def answers(
 
     With settings, such as model=OpenAI/gpt-5-mini,Ollama/llama3.2, they are compared.
     """
-    from lmm_education.evaluation.report_text import answers_text, compared_answers_text, failed_answer_text
-    from lmm_education.evaluation.results import comparison_json
+    from lmm_education.evaluation.results import (
+        answers_text,
+        compared_answers_text,
+        comparison_json,
+        failed_answer_text,
+    )
 
     files, axes = _split(words)
     if axes and (check or failures):
@@ -162,8 +165,7 @@ def compare(
     as_json: bool,
 ) -> int:
     """Compare settings of the search side by side, in temporary stores."""
-    from lmm_education.evaluation.report_text import comparison_text
-    from lmm_education.evaluation.results import best_level, comparison_json
+    from lmm_education.evaluation.results import best_level, comparison_json, comparison_text
 
     files, axes = _split(words)
     if not axes:
@@ -185,7 +187,7 @@ def compare(
 @course_options.hinting
 def calibrate(course: Course, *, questions: tuple[Path, ...], paths: tuple[Path, ...], as_json: bool) -> int:
     """Find the threshold below which nothing relevant was found."""
-    from lmm_education.evaluation.report_text import calibration_text
+    from lmm_education.evaluation.experiments import calibration_text
 
     found = course.calibrate(_read(questions), documents=paths, progress=_bar)
     terminal.say_result(calibration_text(found), found.as_json(), as_json=as_json)

@@ -216,6 +216,21 @@ def _threshold(score: float, good: Sequence[float], bad: Sequence[float]) -> Thr
     return Threshold(score, 1 - bisect_left(good, score) / len(good), bisect_left(bad, score) / len(bad))
 
 
+def calibration_text(found: Calibration) -> str:
+    """Return the threshold and its effects."""
+    kept, rejected = results.percent(found.advised.kept), results.percent(found.advised.rejected)
+    others = (
+        "the same questions, asked of all other documents"
+        if found.held_out
+        else f"{found.unanswerable} questions without an answer"
+    )
+    return (
+        f"{found.answerable} questions with an answer, against {others}; AUC {found.auc:.3f} (0.5 is chance)\n"
+        + f"it keeps {kept} % of the answerable questions and rejects {rejected} % of the others; in config.toml:\n\n"
+        + f"[search]\nthreshold = {found.advised.score}\n"
+    )
+
+
 # -- experiments -----------------------------------------------------------------------------------
 
 

@@ -206,19 +206,16 @@ class OngoingAnswer(Generic[E]):
     """Events shared by several readers, each from the first one on; `over` is called when no more will come."""
 
     def __init__(self, events: AsyncGenerator[E], over: Callable[[OngoingAnswer[E]], object]) -> None:
-        self._events, self._over = events, over
-        self._given: list[E] = []
-        self._moved = asyncio.Event()
-        self._readers = 0
-        self._task = asyncio.create_task(self._make())
-        self._task.add_done_callback(self._is_done)
+        self._over, self._given, self._has_ended = over, list[E](), False
+        self._moved, self._readers = asyncio.Event(), 0
+        self._task = asyncio.create_task(self._make(events))
 
     async def read(self) -> AsyncGenerator[E]:
         """Iterate over all events, or raise the error that ended them; the last reader to leave stops the work."""
         self._readers += 1
         number = 0
         try:
-            while number < len(self._given) or not self._task.done():
+            while number < len(self._given) or not self._has_ended:
                 if number < len(self._given):
                     yield self._given[number]
                     number += 1
@@ -232,15 +229,16 @@ class OngoingAnswer(Generic[E]):
                 self._task.cancel()
                 await ended(self._task)
 
-    async def _make(self) -> None:
-        async with aclosing(self._events):
-            async for event in self._events:
-                self._given.append(event)
-                self._wake()
-
-    def _is_done(self, task: asyncio.Task[None]) -> None:
-        self._over(self)
-        self._wake()
+    async def _make(self, events: AsyncGenerator[E]) -> None:
+        try:
+            async with aclosing(events):
+                async for event in events:
+                    self._given.append(event)
+                    self._wake()
+        finally:
+            self._has_ended = True
+            self._over(self)
+            self._wake()
 
     def _wake(self) -> None:
         self._moved.set()

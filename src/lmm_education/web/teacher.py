@@ -79,21 +79,6 @@ class Range:
         return LogFilter(since=begin.timestamp(), until=end.timestamp())
 
 
-def chosen_range(first: str, last: str, today: date) -> Range:
-    """Return the range between two days in any order; the last 30 days if either is not a date.
-
-    >>> today = date(2026, 11, 21)
-    >>> chosen_range("2026-11-03", "2026-11-01", today).days, chosen_range("", "x", today).days
-    (3, 30)
-    """
-    try:
-        one, other = sorted((date.fromisoformat(first), date.fromisoformat(last)))
-    except ValueError:
-        return Range(today - timedelta(days=RANGES[1] - 1), today)
-    other = min(max(other, date(1971, 1, 1)), date(9000, 1, 1))
-    return Range(max(one, other - timedelta(days=_LONGEST)), other)
-
-
 class TeacherReport:
     """A report on the exchanges of a range of days. `down` are those with thumbs down, with their answers; `wrong` are
     questions whose answer the teacher marked as wrong."""
@@ -179,12 +164,17 @@ async def section(request: Request) -> Response:
 
 
 def chosen_days(request: Request) -> Range:
-    """Return the range of days that a request names."""
+    """Return the range of days that a request names, ``from`` and ``to`` in any order, else the last 30 days."""
     today, asked = datetime.now().date(), request.query_params
     days = asked.get("days", "")
     if days.isascii() and days.isdigit() and 0 < int(days[:5]) < _LONGEST:
         return Range(today - timedelta(days=int(days) - 1), today)
-    return chosen_range(asked.get("from", ""), asked.get("to", ""), today)
+    try:
+        one, other = sorted(date.fromisoformat(asked.get(name, "")) for name in ("from", "to"))
+    except ValueError:
+        return Range(today - timedelta(days=RANGES[1] - 1), today)
+    other = min(max(other, date(1971, 1, 1)), date(9000, 1, 1))
+    return Range(max(one, other - timedelta(days=_LONGEST)), other)
 
 
 def _shown_values(service: Service, range: Range, say: Wording) -> dict[str, Any]:

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+from pathlib import Path
+
 import pytest
 
 from lmm_education.answer.answer import Answer
+from lmm_education.course import Course
 from lmm_education.material import Lines, Location, Passage
 
 REFUSALS = """
@@ -55,3 +58,17 @@ def test_an_answer(text: str) -> None:
     answer = Answer("Why?", text, cited=(Passage("1", PLACE, "Text."),))
     assert answer.rests_on == "course"
     assert answer.as_json()["found"] is True
+
+
+def test_a_question_about_a_name_that_occurs_nowhere_is_not_answered_by_chance(tmp_path: Path) -> None:
+    """Because of one common word; a name with which something is compared does not count."""
+    text = (
+        "# School\n\nThe teacher writes on the board.\n\n# Food\n\nIn the hall there is soup and bread for everybody.\n"
+    )
+    (tmp_path / "school.md").write_text(text)
+    course = Course.open(tmp_path)
+    course.ingest()
+    assert not course.ask("What soup did the king of Denmark eat?").found
+    assert not course.ask("Which bread is baked in Paris?").found
+    assert course.ask("What does the teacher write, as in France?").found
+    assert course.ask("Who gets soup and bread?").found

@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.report_text import evaluation_text
-from lmm_education.evaluation.results import Evaluation, QuestionOutcome
+from lmm_education.evaluation.results import Evaluation, QuestionOutcome, evaluation_text
 
 
 def test_the_figures_fit_into_80_columns() -> None:
