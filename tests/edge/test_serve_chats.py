@@ -6,6 +6,7 @@ import importlib.util
 import json
 import random
 import re
+import shutil
 import urllib.error
 import urllib.request
 from collections.abc import Iterator
@@ -546,8 +547,9 @@ def test_without_a_model_a_quiz_shows_the_solution(course: Path) -> None:
                 _json(f"{address}/feedback", {"exercise": "x", "answer": "y"})
 
 
-def test_choices_are_clicked(browser: Browser, course: Path) -> None:
+def test_choices_are_clicked(browser: Browser, course: Path, tmp_path: Path) -> None:
     """Where the solution is known, no model is asked whether the right ones are."""
+    course = shutil.copytree(course, tmp_path / "course")  # other tests withhold solutions
     (course / "open.toml").write_text("[serve]\nwithhold = []\n")
     choices = "type: exercise\nchoices: ['*Sugar*', Water]\nsolution: Water"
     (course / "notes/choices.md").write_text(f"# Vessels\n\n---\n{choices}\n---\nWhat do vessels carry?\n")
