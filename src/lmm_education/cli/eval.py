@@ -125,12 +125,8 @@ def answers(
 
     With settings, such as model=OpenAI/gpt-5-mini,Ollama/llama3.2, they are compared.
     """
-    from lmm_education.evaluation.results import (
-        answers_text,
-        compared_answers_text,
-        comparison_json,
-        failed_answer_text,
-    )
+    from lmm_education.evaluation.answers import answers_text, compared_answers_text, failed_answer_text
+    from lmm_education.evaluation.results import comparison_json
 
     files, axes = _split(words)
     if axes and (check or failures):

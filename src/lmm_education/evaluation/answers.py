@@ -19,12 +19,23 @@ from typing import Any, Literal
 
 from lmm.errors import LmmError
 from lmm.messages import Usage
+from lmm.terminal import table, usage_text
 from lmm_education.answer.answer import Answer
 from lmm_education.answer.answering import Answering
 from lmm_education.evaluation.experiments import Progress, read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
 from lmm_education.evaluation.questions import Question
-from lmm_education.evaluation.results import MeasuredSettings
+from lmm_education.evaluation.results import (
+    Cells,
+    MeasuredSettings,
+    against,
+    excerpt,
+    percent,
+    place_named,
+    place_of,
+    short_percent,
+    with_interval,
+)
 
 Measure = Literal["answered", "right", "grounded", "precision", "recall", "refused"]
 
@@ -195,3 +206,41 @@ async def _asked(answering: Answering, target: Expected) -> AnswerOutcome:
         return AnswerOutcome(target, None, time.perf_counter() - start, error=error)
     assert isinstance(answer, Answer)
     return AnswerOutcome(target, answer, time.perf_counter() - start)
+
+
+# -- as text for the terminal ---------------------------------------------------------------------------------------
+
+
+def answers_text(found: AnswerEvaluation) -> str:
+    """Return the figures of one evaluation of answers, a line per measure."""
+    rows: list[Cells] = [("%", "answers", "mean", "95 %")]
+    for measure in found.measures:
+        mean = found.estimate(measure)
+        rows.append((measure, str(mean.n), percent(mean.mean), f"{short_percent(mean.low)}–{short_percent(mean.high)}"))
+    speed = found.latency
+    lines = [f"{found.model}: {usage_text(found.usage)}"] if found.usage.requests else [found.model]
+    lines += [f"an answer takes {speed['p50_ms'] / 1000:.2f} s (p95 {speed['p95_ms'] / 1000:.2f} s)"]
+    return table(rows) + "; ".join(lines) + "\n"
+
+
+def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:
+    """Return variants side by side, by measure, with differences from the first, and whether they may be chance."""
+    first = evaluations[0]
+    rows: list[Cells] = [("%", "", "mean (95 %)", "against the first", "p")]
+    for measure in first.measures:
+        for evaluation in evaluations:
+            name, mean = measure if evaluation is first else "", with_interval(evaluation.estimate(measure))
+            rows.append((name, evaluation.label, mean, *against(first, evaluation, measure)))
+    figures = (f"{e.label}: {e.latency['p50_ms'] / 1000:.2f} s, {usage_text(e.usage)}\n" for e in evaluations)
+    return table(rows) + "".join(figures)
+
+
+def failed_answer_text(outcome: AnswerOutcome) -> str:
+    """Return a failed answer: what was expected, and what was said instead."""
+    question = outcome.question
+    wanted = " | ".join((*question.facts, *question.answers)) or place_named(question)
+    lines = [f"{question.where}: {question.text}"]
+    lines += [f"  expected {wanted or 'no answer'}", f"  said {excerpt(outcome.answer.text if outcome.answer else '')}"]
+    lines += [f"  cited {place_of(source)}" for source in (outcome.answer.cited if outcome.answer else ())]
+    lines += [f"  {outcome.error}"] if outcome.error else []
+    return "\n".join(lines) + "\n"

@@ -8,17 +8,14 @@ from collections.abc import Callable, Hashable, Iterable, Iterator, Mapping, Seq
 from dataclasses import dataclass
 from operator import mul
 from statistics import fmean
-from typing import TYPE_CHECKING, Any
+from typing import Any
 
 import msgspec
 
-from lmm.terminal import count, table, usage_text
+from lmm.terminal import count, table
 from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
-
-if TYPE_CHECKING:
-    from lmm_education.evaluation.answers import AnswerEvaluation, AnswerOutcome
 
 # -- measures --------------------------------------------------------------------------------------
 # From ranks to figures: recall, MRR, nDCG, confidence intervals, and differences.
@@ -389,12 +386,12 @@ def comparison_text(evaluations: Sequence[Evaluation], level: Level) -> str:
             for measure in measures
             for mean in [evaluation.estimate(level, measure)]
         ]
-        against, speed = _against(first, evaluation, level, MEASURE), evaluation.latency["p50_ms"]
-        rows.append((evaluation.label, *figures, *against, f"{speed:.1f}", f"{evaluation.chunks:,}"))
+        than_first, speed = against(first, evaluation, level, MEASURE), evaluation.latency["p50_ms"]
+        rows.append((evaluation.label, *figures, *than_first, f"{speed:.1f}", f"{evaluation.chunks:,}"))
     return table(rows)
 
 
-def _against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cells:
+def against(first: MeasuredSettings, other: MeasuredSettings, *by: str) -> Cells:
     """Return the difference between two evaluations in percentage points, with its interval, and its p-value."""
     if other is first:
         return "", ""
@@ -407,7 +404,7 @@ def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     """Return a failed question: what was expected, and what was found instead."""
     question = outcome.question
     rank = outcome.ranks[level]
-    lines = [f"{question.where}: {question.text}", f"  expected {_named(question)}".rstrip()]
+    lines = [f"{question.where}: {question.text}", f"  expected {place_named(question)}".rstrip()]
     wanted = question.passages[:1] or question.answers[:1]
     lines += [f"    {excerpt(text)}" for text in wanted]
     lines.append(f"  found {'not among the results' if rank is None else f'at rank {rank}'}; instead:")
@@ -415,7 +412,7 @@ def failure_text(outcome: QuestionOutcome, level: Level) -> str:
     return "\n".join(lines) + "\n"
 
 
-def _named(question: Question) -> str:
+def place_named(question: Question) -> str:
     return " > ".join(part for part in (question.document, *question.section) if part)
 
 
@@ -432,41 +429,3 @@ def excerpt(text: str) -> str:
     """
     line = " ".join(text.split())
     return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
-
-
-# -- answers ---------------------------------------------------------------------------------------
-
-
-def answers_text(found: AnswerEvaluation) -> str:
-    """Return the figures of one evaluation of answers, a line per measure."""
-    rows: list[Cells] = [("%", "answers", "mean", "95 %")]
-    for measure in found.measures:
-        mean = found.estimate(measure)
-        rows.append((measure, str(mean.n), percent(mean.mean), f"{short_percent(mean.low)}–{short_percent(mean.high)}"))
-    speed = found.latency
-    lines = [f"{found.model}: {usage_text(found.usage)}"] if found.usage.requests else [found.model]
-    lines += [f"an answer takes {speed['p50_ms'] / 1000:.2f} s (p95 {speed['p95_ms'] / 1000:.2f} s)"]
-    return table(rows) + "; ".join(lines) + "\n"
-
-
-def compared_answers_text(evaluations: Sequence[AnswerEvaluation]) -> str:
-    """Return variants side by side, by measure, with differences from the first, and whether they may be chance."""
-    first = evaluations[0]
-    rows: list[Cells] = [("%", "", "mean (95 %)", "against the first", "p")]
-    for measure in first.measures:
-        for evaluation in evaluations:
-            name, mean = measure if evaluation is first else "", with_interval(evaluation.estimate(measure))
-            rows.append((name, evaluation.label, mean, *_against(first, evaluation, measure)))
-    figures = (f"{e.label}: {e.latency['p50_ms'] / 1000:.2f} s, {usage_text(e.usage)}\n" for e in evaluations)
-    return table(rows) + "".join(figures)
-
-
-def failed_answer_text(outcome: AnswerOutcome) -> str:
-    """Return a failed answer: what was expected, and what was said instead."""
-    question = outcome.question
-    wanted = " | ".join((*question.facts, *question.answers)) or _named(question)
-    lines = [f"{question.where}: {question.text}"]
-    lines += [f"  expected {wanted or 'no answer'}", f"  said {excerpt(outcome.answer.text if outcome.answer else '')}"]
-    lines += [f"  cited {place_of(source)}" for source in (outcome.answer.cited if outcome.answer else ())]
-    lines += [f"  {outcome.error}"] if outcome.error else []
-    return "\n".join(lines) + "\n"
