@@ -18,7 +18,6 @@ from lmm.markdown import Span, spans
 from lmm.markdown.blocks import HeaderBlock, HeadingBlock, TextBlock, serialize
 from lmm.markdown.parse_markdown import header_values, iter_blocks, parse_markdown_text
 from lmm.notebook.outputs import CellOutputs, cell_outputs, environments, read_cell
-from lmm_education.books.dialects import as_shown
 from lmm_education.books.numbers import WORDS, FileNumbers, Numbering
 
 # -- inclusions ------------------------------------------------------------------------------------
@@ -257,7 +256,7 @@ def _with_sources(
     if path.suffix.lower() in (".qmd", ".rmd"):
         shown = included_documents(path, text, top)
     elif "8<-" in text or "{{#" in text:
-        shown = included(path, as_shown(text))
+        shown = included(path, text)
     else:
         shown = {}
     ran = cell_outputs(path, top, chapter.book.settings if chapter.book else {})
