@@ -224,7 +224,9 @@ def _definition(declared: Tool, timeout: float, confined: bool) -> ToolDefinitio
         },
         stdin={"type": "string", "description": "What the program reads from its standard input; nothing by default."},
     )
-    return ToolDefinition(declared.name, " ".join(filter(None, (declared.description.strip(), does))), schema)
+    own = declared.description.strip()
+    own += "" if not own or own.endswith((".", "!", "?", ":")) else "."
+    return ToolDefinition(declared.name, f"{own} {does}".strip(), schema)
 
 
 def _encoded(text: str | None) -> bytes | None:
