@@ -10,8 +10,11 @@ from collections.abc import Iterable, Sequence
 _FORMULA = tuple("=+-@\uff0b\uff0d\uff1d\uff20")
 _NUMBER = re.compile(r"[+-]?(\d+([.,]\d+)*|\.\d+)([eE][+-]?\d+)?%?")
 _QUOTED = frozenset('",;\t\r\n|')  # also the separators of other locales
-# Where a spreadsheet with another separator begins a cell in the middle of a text, quoted or not.
-_CELL_WITHIN = re.compile(r"(?<=[;|\t\r\n])[^;|\t\r\n]+")
+# Where a spreadsheet with the separator of another locale begins a cell in the middle of a text, quoted or not. No
+# locale has |, which tables in markdown are made of.
+_CELL_WITHIN = re.compile(r"(?<=[;\t\r\n])[^;\t\r\n]+")
+# A line that is an item of a list, and calls no function and names no other program, file or sheet.
+_LIST_ITEM = re.compile(r"(?<=[\r\n]) *[-+] [^\t\r\n(!|#$\uff01\uff03\uff04\uff08\uff5c]*+(?![^\r\n])")
 
 
 def csv_text(
@@ -19,15 +22,16 @@ def csv_text(
 ) -> str:
     r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON. In texts
     `by_strangers`, formulas after semicolons, tabs and line ends become text, too: with German or French settings, a
-    spreadsheet begins cells there.
+    spreadsheet begins cells there. Lists and tables in markdown stay as they are.
 
     >>> print(csv_text(["name", "size"], [["=HYPERLINK(1)", -5], ["a;b", None]]), end="")
     name,size
     '=HYPERLINK(1),-5
     "a;b",
-    >>> print(csv_text(["question"], [["Why;=1+1"]], by_strangers=True), end="")
+    >>> print(csv_text(["question"], [["Why;=1+1"], ["| a |-b |"]], by_strangers=True), end="")
     question
     "Why;'=1+1"
+    "| a |-b |"
     """
     cell = _cell_within if by_strangers else _cell
     return "".join(",".join(map(cell, row)) + newline for row in (columns, *rows))
@@ -48,8 +52,13 @@ def _is_formula(text: str) -> bool:
 
 def _cell_within(value: object) -> str:
     if isinstance(value, str):
-        value = _CELL_WITHIN.sub(lambda cell: f"'{cell[0]}" if _is_formula(cell[0].lstrip(' "')) else cell[0], value)
+        value = _CELL_WITHIN.sub(_harmless_within, value)
     return _cell(value)
+
+
+def _harmless_within(cell: re.Match[str]) -> str:
+    is_formula = _is_formula(cell[0].lstrip(' "')) and not _LIST_ITEM.match(cell.string, cell.start())
+    return f"'{cell[0]}" if is_formula else cell[0]
 
 
 def _cell(value: object) -> str:

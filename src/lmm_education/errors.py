@@ -32,8 +32,14 @@ class StoreError(LmmError):
 class StoreMissing(StoreError):
     """There is no store yet: nothing was ingested."""
 
-    def __init__(self, where: str = "") -> None:
-        super().__init__("nothing has been ingested yet", where=where, hint="run: lmm ingest PATH")
+    def __init__(
+        self,
+        where: str = "",
+        message: str = "nothing has been ingested yet",
+        *,
+        hint: str = "run: lmm ingest PATH",
+    ) -> None:
+        super().__init__(message, where=where, hint=hint)
 
 
 class StoreMismatch(StoreError):

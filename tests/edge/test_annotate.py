@@ -513,7 +513,9 @@ def test_a_file_that_does_not_load(
     assert told in ran.err
 
 
-def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedServer, document: Path) -> None:
+def test_clear_takes_away_what_was_generated_and_nothing_else(
+    capsys: pytest.CaptureFixture[str], server: ScriptedServer, document: Path
+) -> None:
     """Annotated and cleared, the document is as before; what somebody edited stays, and so does another's field."""
     server.answer = annotation_reply
     assert main(["annotate", "d.md", "--summaries", "--questions"]) == 0
@@ -521,15 +523,18 @@ def test_clear_takes_away_what_was_generated_and_nothing_else(server: ScriptedSe
     assert main(["annotate", "d.md", "--clear"]) == 0
     assert document.read_text() == TREE
     document.write_text(annotated.replace("Summary of Organs > Leaves.", "Mine."))
-    assert main(["annotate", "d.md", "--clear", "--summaries"]) == 0
+    ran = run_here(capsys, "annotate", "d.md", "--clear", "--summaries")
+    assert ran.code == 0
+    assert ran.out.endswith("\nd.md: removed its summaries; lmm undo takes that back\n")
     assert (summaries(document), document.read_text().count("questions:")) == (["Mine."], annotated.count("questions:"))
 
 
 def test_the_built_in_model_annotates_only_where_it_is_named(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """Nothing is configured: what it writes about a course is not worth an author's file."""
     (folder / "n.md").write_text(text := "# Leaves\n\n" + "A leaf is green because it holds chlorophyll. " * 4 + "\n")
-    ran = run_here(capsys, "annotate", "--keywords", "n.md")
+    (folder / "more.md").write_text(text)
+    ran = run_here(capsys, "annotate", "--keywords", "n.md", "more.md")
     assert (ran.code, (folder / "n.md").read_text()) == (2, text)
-    assert "annotates only if you choose it" in ran.err
+    assert ran.err.count("annotates only if you choose it") == 1
     assert run_here(capsys, "annotate", "--keywords", "--model", "Builtin/extractive", "n.md").code == 0
     assert "~keywords" in (folder / "n.md").read_text()

@@ -204,6 +204,20 @@ def test_quiet_and_nothing_to_ingest(capsys: pytest.CaptureFixture[str], course:
     assert ran.out.startswith("2 documents: 2 new")
     (course / "empty").mkdir()
     assert "there is nothing to ingest here" in run_here(capsys, "ingest", "empty").err
+    (course / "empty/week 1").mkdir()
+    (course / "empty/week 1/a.docx").touch()
+    told = run_here(capsys, "ingest", "empty").err
+    assert told.endswith(".markdown; lmm import turns others into documents: 'empty/week 1/a.docx'\n")
+
+
+def test_scan_of_a_folder_leaves_prepared_files(capsys: pytest.CaptureFixture[str], course: Path) -> None:
+    """They are results of ingest; one that is named is scanned."""
+    run_here(capsys, "ingest", "--save-files", "--no-ingest", ".")
+    made = {path: path.read_bytes() for path in course.rglob("*.*.md")}
+    ran = run_here(capsys, "scan", ".")
+    assert (ran.code, {path: path.read_bytes() for path in made}) == (0, made)
+    assert ran.err == f"note: left out {len(made)} prepared files of lmm ingest; to use one, name it\n"
+    assert f"/{sorted(made)[0].name}:" in f"/{run_here(capsys, 'scan', '--check', sorted(made)[0].name).out}"
 
 
 def test_each_of_several_types_is_found(capsys: pytest.CaptureFixture[str], course: Path) -> None:

@@ -76,11 +76,18 @@ def test_a_changed_page_is_indexed_again(monkeypatch: pytest.MonkeyPatch, tmp_pa
     assert [hit.place.file for hit in search_manual("zebras").hits] == ["new.md"]
 
 
-@pytest.mark.parametrize("words", [["undo"], ["store", "pull"], ["mesages"]])
+@pytest.mark.parametrize("words", [["undo"], ["store", "pull"], ["store pull"], ["mesages"]])
 def test_commands_keep_their_help(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
     """`lmm help COMMAND` is about the command, also if it is misspelt, and not about the manual."""
     ran = run_here(capsys, "help", *words)
     assert ran.out.startswith(f"Usage: lmm {' '.join(words)}") or "did you mean 'messages'?" in ran.err
+
+
+@pytest.mark.parametrize("words", [["import a PDF"], ["export notes"], ["export", "to", "Moodle"]])
+def test_a_question_may_begin_with_a_command(capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
+    """Words that are no command as a whole are looked for in the manual, in quotes or not."""
+    ran = run_here(capsys, "help", *words)
+    assert (ran.code, ran.out[:3]) == (0, " 1 "), ran
 
 
 def test_a_cache_that_cannot_be_written(capsys: pytest.CaptureFixture[str], tmp_path: Path) -> None:

@@ -12,6 +12,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
+from edge.support import run_here
 from fakes.forked import run_python
 from fakes.qdrant_server import QdrantServer
 
@@ -256,7 +257,7 @@ def test_a_backup_is_restored(tmp_path: Path, kind: str) -> None:
         assert found() == before != []
 
 
-def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:
+def test_what_cannot_be_copied(capsys: pytest.CaptureFixture[str], course: Path, tmp_path: Path) -> None:
     """Nothing, and into a store with other settings."""
     source, empty = EdgeStore(course / ".lmm/store/course"), EdgeStore(tmp_path / "empty")
     with pytest.raises(StoreMissing, match="nothing has been ingested"):
@@ -267,3 +268,6 @@ def test_what_cannot_be_copied(course: Path, tmp_path: Path) -> None:
         copy_store(source, empty)
     source.close()
     empty.close()
+    ran = run_here(capsys, "store", "pull", "--from", "../nope")
+    assert ran.code == 1
+    assert ran.err.startswith(f"lmm: {Path('../nope/course')}: there is no store here (name ")

@@ -55,8 +55,9 @@ def annotate(*, files: tuple[Path, ...], clear: bool, **how: Any) -> int:
 
 def _clear(path: Path, fields: Sequence[str], dry_run: bool) -> int:
     cleared = change(path, lambda document: document.clear_annotations(*fields), save=not dry_run)
-    done = "would remove its annotations" if dry_run else "removed its annotations; lmm undo takes that back"
-    terminal.say(f"{terminal.path_text(path)}: {done if cleared else 'there are no generated annotations'}")
+    what = (" and " if cleared else " or ").join(_FLAGS[name] for name in fields) or "annotations"
+    done = f"would remove its {what}" if dry_run else f"removed its {what}; lmm undo takes that back"
+    terminal.say(f"{terminal.path_text(path)}: {done if cleared else f'there are no generated {what}'}")
     return DONE
 
 

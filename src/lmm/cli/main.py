@@ -99,11 +99,10 @@ def _main(arguments: Sequence[str] | None) -> int:
     if instruction := os.environ.get("_LMM_COMPLETE"):
         complete: Callable[[str], int] = importlib.import_module("lmm.cli.completion").complete  # it uses COMMANDS
         return complete(instruction)
-    words, names = list(sys.argv[1:] if arguments is None else arguments), [row.name for row in COMMANDS]
-    asks = words[:1] == ["help"] and words[1:2] not in ([], ["-h"], ["--help"])
-    # A command, also if it is misspelt; else it is a question about the manual.
-    if asks and (words[1] in names or (len(words) == 2 and nearest(words[1], names).startswith("did you mean"))):
-        words = [*words[1:], "--help"]
+    words = list(sys.argv[1:] if arguments is None else arguments)
+    asked = [word for word in " ".join(words[1:]).split() if not word.startswith("-")]
+    if words[:1] == ["help"] and words[1:2] not in (["-h"], ["--help"]) and asked and _is_command(asked):
+        words = [*asked, "--help"]
     if not words or words[0] in ("-h", "--help") or words == ["help"]:
         terminal.say(help_text(), end="")
         return DONE if words else USAGE
@@ -122,6 +121,20 @@ def _main(arguments: Sequence[str] | None) -> int:
         return INTERRUPTED
     terminal.spell_out_unwritable()
     return run(command, row.name, words[1:])
+
+
+def _is_command(words: Sequence[str]) -> bool:
+    """Return whether words name a command, also a misspelt one, or one of a group; else they are a question.
+
+    >>> _is_command(["store", "pull"]), _is_command(["mesages"]), _is_command(["export", "to", "Moodle"])
+    (True, True, False)
+    """
+    name, *more = words
+    row = next((row for row in COMMANDS if row.name == name), None)
+    if row is None or not more:
+        misspelt = nearest(name, [row.name for row in COMMANDS]).startswith("did you mean")
+        return not more and (row is not None or misspelt)
+    return len(more) == 1 and more[0] in getattr(load(row), "commands", ())
 
 
 _GROUPS = {"Documents": ("lmm", "lmm_editor"), "Courses": ("lmm_education",), "Agents": ("chatmd",)}
@@ -203,19 +216,22 @@ def _tell(error: LmmError) -> int:
 
 
 def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
-    """Act on all files, continuing after errors; return the highest exit code.
+    """Act on all files, continuing after errors; return the highest exit code. An error without a place is
+    printed once.
 
     Raises:
         LmmError: it failed, and there is only one file.
     """
-    codes = [DONE]
+    codes, told = [DONE], set[str]()
     for path in paths:
         try:
             codes.append(act(path))
         except LmmError as error:
             if len(paths) == 1:
                 raise
-            codes.append(_tell(error))
+            if str(error) not in told:
+                codes.append(_tell(error))
+                told.add(str(error))
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)

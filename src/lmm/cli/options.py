@@ -2,15 +2,17 @@
 
 from __future__ import annotations
 
+import contextlib
 import os
 from collections.abc import Callable, Mapping
+from importlib import import_module
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Protocol, TypeVar
 
 import click
 
 from lmm import terminal
-from lmm.errors import ConfigError, Failure, FileReadError, Place
+from lmm.errors import ConfigError, Failure, FileReadError, LmmError, Place
 from lmm.event_printer import EventPrinter
 from lmm.messages import Event, Notice, Progress, Retrying, Usage, Waiting
 from lmm.terminal import DONE, FAILED, INTERRUPTED
@@ -142,12 +144,33 @@ def _with_documents(context: click.Context, parameter: click.Parameter, paths: t
     return tuple(found)
 
 
-def documents(help: str) -> Decorator:
+def _with_originals(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
+    """Return the named files, and the documents in named folders but those that `lmm ingest --save-files` made."""
+    found = _with_documents(context, parameter, paths)
+    kept = tuple(path for path in found if path in paths or not _is_prepared(path))
+    if len(kept) < len(found):
+        left = terminal.count(len(found) - len(kept), "prepared file")
+        terminal.note(f"left out {left} of lmm ingest; to use one, name it")
+    return kept
+
+
+def _is_prepared(path: Path) -> bool:
+    from lmm.disk.files import read_document
+
+    if "." not in path.stem:  # as in leaves.pooled.md: for others, the courses' part need not be loaded
+        return False
+    with contextlib.suppress(LmmError):  # reported where the command opens it
+        text = read_document(path)
+        return bool(import_module("lmm_education.ingestion.source_files").is_own_output(text))
+    return False
+
+
+def documents(help: str, *, callback: Callable[..., tuple[Path, ...]] = _with_documents) -> Decorator:
     """Declare the documents that a command works on; folders are replaced by the documents in them."""
-    return argument("files", "PATH", help, many=True, type=PATH, callback=_with_documents)
+    return argument("files", "PATH", help, many=True, type=PATH, callback=callback)
 
 
-files = documents("Markdown, R Markdown or Quarto files, or folders with such files.")
+files = documents("Markdown, R Markdown or Quarto files, or folders with such files.", callback=_with_originals)
 roots = click.option(
     "--root", "roots", metavar="DIR", multiple=True, type=FOLDER, help="Also allow files from this folder."
 )

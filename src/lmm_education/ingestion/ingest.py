@@ -13,6 +13,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import shlex
 import time
 from collections import deque
 from collections.abc import Collection, Iterable, Mapping, Sequence
@@ -25,9 +26,10 @@ import msgspec
 
 from lmm.config import ANNOTATIONS, EmbeddingSettings
 from lmm.disk import files
-from lmm.disk.folder import SUFFIXES, Folder, check_named
+from lmm.disk.folder import SUFFIXES, Folder, check_named, walk
 from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError, ModelRejected
+from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.parse_markdown import header_values
 from lmm.messages import Waiting
 from lmm.models.tokens import count_tokens
@@ -74,7 +76,15 @@ from lmm_education.ingestion.reports import (
     State,
     ignore,
 )
-from lmm_education.ingestion.source_files import POOLED, SourceFile, SourceFiles, add_sources, find_sources, original
+from lmm_education.ingestion.source_files import (
+    POOLED,
+    SourceFile,
+    SourceFiles,
+    add_sources,
+    find_sources,
+    original,
+    shown,
+)
 from lmm_education.material import PreparedDocument, SparseVector, batches
 from lmm_education.options import IngestOptions
 from lmm_education.parts import CourseParts
@@ -188,10 +198,24 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
                 end_written(run, planned, "prepared")
     add_notices(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
-        run.report.notices.append(f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}")
+        run.report.notices.append(_nothing_here(course.root, sources.folders))
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report
+
+
+def _nothing_here(root: Path, folders: Iterable[str]) -> str:
+    """Return a notice that folders contain no documents, with the files that `lmm import` would make some of."""
+    tops = [(root / folder).resolve() for folder in folders]
+    others = [
+        shlex.quote(str(shown(top.joinpath(*entry.parts))))
+        for top in tops
+        for entry in walk(top, top, depth=None)
+        if entry.kind == "file" and not entry.aside and suffix_of(entry.name) in FORMATS
+    ]
+    ending = f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}"
+    more = f" and {len(others) - 5} more" if len(others) > 5 else ""
+    return f"{ending}; lmm import turns others into documents: {', '.join(others[:5])}{more}" if others else ending
 
 
 def _sources(root: Path, paths: Iterable[str | Path], *, prepared: bool = True) -> SourceFiles:

@@ -110,12 +110,16 @@ def transfer(
 
     Raises:
         ConfigError: the place is the store itself, or not valid for a store.
+        StoreMissing: there is no store to copy.
     """
     there = elsewhere(settings, place)
     same = there.addresses[0] in settings.addresses if there.addresses else not settings.addresses
     if same and there.folder.resolve() == settings.folder.resolve():
         raise ConfigError("this is the store itself", where=place)
     with closing(open_store(there, env=env)) as other:
+        if not to and other.manifest() is None:
+            hint = "name the folder or server that lmm store push copied this course to"
+            raise StoreMissing(other.location, "there is no store here", hint=hint)
         source, target = (here, other) if to else (other, here)
         return copy_store(source, target, on_points=on_points)
 
