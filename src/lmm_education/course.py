@@ -320,6 +320,7 @@ class Course(CourseParts):
         write: bool = False,
         again: bool = False,
         budget: str | float | None = None,
+        solutions: bool = False,
     ) -> CardReport:
         """Return the study cards of documents; its `cards` can be saved with `lmm_education.study.save_cards`.
 
@@ -330,6 +331,7 @@ class Course(CourseParts):
             write: also write these cards into the documents, where they can be corrected.
             again: ask again, even if an earlier run has the reply.
             budget: limit for the model, as in `aask`; sections after it was reached are among the failures.
+            solutions: return also cards with texts that are withheld from students.
         """
         from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.study.cards import cards_of, write_cards
@@ -337,10 +339,11 @@ class Course(CourseParts):
 
         if model is None:
             reading = self.read(*paths) if paths else Reading(self._material(()))
-            return cards_of(reading, self.settings.study)
+            return cards_of(reading, self.settings, solutions=solutions)
         if budget:
             model = BudgetedModel(self._chats(model)[0], SharedBudget.of(budget))
-        return write_cards(paths or [self.root], model=model, config=self.config, again=again, save=write)
+        how: dict[str, Any] = {"config": self.config, "again": again, "save": write, "solutions": solutions}
+        return write_cards(paths or [self.root], model=model, **how)
 
     def exercises(self, *paths: str | Path | Reading, types: Collection[str] = ()) -> list[Exercise]:
         """Return the exercises of documents with their solutions; with `types`, the texts of those types."""

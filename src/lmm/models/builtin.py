@@ -68,11 +68,14 @@ class ExtractiveModel:
             raise ModelRejected(f"{NAME} cannot {cannot}", hint=f"{choose} the header")
         if task == "answer":
             return answer(request.messages)
-        sentences = _sentences([d for m in request.messages for d in m.attachments], "text")
+        sent = [d for m in request.messages for d in m.attachments]
+        sentences = _sentences(sent, "text", without=_MADE)
         if not sentences:
             raise ModelRejected(f"{NAME} found no prose in this text", hint="mark the section with 'skip: true'")
         names = (request.schema or {}).get("properties", [task])
-        made = {name: _annotation(name if task == "annotate" else task, sentences) for name in names}
+        prose = _sentences(sent, "text", without=_MADE_LISTS) or sentences
+        kinds = {name: name if task == "annotate" else task for name in names}
+        made = {name: _annotation(k, prose if k == "summary" else sentences) for name, k in kinds.items()}
         value = made.get(task, "")
         return json.dumps(made) if request.schema else value if isinstance(value, str) else "\n".join(value)
 
@@ -142,12 +145,17 @@ def _quote(sentence: Sentence) -> str:
     return f"> {sentence.text}{heading}{number}{equation}"
 
 
-def _sentences(documents: Sequence[Attachment], *labels: str) -> list[Sentence]:
+# What is made of the sections below has its name above it in a request for annotations.
+_MADE = re.compile(r"^(?:Summary|Keywords|Questions):\n", re.MULTILINE)
+_MADE_LISTS = re.compile(r"^(?:Summary:\n|(?:Keywords|Questions):\n(?:[^\n]+(?:\n|\Z))*)", re.MULTILINE)
+
+
+def _sentences(documents: Sequence[Attachment], *labels: str, without: re.Pattern[str] | None = None) -> list[Sentence]:
     return [
         replace(s, source=d.number) if d.number else s
         for d in documents
         if d.label in labels
-        for s in split_sentences(d.text)
+        for s in split_sentences(without.sub("", d.text) if without else d.text)
     ]
 
 
@@ -205,7 +213,7 @@ def _inverse_frequency(sentences: Sequence[Sentence]) -> dict[str, float]:
 # -- sentences -------------------------------------------------------------------------------------
 
 
-_STOP_WORDS = """
+_COMMON_WORDS = """
 a about an and any are as at be because been but by can could did do does for from had has have how i if in into is it
 its me more my no not of on one or our please say she he should so some tell than that the their them then there these
 they this those to up us was we were what when where which who why will with would you your
@@ -215,7 +223,7 @@ aber als am an auch auf aus bei bin bis das dass dem den der des die doch du ein
 hat haben ich ihr im in ist ja kann mit nach nicht noch nur oder sich sie sind so um und uns vom von vor war was wie wir
 wird zu zum zur
 """
-_STOP = frozenset(_STOP_WORDS.split())
+STOP_WORDS = frozenset(_COMMON_WORDS.split())
 _WORD = re.compile(r"[^\W_]+(?:[-'][^\W_]+)*")
 _NO_PROSE = {"code_block": "\n", "comment": ""}
 _PIECE = re.compile(
@@ -294,7 +302,7 @@ def words_of(text: str) -> list[str]:
     """Return the content words of a text, in lower case."""
     prose = without(text, "code", "math") if "`" in text or "$" in text else text
     words = map(str.lower, _WORD.findall(prose))
-    return [word for word in words if word not in _STOP and (len(word) > 1 or word.isdigit())]
+    return [word for word in words if word not in STOP_WORDS and (len(word) > 1 or word.isdigit())]
 
 
 def stem_of(word: str) -> str:

@@ -4,9 +4,10 @@
 - ``summary``: of a section's own text and of its subsections' summaries; also of the document.
 - ``questions`` and ``keywords``: from a section's own text and its subsections' questions or keywords.
 
-A section with one subsection and no text of its own takes that subsection's value. A section that is too
-short for questions, with no subsection that is long enough, gets none: its text is used for the one above. A small
-entry, a section that fits into a chunk with everything below it, is found as one: it gets one summary.
+The texts of solutions are not shown to the model. A section with one subsection and no text of its own takes that
+subsection's value. A section that is too short for questions, with no subsection that is long enough, gets none: its
+text is used for the one above. A small entry, a section that fits into a chunk with everything below it, is found as
+one: it gets one summary.
 """
 
 from __future__ import annotations
@@ -24,11 +25,14 @@ import msgspec
 
 from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply
-from lmm.markdown.tree import HeadingNode, count_words
+from lmm.markdown import metadata
+from lmm.markdown.tree import HeadingNode, TextNode, count_words, preorder
+from lmm.markdown.units import fences_of_divs
 from lmm.messages import Attachment, Task
 from lmm.models.structured import object_of
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import Batch, Field, FieldMaterial, Make, MakeTogether, Values, sections_of, text_of
+from lmm.notebook.outputs import environments
 from lmm.prompts.templates import Prompts, packaged_prompt
 
 LANGUAGES = {
@@ -119,20 +123,21 @@ OWN_WORDS = 200
 
 @dataclass(frozen=True, slots=True)
 class Entries:
-    """The sections `inside` entries of at most `size` characters, and the short texts directly below the headings
-    `above` each section, by the ids of the nodes."""
+    """The sections `inside` entries of at most `size` characters, the short texts directly below the headings
+    `above` each section, and the `solutions`, by the ids of the nodes."""
 
     size: int
     inside: Collection[int]
     above: Mapping[int, str]
+    solutions: Collection[int]
 
     @classmethod
     def of(cls, tree: HeadingNode, size: int) -> Self:
         """Find the entries of at most `size` characters; with 0, there are none."""
-        inside, above = set[int](), dict[int, str]()
+        inside, above, solutions = set[int](), dict[int, str](), solutions_in(tree)
 
         def visit(node: HeadingNode, words: tuple[str, ...]) -> tuple[int, list[int]]:
-            own, below = text_of(node), list[int]()
+            own, below = text_of(node, solutions), list[int]()
             above[id(node)] = "\n\n".join(words)
             words += (own,) if 0 < len(own) <= OWN_WORDS else ()
             length = len(own) + len(node.title)
@@ -143,7 +148,44 @@ class Entries:
             return length, below
 
         visit(tree, ())
-        return cls(size, inside, above)
+        return cls(size, inside, above, solutions)
+
+
+_OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
+
+
+def solutions_in(tree: HeadingNode) -> set[int]:
+    """Return the ids of the nodes that are solutions: with ``type: solution`` above them or a heading above them, as
+    far as a course takes that to reach, and in divs and chunks of that name.
+
+    >>> from lmm.markdown.tree import load_text, preorder
+    >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\nAnd so.\\n\\n# B\\n\\nText.\\n")
+    >>> [node.text for node in preorder(tree) if id(node) in solutions_in(tree)]
+    ['So.', 'And so.']
+    """
+    order = list(preorder(tree))
+    place = {id(node): at for at, node in enumerate(order)}
+    divs = {place[id(first)]: place[id(last)] for first, last in fences_of_divs(tree)}
+    found, end = set[int](), 0
+    begun, level = 0, -1  # where a type begins that lasts to a heading of this level or above
+    for at, node in enumerate(order):
+        values = node.metadata if node.metadata_block is not None else {}
+        is_new = any(not key.startswith("~") and key not in _OF_PROGRAMS for key in values)
+        is_new = is_new or (isinstance(node, HeadingNode) and node.level <= level)
+        opened = environments(node.text) if isinstance(node, TextNode) else ()
+        is_new = is_new or "exercise" in opened
+        if is_new or (level >= 0 and any(last == at and first < begun for first, last in divs.items())):
+            level = -1
+        types = " ".join(str(value) for key, value in values.items() if metadata.bare_key(key) == "type")
+        if "solution" in types.casefold():
+            end = max(end, at + sum(1 for _ in preorder(node)))
+            if not isinstance(node, HeadingNode):
+                begun, level = at, (node.parent.level if node.parent is not None else 0) or 6
+        if isinstance(node, TextNode) and (at < end or level >= 0 or "solution" in opened):
+            end = max(end, divs.get(at, at) + 1)
+        if at < end or level >= 0:
+            found.add(id(node))
+    return found
 
 
 # -- asking ----------------------------------------------------------------------------------------
@@ -156,7 +198,7 @@ def _together(batch: Batch, wanted: Mapping[Task, str], entries: Entries) -> Mak
         types = {name: _LIST if name in _MOST else _TEXT for name in names}
         schema = object_of(**{name: types[name] | {"description": wanted[name]} for name in wanted if name in types})
         system = packaged_prompt("annotate").replace("{schema}", schema.text)
-        about = _attachments(node, _shown(node, below, names), entries)
+        about = _attachments(node, _shown(node, below, names, entries), entries)
         made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
         texts = {name: value.strip() for name, value in made.items() if isinstance(value, str)}
         lists = {name: [*filter(None, map(_unmarked, made[name]))][: _MOST[name]] for name in made.keys() - texts}
@@ -190,7 +232,7 @@ def _attachments(node: HeadingNode, text: str, entries: Entries) -> list[Attachm
 
 def _material_of(name: Task, entries: Entries, node: HeadingNode, below: Sequence[Any]) -> FieldMaterial | None:
     """Return the material for a field: the section's own text, and the value of each subsection."""
-    own = text_of(node)
+    own = text_of(node, entries.solutions)
     if not own and len(below) == 1 and below[0] is not None and not isinstance(below[0], FieldMaterial):
         return FieldMaterial(_as_text(below[0]), value=below[0])
     counted, headings = [own], list[str]()
@@ -203,7 +245,7 @@ def _material_of(name: Task, entries: Entries, node: HeadingNode, below: Sequenc
         return None
     if above := entries.above.get(id(node)):
         headings.append(above)
-    shown = _shown(node, [{name: value} for value in below], [name])
+    shown = _shown(node, [{name: value} for value in below], [name], entries)
     if name == "summary" and entries.size:
         stands = id(node) in entries.inside or not re.search(r"\w", shown)
     else:
@@ -212,9 +254,9 @@ def _material_of(name: Task, entries: Entries, node: HeadingNode, below: Sequenc
     return FieldMaterial(shown, text, tuple(headings), stands=stands)
 
 
-def _shown(node: HeadingNode, below: Sequence[Values], names: Sequence[str]) -> str:
+def _shown(node: HeadingNode, below: Sequence[Values], names: Sequence[str], entries: Entries) -> str:
     """Return a section's text, and under the heading of each subsection its annotations, or its text."""
-    parts = [text_of(node)]
+    parts = [text_of(node, entries.solutions)]
     for child, values in zip(sections_of(node), below, strict=True):
         parts += [_heading(child), *dict.fromkeys(_part(name, values.get(name)) for name in names)]
     return _joined(parts)

@@ -8,7 +8,7 @@ depend on which reply arrived first; if cancelled, the values until then are wri
 from __future__ import annotations
 
 import asyncio
-from collections.abc import Awaitable, Callable, Coroutine, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Awaitable, Callable, Collection, Coroutine, Iterable, Iterator, Mapping, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass, field
 from functools import partial
@@ -88,9 +88,10 @@ def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode
     return found
 
 
-def text_of(node: HeadingNode) -> str:
-    """Return the text directly under a heading, without paragraphs with ``skip``."""
-    blocks = [b for text in node.texts if not is_on(text.own("skip")) for b in text.own_blocks()]
+def text_of(node: HeadingNode, without: Collection[int] = ()) -> str:
+    """Return the text directly under a heading, without paragraphs with ``skip`` and the nodes `without`, by id."""
+    shown = (text for text in node.texts if not is_on(text.own("skip")) and id(text) not in without)
+    blocks = [b for text in shown for b in text.own_blocks()]
     return without_metadata(without_percent_comments(blocks))
 
 

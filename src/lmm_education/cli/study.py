@@ -75,6 +75,7 @@ def plan(course: Course, *, paths: tuple[Path, ...], depth: int, words_per_minut
     help="The name of the deck in Anki; each document is a deck below it.",
 )
 @options.model_option("Let this model write cards for sections that have none.")
+@options.flag("--solutions", help="Print, or write, cards with solutions and other texts withheld from students too.")
 @options.flag("--write", help="Write the model's cards into the documents too, to be corrected there.")
 @options.flag("--again", help="Ask the model again, even if an earlier run already has the reply.")
 @options.budget()

@@ -484,12 +484,13 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
         metadata_line=first or line,
         values=values,
         own=own,
-        all=_with_inherited(above, own),
+        all=with_inherited(above, own),
         owner=typed[id(node)].line if id(node) in typed else 0,
     )
 
 
-def _with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, Any]:
+def with_inherited(above: Heading | None, own: Mapping[str, Any]) -> dict[str, Any]:
+    """Return a heading's own properties, and those that it inherits from the heading above."""
     inherited = above.all if above is not None else {}
     return {**inherited, **{name: value for name, value in own.items() if name != _OF_THE_HEADING_ONLY}}
 
@@ -538,7 +539,7 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
         path = (*parent.path, title) if parent else ()
         numbers = (each["number"],) if each["number"] else ()
         heading = Heading(title, each["level"], path, each["line"], each["source"], own=own, owner=owner,
-                          all=_with_inherited(parent, own), numbers=numbers)  # fmt: skip
+                          all=with_inherited(parent, own), numbers=numbers)  # fmt: skip
         above.append(heading)
         items.append(heading)
     root, *inside = items

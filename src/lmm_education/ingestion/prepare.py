@@ -12,12 +12,22 @@ from typing import Any
 from lmm.errors import ConfigError
 from lmm.markdown.page_marks import pages_of
 from lmm.markdown.spans import link_addresses
+from lmm.models.builtin import STOP_WORDS, stem_of
 from lmm.notebook.outputs import code_apart
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
-from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
+from lmm_education.ingestion.outline import (
+    Heading,
+    Item,
+    Outline,
+    TextItem,
+    item_values,
+    properties,
+    read_outline,
+    with_inherited,
+)
 from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.source_files import own_stem, sort_key
 from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool, whole_blocks
@@ -50,8 +60,9 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
 
 # -- documents -------------------------------------------------------------------------------------
 
-PREPARED_FORMAT = 4
-"""The version of what is made of a document: 2 cuts texts as readers see them, 4 knows the pages of originals."""
+PREPARED_FORMAT = 5
+"""The version of what is made of a document: 2 cuts texts as readers see them, 4 knows the pages of originals,
+5 leaves out what gives a withheld text away."""
 Count = Callable[[str], int]
 
 
@@ -164,12 +175,7 @@ def _document(steps: Steps) -> PreparedDocument:
             chunks.append(replace(chunk, title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
     outline = [item_values(item) for item in items]
-    kept = {id(item) for item in _for_students(items, withholding)}
-    shown = [
-        {**values, "own": withholding.shown(item.own)}
-        for item, values in zip(items, outline, strict=True)
-        if id(item) in kept
-    ]
+    shown = values_for_students(items, withholding)
     readable = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=steps.docid,
@@ -190,6 +196,11 @@ def _document(steps: Steps) -> PreparedDocument:
     )
 
 
+def values_for_students(items: Sequence[Item], withholding: Withholding) -> list[dict[str, Any]]:
+    """Return the `item_values` of items as students may see them."""
+    return [{**item_values(item), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)]
+
+
 def _changed(**values: tuple[Any, Any]) -> dict[str, Any]:
     """Return the values for students that differ from those for teachers."""
     return {name: shown for name, (written, shown) in values.items() if shown != written}
@@ -201,12 +212,16 @@ def _types(item: Item) -> tuple[str, ...]:
 
 
 def _withheld(steps: Steps) -> Iterator[Withheld]:
-    """Iterate over the ranges that are withheld from students."""
+    """Iterate over the ranges that are withheld from students, and the generated fields that would give them away."""
     items = [item for item in steps.pooled if not isinstance(item, Heading) or item.level]
     for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
         held = list(run)
         if owner and audience == TEACHER:
             yield Withheld(_types(held[0]), Lines(held[0].lines.first, held[-1].lines.last))
+    every = (steps.outline.root, *steps.outline.items)
+    for at, fields in revealing(steps.outline, every[1:], steps.withholding).items():
+        if isinstance(heading := every[at], Heading):
+            yield Withheld(tuple(fields), Lines(heading.metadata_line, heading.metadata_line))
 
 
 # -- texts as readers see them ---------------------------------------------------------------------
@@ -215,8 +230,10 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
 def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, withholding: Withholding) -> Outline:
     """Return an outline with these of its items as readers see them, each with its number in the book and with the
     footnotes that its readers may read; without blocks that are empty for them."""
-    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
-    headings, seen = {id(outline.root): root}, list[Item]()
+    first, *items = _unrevealing(outline, items, withholding)
+    assert isinstance(first, Heading)
+    root = replace(first, numbers=tuple(filter(None, [chapter.numbers.number])))
+    headings, seen = {id(first): root}, list[Item]()
     numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
     for item in items:
         if isinstance(item, TextItem):
@@ -241,6 +258,74 @@ def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, with
         if isinstance(item, Heading) or item.text.strip():
             shown.append(item)
     return replace(outline, root=root, items=tuple(shown))
+
+
+def revealing(outline: Outline, items: Sequence[Item], withholding: Withholding) -> dict[int, dict[str, Any]]:
+    """Return the generated fields that give a withheld text away, with what is left of them, None for nothing; by the
+    place of their heading, counted from 1, with 0 for the document.
+
+    A field, or an item of a list, gives it away if a word of it is in a withheld text of the section and not in what
+    students may read of the section, or if a number is not in the latter.
+    """
+    found = dict[int, dict[str, Any]]()
+    shown = {id(item) for item in items if withholding.of(_types(item)) == EVERYONE}
+    for at, heading in enumerate((outline.root, *items) if len(shown) < len(items) else ()):
+        values = heading.values.items() if isinstance(heading, Heading) else ()
+        generated = {key: each for key, each in values if key.startswith("~") and properties({key: each})}
+        if isinstance(heading, TextItem) or not generated:
+            continue
+        depth, names = len(heading.path), [outline.title, *heading.path]
+        texts: tuple[list[str], list[str]] = ([], [])  # withheld, and shown
+        for item in items[at:]:
+            if isinstance(item, TextItem) and len(item.heading.path) >= depth:
+                texts[id(item) in shown].append(item.text)
+            elif isinstance(item, Heading) and len(item.path) <= depth:
+                break
+            elif isinstance(item, Heading) and id(item) in shown:
+                names.append(item.title)
+        if texts[False] and (texts[True] or withholding.of(_types(heading)) == EVERYONE):
+            held, visible = _said("\n".join(texts[False])), _said("\n".join([*names, *texts[True]]))
+            left = {key: _without(value, held, visible) for key, value in generated.items()}
+            if changed := {key: value for key, value in left.items() if value != generated[key]}:
+                found[at] = changed
+    return found
+
+
+def _without(value: Any, held: set[str], visible: set[str]) -> Any:
+    """Return what is left of a generated value without what gives a withheld text away; None if nothing is."""
+    if isinstance(value, list):
+        return [item for item in value if _without(item, held, visible) is not None] or None
+    words = _said("\n".join(texts_of(value))) - visible
+    return None if any(word in held or word.isdigit() for word in words) else value
+
+
+def _said(text: str) -> set[str]:
+    """Return the words of a text by their stems, and its numbers, in formulas and code too."""
+    words = map(str.casefold, re.findall(r"[^\W\d_]+|\d+", text))
+    return {stem_of(word) for word in words if word not in STOP_WORDS}
+
+
+def _unrevealing(outline: Outline, items: Iterable[Item], withholding: Withholding) -> list[Item]:
+    """Return the document and its items without generated fields that give a withheld text away."""
+    every = [outline.root, *items]
+    found = revealing(outline, every[1:], withholding)
+    if not found:
+        return every
+    new, above = dict[int, Heading](), list[Heading]()
+    made = list[Item]()
+    for at, item in enumerate(every):
+        if isinstance(item, TextItem):
+            made.append(replace(item, heading=new[id(item.heading)]))
+            continue
+        above = above[: len(item.path)]
+        own = item.own
+        if changed := found.get(at):
+            own = properties({k: v for k, v in {**item.values, **changed}.items() if v is not None or k not in changed})
+        heading = replace(item, own=own, all=with_inherited(above[-1] if above else None, own))
+        new[id(item)] = heading
+        above.append(heading)
+        made.append(heading)
+    return made
 
 
 # The first paragraph of a footnote, and references to one.

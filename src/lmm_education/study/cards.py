@@ -26,7 +26,7 @@ import warnings
 import zipfile
 from collections import Counter
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from functools import cache
 from itertools import count, takewhile
 from pathlib import Path
@@ -52,8 +52,9 @@ from lmm.notebook.generated_fields import Batch, is_on
 from lmm.prompts.templates import Prompts
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import CourseSettings, StudySettings
-from lmm_education.ingestion.outline import Heading, Stretch, TextItem, stretches
+from lmm_education.ingestion.outline import Heading, Stretch, TextItem, stored_outline, stretches
 from lmm_education.ingestion.plan import error_of
+from lmm_education.ingestion.prepare import values_for_students
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
 from lmm_education.payloads import is_one_of
@@ -263,6 +264,7 @@ def write_cards(
     config: str | Path | Config | None = None,
     again: bool = False,
     save: bool = False,
+    solutions: bool = False,
 ) -> CardReport:
     """Read the documents at some paths, and let a model write cards for sections without any.
 
@@ -270,6 +272,7 @@ def write_cards(
         model: a name, such as ``OpenAI/gpt-4.1-mini``, a model, or a function.
         again: ask again, even if an earlier run has the reply.
         save: also write the cards into the documents, as ``~cards_``, where they can be corrected.
+        solutions: return also cards with texts that are withheld from students.
 
     Raises:
         ConfigError: the configuration contains an invalid value, or the model is the built-in one, which only quotes.
@@ -294,13 +297,18 @@ def write_cards(
             continue
         report.reading.documents[number] = study_document(text, file=document.file, id=document.id, kinds=kinds)
     report.hints = list(dict.fromkeys(report.hints))
-    report.cards = cards_of(report.reading, settings.study).cards
+    report.cards = cards_of(report.reading, settings, solutions=solutions).cards
     return report
 
 
-def cards_of(reading: Reading, study: StudySettings) -> CardReport:
-    """Return the existing cards of documents."""
-    return CardReport(reading, cards=study_cards(reading.documents, without=_untaught(study)))
+def cards_of(reading: Reading, settings: CourseSettings, *, solutions: bool = False) -> CardReport:
+    """Return the existing cards of documents: those that students may see, or with `solutions`, all."""
+    shown = reading.documents if solutions else list[StudyDocument]()
+    for document in reading.documents if not solutions else ():
+        values = values_for_students((document.outline.root, *document.outline.items), settings.withholding)
+        if values and "text" not in values[0] and not values[0]["level"]:  # otherwise all of it is withheld
+            shown.append(replace(document, outline=stored_outline(values)))
+    return CardReport(reading, cards=study_cards(shown, without=_untaught(settings.study)))
 
 
 def _untaught(study: StudySettings) -> tuple[str, ...]:
