@@ -75,12 +75,14 @@ def test_an_annotation_of_before_is_left_out_item_by_item(course: Path, capsys: 
 
 def test_cards_give_no_solution_away(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """A file of cards has what the page serves; with --solutions, all."""
-    key = f"---\nquestions: How many zebras are there?\ntype: solution\n---\n# Key\n\n{SECRET}\n\n"
+    made = "---\n~cards_: [{q: How many?, a: Sesquipedalian seventeen}]\n---\n# Sums\n\nA sum.\n\n"
+    key = f"{made}---\nquestions: How many zebras are there?\ntype: solution\n---\n## Key\n\n{SECRET}\n\n"
     text = f"---\ntitle: B\n---\n{key}---\nquestions: [Where is the meadow?]\n---\n# Meadows\n\nBeside the river.\n"
     (course / "b.md").write_text(text)
     for more, has_it in ((), False), (("--solutions",), True):
         assert run_here(capsys, "cards", "b.md", "-o", "k.csv", *more).code == 0
         written = (course / "k.csv").read_text()
+        assert ("seventeen" in written, "sesquipedalian" in written) == (has_it, has_it), written
         assert ("sesquipedalian" in written, "Beside the river." in written) == (has_it, True), written
 
 

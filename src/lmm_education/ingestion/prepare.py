@@ -145,7 +145,8 @@ def prepare_steps(
         limits = Limits(settings.min_size, settings.max_size, count, joint=0)
     else:
         raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
-    shown = readable(outline, whole_blocks(outline.items, limits), chapter, withholding)
+    public = unrevealing(replace(outline, items=tuple(whole_blocks(outline.items, limits))), withholding)
+    shown = readable(public, public.items, chapter, withholding)
     outline, generated = replace(outline, root=shown.root), settings.annotation_model.generated
     pooled = pool(shown.items, limits, shorter_than=settings.pool_size) if settings.pool else shown.items
     how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
@@ -219,7 +220,7 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
         if owner and audience == TEACHER:
             yield Withheld(_types(held[0]), Lines(held[0].lines.first, held[-1].lines.last))
     every = (steps.outline.root, *steps.outline.items)
-    for at, fields in revealing(steps.outline, every[1:], steps.withholding).items():
+    for at, fields in revealing(steps.outline, steps.withholding).items():
         if isinstance(heading := every[at], Heading):
             yield Withheld(tuple(fields), Lines(heading.metadata_line, heading.metadata_line))
 
@@ -230,10 +231,8 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
 def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, withholding: Withholding) -> Outline:
     """Return an outline with these of its items as readers see them, each with its number in the book and with the
     footnotes that its readers may read; without blocks that are empty for them."""
-    first, *items = _unrevealing(outline, items, withholding)
-    assert isinstance(first, Heading)
-    root = replace(first, numbers=tuple(filter(None, [chapter.numbers.number])))
-    headings, seen = {id(first): root}, list[Item]()
+    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
+    headings, seen = {id(outline.root): root}, list[Item]()
     numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
     for item in items:
         if isinstance(item, TextItem):
@@ -260,7 +259,7 @@ def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, with
     return replace(outline, root=root, items=tuple(shown))
 
 
-def revealing(outline: Outline, items: Sequence[Item], withholding: Withholding) -> dict[int, dict[str, Any]]:
+def revealing(outline: Outline, withholding: Withholding) -> dict[int, dict[str, Any]]:
     """Return the generated fields that give a withheld text away, with what is left of them, None for nothing; by the
     place of their heading, counted from 1, with 0 for the document.
 
@@ -268,6 +267,7 @@ def revealing(outline: Outline, items: Sequence[Item], withholding: Withholding)
     students may read of the section, or if a number is not in the latter.
     """
     found = dict[int, dict[str, Any]]()
+    items = outline.items
     shown = {id(item) for item in items if withholding.of(_types(item)) == EVERYONE}
     for at, heading in enumerate((outline.root, *items) if len(shown) < len(items) else ()):
         values = heading.values.items() if isinstance(heading, Heading) else ()
@@ -305,12 +305,12 @@ def _said(text: str) -> set[str]:
     return {stem_of(word) for word in words if word not in STOP_WORDS}
 
 
-def _unrevealing(outline: Outline, items: Iterable[Item], withholding: Withholding) -> list[Item]:
-    """Return the document and its items without generated fields that give a withheld text away."""
-    every = [outline.root, *items]
-    found = revealing(outline, every[1:], withholding)
+def unrevealing(outline: Outline, withholding: Withholding) -> Outline:
+    """Return the outline without generated fields that give a withheld text away."""
+    every = [outline.root, *outline.items]
+    found = revealing(outline, withholding)
     if not found:
-        return every
+        return outline
     new, above = dict[int, Heading](), list[Heading]()
     made = list[Item]()
     for at, item in enumerate(every):
@@ -325,7 +325,7 @@ def _unrevealing(outline: Outline, items: Iterable[Item], withholding: Withholdi
         new[id(item)] = heading
         above.append(heading)
         made.append(heading)
-    return made
+    return replace(outline, root=new[id(outline.root)], items=tuple(made[1:]))
 
 
 # The first paragraph of a footnote, and references to one.

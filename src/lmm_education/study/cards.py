@@ -54,7 +54,7 @@ from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import CourseSettings, StudySettings
 from lmm_education.ingestion.outline import Heading, Stretch, TextItem, stored_outline, stretches
 from lmm_education.ingestion.plan import error_of
-from lmm_education.ingestion.prepare import values_for_students
+from lmm_education.ingestion.prepare import unrevealing, values_for_students
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
 from lmm_education.payloads import is_one_of
@@ -305,7 +305,8 @@ def cards_of(reading: Reading, settings: CourseSettings, *, solutions: bool = Fa
     """Return the existing cards of documents: those that students may see, or with `solutions`, all."""
     shown = reading.documents if solutions else list[StudyDocument]()
     for document in reading.documents if not solutions else ():
-        values = values_for_students((document.outline.root, *document.outline.items), settings.withholding)
+        public = unrevealing(document.outline, settings.withholding)
+        values = values_for_students((public.root, *public.items), settings.withholding)
         if values and "text" not in values[0] and not values[0]["level"]:  # otherwise all of it is withheld
             shown.append(replace(document, outline=stored_outline(values)))
     return CardReport(reading, cards=study_cards(shown, without=_untaught(settings.study)))
