@@ -18,9 +18,11 @@ from lmm.terminal import DONE, FAILED
 if TYPE_CHECKING:
     from lmm.errors import Finding
 
-# Keys that mean nothing to a course, and marks of what its readers may not see; without others it is not asked.
+# Keys that mean nothing to a course, and marks of what its readers may not see, or must not (parts of the names of
+# solutions in several languages); without others it is not asked.
 _PLAIN = frozenset({"title", "docid", "author", "date"})
-_MARKS = ("{{", "{%", "8<-", "`r ", "`{", "\nimport ", "\nexport ")
+_MARKS = ("{{", "{%", "8<-", "`r ", "`{", "\nimport ", "\nexport ",
+          "oluti", "oluci", "oluzi", "oluç", "ösung", "orrigé", "plossing", "nswer", "ntwort")  # fmt: skip
 
 
 @options.command()

@@ -173,6 +173,9 @@ def environments(text: str) -> tuple[str, ...]:
     if opened is None or opened.start:
         return ()
     if opened.runs:
+        cell = read_cell(opened)
+        if cell is not None and cell.label.endswith("-solution"):  # learnr's
+            return ("solution",)
         return (opened.language,) if opened.language in _BY_LABEL.values() else ()
     kind = _BY_LABEL.get(opened.group.id.partition("-")[0])
     return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()

@@ -3,20 +3,23 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator
+from collections.abc import Iterator
 
 from lmm.errors import Finding
 from lmm.importing.formats import COUNT_KEY
 from lmm.markdown import spans
 from lmm.markdown.parse_markdown import header_values
 from lmm.notebook.outputs import INLINE_CODE, code_apart
+from lmm_education.audience import Withholding
 from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
-from lmm_education.ingestion.near_types import as_meant, without_effect
+from lmm_education.ingestion.near_types import as_meant, label_of, title_in, titled_type, without_effect
+from lmm_education.ingestion.outline import Heading, kind_of, stored_outline
 from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
+from lmm_education.payloads import is_one_of, types_in
 
 _PLACEHOLDER = re.compile(r"(?<!\\)\{\{[^{}\n]{1,300}\}\}|\{%[^{}\n]{1,300}%\}")
 _MDX_VALUE = re.compile(r"(?<![\\{\w\]$])\{ *[A-Za-z_][\w.]*(?:\([^{}\n]*\))? *\}")
@@ -24,9 +27,10 @@ _MDX = re.compile(r"^(?:import\b[^\n]*['\"]|export (?:const|let|default|function
 _MOST = 3  # placeholders in a note
 
 
-def warnings(document: DocumentFile, prepared: PreparedDocument, types: Collection[str]) -> Iterator[Finding]:
+def warnings(document: DocumentFile, prepared: PreparedDocument, kinds: Withholding) -> Iterator[Finding]:
     """Iterate over warnings about a document, given what is stored of it: metadata that are taken for something else or
-    passed over, and placeholders that are not filled in."""
+    passed over, what may be a solution and is shown, and placeholders that are not filled in."""
+    types = kinds.lasting
 
     def warning(line: int, message: str, hint: str) -> Finding:
         return Finding(line, 1, message, hint, "warning")
@@ -35,6 +39,7 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, types: Collecti
         yield warning(line, what, "correct it")
     for line, what, hint in without_effect(document.text, types):
         yield warning(line, what, hint)
+    yield from (warning(*each) for each in _like_solutions(document.text, prepared, kinds))
     header = header_values(document.text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):
@@ -63,6 +68,27 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, types: Collecti
         if names:
             shown = ", ".join(names[:_MOST]) + f", … ({len(names)})" * (len(names) > _MOST)
             yield warning(min(found), f"{what}: {shown}", advice)
+
+
+def _like_solutions(text: str, prepared: PreparedDocument, kinds: Withholding) -> Iterator[tuple[int, str, str]]:
+    """Iterate over lines that begin as a solution does, or fold one away, and are shown to students: in emphasis or
+    with a number, or after an exercise."""
+    lines, after_exercise = as_shown(text).split("\n"), False
+    for item in stored_outline(prepared.outline).items:
+        types = types_in(item.own) or types_in((item if isinstance(item, Heading) else item.heading).all)
+        after_exercise = after_exercise or any(is_one_of(kind, kinds.exercises) for kind in types)
+        if isinstance(item, Heading) or any(is_one_of(kind, kinds.lasting) for kind in types) or "text" in types:
+            continue
+        for line in range(item.lines.first, min(item.lines.last, len(lines)) + 1):
+            written, title = lines[line - 1], title_in(lines[line - 1])
+            label = label_of(written, (*kinds.lasting, *kinds.exercises))
+            kind = titled_type(title, kinds.lasting) or (label.type if label else "")
+            after_exercise = after_exercise or is_one_of(kind, kinds.exercises)
+            is_one = title or after_exercise or (label and (label.is_emphasized or label.words[-1:].isdigit()))
+            if not kind or is_one_of(kind, kinds.exercises) or not is_one or kind_of(item.text) == "code":
+                continue
+            begins = f"this is titled '{title}'" if title else f"this begins with '{label.words if label else ''}'"
+            yield line, f"{begins}, and is shown to students", f"if it is a solution, write 'type: {kind}' above it"
 
 
 def _not_computed(text: str, chapter: BookChapter) -> Iterator[tuple[int, str]]:

@@ -739,7 +739,7 @@ def _take_note(run: IngestRun, document: DocumentFile, prepared: PreparedDocumen
     if run.options.ingest and (other := run.course.other_embedding(header_values(text), path)):
         run.report.notices.append(f"{path}: {other}")
     found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
-    found += warnings(document, prepared, run.course.settings.withholding.lasting)
+    found += warnings(document, prepared, run.course.settings.withholding)
     run.report.notices += [f"{path}:{one.line}: {one.message} ({one.hint})" for one in found]
     if not run.options.is_review:
         run.unannotated += _missing_annotations(text, run.course)

@@ -10,6 +10,7 @@ from __future__ import annotations
 import functools
 import re
 from collections.abc import Collection, Iterable, Iterator
+from dataclasses import dataclass
 
 from lmm.markdown import metadata, spans
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock
@@ -68,6 +69,92 @@ def _names(type: str, *, plural: bool) -> set[str]:
     one, several = _CALLED.get(type, ("", ""))
     plurals = {*(type + ending for ending in ("s", "es", "n", "en")), *several.split()}
     return plurals if plural else {type, *one.split(), *plurals}
+
+
+# Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
+_LABEL = re.compile(
+    r"(?P<lead>[ \t>]*)(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
+    r"|(?P<plain>[^\W\d_]+(?:[ \t]+\(?\d[\w.)]*|(?=[.:])))[.:]?(?=\s|\Z))"
+)
+_TITLE_WORDS = 4  # "Show the solution", "Lösung zu Aufgabe 3"; longer titles are about something else
+_WORD = re.compile(r"[^\W\d_]+")
+_NUMBERED_LABEL = re.compile(r"[^\W\d_]+\s+\d+\.\d")
+_ANSWERS = ("answer", "antwort")
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The words with which a paragraph is labelled, the type that they name (or nothing), and how they stand there."""
+
+    words: str
+    type: str
+    is_emphasized: bool
+    is_quoted: bool
+    indentation: int
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether it is in emphasis: only then what follows is of its type without metadata."""
+        return bool(self.type) and self.is_emphasized
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether it is a word with a number of two parts, as in "Definition 2.2"."""
+        return _NUMBERED_LABEL.match(self.words) is not None
+
+
+def label_of(text: str, types: Collection[str]) -> Label | None:
+    """Return the label of a paragraph, None if it has none; the type is that of `types` that its first words name.
+
+    >>> [label_of(text, ["solution"]).type for text in ("**Lösung 5.1.** So.", "Solution 6.1. So.", "**Leaf 1.1.** A")]
+    ['solution', 'solution', '']
+    >>> label_of("**Solutions** of salt conduct.", ["solution"]), label_of("Solutions of salt", ["solution"])
+    (None, None)
+    """
+    match = _LABEL.match(text)
+    if match is None or (after := (match["after"] or "").strip()).islower():
+        return None
+    words = (match["words"] or match["plain"]).strip()
+    is_quoted = ">" in match["lead"]
+    named = _WORD.findall(words)[: 2 if match["mark"] else 1]
+    named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
+    kind = next(filter(None, (_named_word(word, types) for word in named)), "")
+    is_closed = not match["mark"] or words[-1] in ".:)" or words[-1].isdigit() or after in ("", ".", ":", "(")
+    return Label(words, kind if is_closed or _named_word(named[0] if named else "", types) else "",
+                 bool(match["mark"]), is_quoted, len(text) - len(text.lstrip(" \t")))  # fmt: skip
+
+
+def titled_type(title: str, types: Collection[str]) -> str:
+    """Return the type that the title of a callout, or the summary of details, names; empty if there is none.
+
+    >>> titled_type("Show solution", ["solution"]), titled_type("Why a solution of salt conducts", ["solution"])
+    ('solution', '')
+    """
+    words = _WORD.findall(title)
+    named = (_named_word(word, types) for word in words) if len(words) <= _TITLE_WORDS else ()
+    return next(filter(None, named), "")
+
+
+_TITLE = re.compile(
+    r"^[ \t]*:{3,}[^\n]*\btitle=(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')"
+    r"|<summary\b[^<>]*>(?P<summary>.{0,300}?)</summary",
+    re.IGNORECASE | re.DOTALL,
+)
+
+
+def title_in(text: str) -> str:
+    """Return the title of the callout that a text opens, or the summary of details in it; empty if there is none.
+
+    >>> title_in('::: {.callout-tip title="Solution"}'), title_in("<details><summary><b>Why?</b></summary>")
+    ('Solution', 'Why?')
+    """
+    match = _TITLE.search(text) if "title=" in text or "<summary" in text else None
+    return re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).strip() if match else ""
+
+
+def _named_word(word: str, types: Collection[str]) -> str:
+    answers = "solution" if is_one_of("solution", types) and any(named_type(word, [each]) for each in _ANSWERS) else ""
+    return named_type(word, types) or answers
 
 
 # -- metadata --------------------------------------------------------------------------------------

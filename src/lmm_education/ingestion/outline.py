@@ -17,14 +17,14 @@ from lmm.markdown import Span, metadata, spans
 from lmm.markdown.blocks import ForeignHeader
 from lmm.markdown.page_marks import Pages, page_marks
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
-from lmm.markdown.units import fences_of_divs, rests_of_units
+from lmm.markdown.units import enclosed, fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
 from lmm.notebook.outputs import environments
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.dialects import as_shown
-from lmm_education.ingestion.near_types import as_meant, named_type, parsed
+from lmm_education.ingestion.near_types import Label, as_meant, label_of, named_type, parsed, title_in, titled_type
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import is_one_of, plain, types_in
@@ -114,6 +114,11 @@ def is_comment(text: str) -> bool:
 # a heading called Exercises, the next typed div, or the end of the div that contains it; directly below a heading, it
 # applies to the section. A heading called Exercises or Solutions is of that type without metadata, but what is inside a
 # solution is part of it, whatever its heading is called: students must not see it. The innermost type counts.
+#
+# Where an exercise stands before them (above them under the same heading, or in a section of exercises), callouts and
+# details called Solution are solutions, too, and so are the texts from a label in emphasis (``**Solution 2.1.**``) to
+# the next label of an exercise or with a number, the next heading, typed div or metadata. In a section of exercises,
+# each such label of an exercise begins one.
 
 
 _ENVIRONMENTS = ("exercise", "solution")
@@ -152,6 +157,7 @@ class _Document:
     def __init__(self, tree: HeadingNode, kinds: Withholding) -> None:
         self.tree, self.kinds = tree, kinds
         self.solved = 0  # where the solutions end that have been found so far
+        self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
         self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
         self.rests = rests_of_units(tree)
@@ -160,6 +166,7 @@ class _Document:
         blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
         environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
         self.typed = {at: kind for at, kind in environments if kind}
+        self.titled = dict(self._titled())
 
     def stretches(self) -> dict[int, Stretch]:
         """See `stretches`."""
@@ -182,9 +189,16 @@ class _Document:
                 end = self.fences.get(at, at) + 1
                 yield at, end, Stretch((kind,), node.line)
                 self._note((kind,), end)
+                self._ask((kind,), node, end)
             types = types_in({"type": node.own("type")}) if node.metadata_block is not None else ()
             if not types and isinstance(node, HeadingNode) and (kind := self._named(node)):
                 types = (kind,)
+            if not types and at not in self.typed and (named := self._titled_or_labelled(at)):
+                start, end, kind = named
+                yield start, end, Stretch((kind,), node.line)
+                self._note((kind,), end)
+                self._ask((kind,), node, end)
+            self._ask(types, node, at + 1)
             lasts = self._lasts(types)
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
@@ -208,6 +222,83 @@ class _Document:
 
     def _note(self, types: Collection[str], end: int) -> None:
         self.solved = max(self.solved, end) if self._lasts(types) else self.solved
+
+    def _ask(self, types: Collection[str], node: Node, end: int) -> None:
+        """Note where the solutions of an exercise may stand: in its section, or up to the next heading."""
+        if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
+            return
+        if isinstance(node, HeadingNode):
+            self.asking = max(self.asking, self._end_of_section(self.place[id(node)]))
+        headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
+        self.asked = max(self.asked, self.asking, next(headings, len(self.order)))
+
+    def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
+        """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
+        types = (*self.kinds.lasting, *self.kinds.exercises)
+        texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
+        ends = enclosed(texts) if any(text and "<details" in text for text in texts) else {}
+        for at, text in enumerate(texts):
+            if text is None or not (kind := titled_type(title_in(text), types)):
+                continue
+            if at in self.fences:
+                yield at, (at, self.fences[at] + 1, kind)
+            elif "<details" in text:  # below a text without a blank line, it begins with the next one
+                start = at if text.lstrip().startswith("<details") else at + 1
+                yield at, (start, ends.get(at, at) + 1, kind)
+
+    def _titled_or_labelled(self, at: int) -> tuple[int, int, str] | None:
+        """Return start, end and type of a callout, details or labelled paragraph that is one without metadata."""
+        node, exercises = self.order[at], self.kinds.exercises
+        if not isinstance(node, TextNode) or at < self.solved:
+            return None
+        if named := self.titled.get(at):
+            start, end, kind = named
+            if start < end and (at < self.asked or is_one_of(kind, exercises)):
+                if start == at:
+                    self.fences.setdefault(at, end - 1)
+                return named
+        label = label_of(node.text, (*self.kinds.lasting, *exercises))
+        if label is None or not label.type:
+            return None
+        asks = is_one_of(label.type, exercises)
+        if asks and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
+            self._ask((label.type,), node, at + 1)
+            return None
+        if not asks and not (label.is_emphasized and at < self.asked):
+            return None
+        return at, self._end_of_labelled(at, label), label.type
+
+    def _end_of_labelled(self, start: int, label: Label) -> int:
+        """Return the end of the texts that belong to a label."""
+        types = (*self.kinds.lasting, *self.kinds.exercises)
+        above = (re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) for node in self._texts_above(start))
+        number = next((int(each[-1]) for each in above if each), None)  # of the exercise, in a list
+        end = start + 1
+        while end < len(self.order):
+            node = self.order[end]
+            if not isinstance(node, TextNode) or end in self.typed or _says_something(node):
+                break
+            text, other = node.text, label_of(node.text, types)
+            is_next = number is not None and re.match(rf" {{0,3}}{number + 1}[.)]\s", text)
+            is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
+            is_other = other is not None and (other.is_certain or other.is_numbered)
+            is_titled = end in self.titled and is_one_of(self.titled[end][2], self.kinds.exercises)
+            if (
+                is_next
+                or is_outside
+                or is_other
+                or is_titled
+                or (label.is_quoted and not text.lstrip().startswith(">"))
+            ):
+                break
+            end += 1
+        return end
+
+    def _texts_above(self, at: int) -> Iterator[TextNode]:
+        """Iterate over the texts above, from the nearest to the first below a heading."""
+        while at and isinstance(node := self.order[at - 1], TextNode):
+            yield node
+            at -= 1
 
     def _named(self, node: HeadingNode) -> str:
         """Return the type that a heading is named after, unless a type directly below it says otherwise; inside a
@@ -235,6 +326,10 @@ class _Document:
                 break
             end += 1
         return end
+
+
+def _indentation(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
 
 
 def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:

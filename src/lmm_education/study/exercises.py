@@ -96,11 +96,14 @@ def _in(document: StudyDocument, kinds: Collection[str], solutions: Collection[s
             for at, (text, _) in enumerate(parts, len(found) - len(parts)):
                 found[at] = replace(found[at], solution=_join(found[at].solution, text))
         elif is_one_of(kind, kinds):
-            if source == last:  # another text of the same stretch, or under the same heading
-                found[-1] = replace(found[-1], text=_join(found[-1].text, pieces.pop(0)[0]))
-            else:
+            is_next = is_list and bool(found and found[-1].solution) and pieces[0][0][:1].isdigit()
+            if source != last:
                 exercise, listed = _exercise(document, len(found) + 1, kind, owner, first), len(pieces)
                 found.append(replace(exercise, text=pieces.pop(0)[0]))
+            elif is_next:  # the next items of a list with solutions in between
+                listed = len(pieces)
+            else:  # another text of the same stretch, or under the same heading
+                found[-1] = replace(found[-1], text=_join(found[-1].text, pieces.pop(0)[0]))
             for text, line in pieces:
                 bare = replace(found[-1], title="", solution="", choices=(), tolerance="", id="")
                 found.append(replace(bare, number=len(found) + 1, text=text, line=line))
