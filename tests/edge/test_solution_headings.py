@@ -130,3 +130,17 @@ def test_what_may_be_a_solution_and_is_shown_is_reported(
         if line and command == "ingest":
             assert f":{line}:" in said
             assert "type: solution" in said
+
+
+def test_an_included_file_with_a_labelled_solution_is_not_shown(
+    tmp_path: Path, capsys: pytest.CaptureFixture[str]
+) -> None:
+    """As with other solutions in included files, none of it is read, and ingest says that it is not included."""
+    (tmp_path / "_key.qmd").write_text("**Solution.** No zebra.\n")
+    (tmp_path / "_more.qmd").write_text("An okapi is no case.\n")
+    source = tmp_path / "notes.qmd"
+    source.write_text(f"{EXERCISES}Why?\n\n{{{{< include _key.qmd >}}}}\n\n{{{{< include _more.qmd >}}}}\n")
+    ran = run_here(capsys, "ingest", str(source))
+    assert "_key.qmd" in ran.out + ran.err
+    worksheet = run_here(capsys, "exercises", str(source)).out
+    assert ("zebra" in worksheet, "okapi" in worksheet) == (False, True)

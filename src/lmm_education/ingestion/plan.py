@@ -13,7 +13,7 @@ import posixpath
 import re
 import stat
 from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
 
@@ -22,19 +22,40 @@ from lmm.errors import LmmError
 from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import first_block, header_values
+from lmm_education.audience import DEFAULT
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.near_types import check_metadata
+from lmm_education.ingestion.outline import read_outline
 from lmm_education.ingestion.prepared import ORIGINAL, read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, step_of
 from lmm_education.material import Chunk, PreparedDocument
-from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
+from lmm_education.payloads import (
+    Payload,
+    StoredDocument,
+    chunk_payload,
+    hash_of_text,
+    is_one_of,
+    section_payload,
+    types_in,
+)
 
 # A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
 _CHATMD = re.compile(
     r"\ufeff?(?:\s|<!--.*?-->)*<(?:config|tool|msg|user|system|developer|assistant|import)(?=[\s/>])", re.DOTALL
 )
+
+
+def without_solutions(chapter: BookChapter) -> BookChapter:
+    """Return a chapter without the files that would contain a solution if they are included below an exercise."""
+
+    def is_solution(text: str) -> bool:
+        items = read_outline(f"::: exercise\nWhy?\n:::\n\n{text}").items
+        return any(is_one_of(kind, DEFAULT.withhold) for item in items for kind in types_in(item.own))
+
+    included = {name: text for name, text in chapter.included.items() if not is_solution(text)}
+    return chapter if len(included) == len(chapter.included) else replace(chapter, included=included)
 
 
 # -- what a file is --------------------------------------------------------------------------------
@@ -95,7 +116,7 @@ def read_file(
             made_from = posixpath.normpath(posixpath.join(folder, name))
             chapter = books.chapter_of_prepared(source.path.parent / name, text)
         else:
-            chapter = books.chapter(source.path, text)
+            chapter = without_solutions(books.chapter(source.path, text))
         if "<!--" in text:  # with marks of pages, it may be imported
             values = header_values(text)
             original = str(values.get(ORIGINAL) or values.get("source") or "")

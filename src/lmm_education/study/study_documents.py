@@ -26,7 +26,7 @@ from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
-from lmm_education.ingestion.plan import docid_of, error_of, passed_over
+from lmm_education.ingestion.plan import docid_of, error_of, passed_over, without_solutions
 from lmm_education.ingestion.prepare import readable
 from lmm_education.ingestion.source_files import find_sources, own_stem
 from lmm_education.material import Lines, Location, Passage
@@ -149,7 +149,7 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
                 reading.skipped.append((source.path, reason))
             else:
                 check_metadata(text)
-                chapter = books.chapter(source.path, text)
+                chapter = without_solutions(books.chapter(source.path, text))
                 file, kinds = source.path.as_posix(), settings.withholding
                 document = study_document(text, file=file, id=source.file, chapter=chapter, kinds=kinds)
                 reading.documents.append(document)
