@@ -11,6 +11,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
@@ -229,8 +230,10 @@ class _Document:
             return
         if isinstance(node, HeadingNode):
             self.asking = max(self.asking, self._end_of_section(self.place[id(node)]))
-        headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
-        self.asked = max(self.asked, self.asking, next(headings, len(self.order)))
+        self.asked = max(self.asked, self.asking)
+        if end > self.asked:  # else the next heading is where that of an earlier exercise is, or before it
+            headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
+            self.asked = next(headings, len(self.order))
 
     def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
         """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
@@ -271,8 +274,7 @@ class _Document:
     def _end_of_labelled(self, start: int, label: Label) -> int:
         """Return the end of the texts that belong to a label."""
         types = (*self.kinds.lasting, *self.kinds.exercises)
-        above = (re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) for node in self._texts_above(start))
-        number = next((int(each[-1]) for each in above if each), None)  # of the exercise, in a list
+        number = self._numbers[start]  # of the exercise, in a list
         end = start + 1
         while end < len(self.order):
             node = self.order[end]
@@ -283,22 +285,21 @@ class _Document:
             is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
             is_other = other is not None and (other.is_certain or other.is_numbered)
             is_titled = end in self.titled and is_one_of(self.titled[end][2], self.kinds.exercises)
-            if (
-                is_next
-                or is_outside
-                or is_other
-                or is_titled
-                or (label.is_quoted and not text.lstrip().startswith(">"))
-            ):
+            is_unquoted = label.is_quoted and not text.lstrip().startswith(">")
+            if is_next or is_outside or is_other or is_titled or is_unquoted:
                 break
             end += 1
         return end
 
-    def _texts_above(self, at: int) -> Iterator[TextNode]:
-        """Iterate over the texts above, from the nearest to the first below a heading."""
-        while at and isinstance(node := self.order[at - 1], TextNode):
-            yield node
-            at -= 1
+    @cached_property
+    def _numbers(self) -> list[int | None]:
+        """The number of the last list item above each node, below the same heading."""
+        found, number = list[int | None](), None
+        for node in self.order:
+            found.append(number)
+            items = re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) if isinstance(node, TextNode) else ()
+            number = int(items[-1]) if items else number if isinstance(node, TextNode) else None
+        return found
 
     def _named(self, node: HeadingNode) -> str:
         """Return the type that a heading is named after, unless a type directly below it says otherwise; inside a
