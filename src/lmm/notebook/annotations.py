@@ -166,6 +166,7 @@ def solutions_in(tree: HeadingNode) -> set[int]:
     order = list(preorder(tree))
     place = {id(node): at for at, node in enumerate(order)}
     divs = {place[id(first)]: place[id(last)] for first, last in fences_of_divs(tree)}
+    opened_by = {last: first for first, last in sorted(divs.items(), reverse=True)}  # the outermost that ends there
     found, end = set[int](), 0
     begun, level = 0, -1  # where a type begins that lasts to a heading of this level or above
     for at, node in enumerate(order):
@@ -174,7 +175,7 @@ def solutions_in(tree: HeadingNode) -> set[int]:
         is_new = is_new or (isinstance(node, HeadingNode) and node.level <= level)
         opened = environments(node.text) if isinstance(node, TextNode) else ()
         is_new = is_new or "exercise" in opened
-        if is_new or (level >= 0 and any(last == at and first < begun for first, last in divs.items())):
+        if is_new or opened_by.get(at, begun) < begun:
             level = -1
         types = " ".join(str(value) for key, value in values.items() if metadata.bare_key(key) == "type")
         if "solution" in types.casefold():
