@@ -13,7 +13,7 @@ from lsprotocol import types as lsp
 from chatmd.chat import Chat
 from chatmd.checking import check_text
 from chatmd.errors import InvalidDocument
-from chatmd.language.agent import attribute_span
+from chatmd.language.agent import attribute_spans
 from chatmd.language.nodes import Element, walk
 from chatmd.language.syntax import parse
 from chatmd.language.tags import TAGS
@@ -110,8 +110,7 @@ def semantic_tokens(opened: OpenDocument) -> lsp.SemanticTokens:
         found.append((element.opening.start + 1, len(element.tag), 0))
         if element.closing is not None:
             found.append((element.closing.start + 2, len(element.tag), 0))
-        names = dict.fromkeys(name for name, _ in element.attributes)
-        found += [(attribute_span(element, name).start, len(name), 1) for name in names]
+        found += [(span.start, len(name), 1) for name, span in attribute_spans(element).items()]
     data, line, character = list[int](), 0, 0
     for start, length, kind in sorted(found):
         at = opened.buffer.position(start)

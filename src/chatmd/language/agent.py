@@ -463,12 +463,17 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
     return known
 
 
-def attribute_span(element: Element, name: str) -> SourceRange:
-    """Return the place of an attribute; that of the opening tag, if the element does not have it in a text."""
+def attribute_spans(element: Element) -> dict[str, SourceRange]:
+    """Return the place of each attribute that an element has in its text; the last one, if a name occurs twice."""
     opening = element.opening
     inside = opening.start + 1 + len(element.tag)
-    offset = attribute_offsets(opening.source.text[inside : opening.end - 1]).get(name)
-    return opening if offset is None else opening._replace(start=inside + offset)
+    offsets = attribute_offsets(opening.source.text[inside : opening.end - 1])
+    return {name: opening._replace(start=inside + offset) for name, offset in offsets.items()}
+
+
+def attribute_span(element: Element, name: str) -> SourceRange:
+    """Return the place of an attribute; that of the opening tag, if the element does not have it in a text."""
+    return attribute_spans(element).get(name, element.opening)
 
 
 @dataclass(slots=True)

@@ -9,7 +9,16 @@ from collections.abc import Iterator
 from difflib import SequenceMatcher, get_close_matches
 from functools import lru_cache
 
-from chatmd.language.agent import AgentSpec, CallItem, MessageItem, OutputItem, attribute_span, interpret, text_of
+from chatmd.language.agent import (
+    AgentSpec,
+    CallItem,
+    MessageItem,
+    OutputItem,
+    attribute_span,
+    attribute_spans,
+    interpret,
+    text_of,
+)
 from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTree, Text, body, walk
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
 from chatmd.language.tags import BODIES, TAGS, Tag
@@ -89,7 +98,7 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
 
 def element_problems(element: Element) -> Iterator[Problem]:
     """Report attributes and contents of an element that have no meaning."""
-    tag, seen = TAGS[element.tag], set[str]()
+    tag, seen, spans = TAGS[element.tag], set[str](), None
     for name, value in element.attributes:
         rule, unseen, message, hint = tag.attribute(name), False, "", ""
         if name in seen:
@@ -101,8 +110,9 @@ def element_problems(element: Element) -> Iterator[Problem]:
             message, hint = f"'{name}' has no value", f'write {name}="…"'
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
             message, hint = f"the value of '{name}' contains a tag", "is a quote missing?"
-        if message:
-            yield _warning(attribute_span(element, name), message, hint, unseen=unseen)
+        if message:  # the places are read once, however many attributes are wrong
+            spans = attribute_spans(element) if spans is None else spans
+            yield _warning(spans.get(name, element.opening), message, hint, unseen=unseen)
         seen.add(name)
     inside = element.opening.text[1 + len(element.tag) :].removesuffix(">").removesuffix("/")
     if (loose := passed_over(inside)) and loose.strip("\"'"):
