@@ -13,7 +13,7 @@ from contextlib import aclosing
 from dataclasses import replace
 from functools import cached_property
 from pathlib import Path
-from typing import Any, Literal, Self, TypeVar, overload
+from typing import Annotated, Any, Literal, Self, TypeVar, overload
 
 from chatmd.checking import check_text, differences
 from chatmd.compaction.compact import KEEP, Compaction, CompactOptions
@@ -38,7 +38,7 @@ from chatmd.runtime.transcript_file import (
 from chatmd.runtime.turns import Conversation, value_in
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
-from lmm.arguments import check_arguments, check_options
+from lmm.arguments import check_arguments
 from lmm.disk.files import document_lock, read_document
 from lmm.errors import IN_PYTHON, DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
@@ -71,8 +71,9 @@ class Chat:
     Python functions are tools by their signature and docstring: ``Chat.from_text("…", tools=[add])``.
     """
 
-    def __init__(self, text: str, *, path: Path | None = None, folder: str | Path = ".", **options: Any) -> None:
-        check_options("Chat", options, RunOptions.__annotations__)
+    def __init__(
+        self, text: str, *, path: Path | None = None, folder: str | Path = ".", **options: Annotated[Any, RunOptions]
+    ) -> None:
         self.path = path
         self.folder = path.resolve().parent if path else Path(folder)
         self.options = RunOptions(**options)
@@ -84,7 +85,7 @@ class Chat:
         self._prepared()  # raises if the configuration has an unknown setting
 
     @classmethod
-    def open(cls, path: str | Path, **options: Any) -> Self:
+    def open(cls, path: str | Path, **options: Annotated[Any, RunOptions]) -> Self:
         """Read a ChatMD file.
 
         What an interrupted run left is repaired in memory (see `notes`), and on disk with the next change. `options`
@@ -97,7 +98,7 @@ class Chat:
         return cls(read_document(Path(path)), path=Path(path), **options)
 
     @classmethod
-    def from_text(cls, text: str, *, folder: str | Path = ".", **options: Any) -> Self:
+    def from_text(cls, text: str, *, folder: str | Path = ".", **options: Annotated[Any, RunOptions]) -> Self:
         """Create a chat in memory, which is never written, with paths relative to `folder`; `options` as in `open`."""
         return cls(text, folder=folder, **options)
 
@@ -212,7 +213,9 @@ class Chat:
         return tuple(found)
 
     @background
-    async def arender(self, *, servers: bool = False, run_agents: bool = False, **options: Any) -> Rendered:
+    async def arender(
+        self, *, servers: bool = False, run_agents: bool = False, **options: Annotated[Any, RunOptions]
+    ) -> Rendered:
         """Return the next request to the model, with its number of tokens; no model is asked, and nothing is written.
 
         Agents whose answers were not recorded are asked only with `run_agents`, MCP servers only with `servers`.
@@ -229,7 +232,7 @@ class Chat:
     render = blocking(arender)
 
     @background
-    async def aexport(self, **options: Any) -> str:
+    async def aexport(self, **options: Annotated[Any, RunOptions]) -> str:
         """Return the transcript as one text that includes everything its messages refer to, to continue elsewhere.
 
         Raises:
@@ -242,7 +245,7 @@ class Chat:
     export = blocking(aexport)
 
     @background
-    async def aoffers(self, *, servers: bool = False, **options: Any) -> tuple[Offer, ...]:
+    async def aoffers(self, *, servers: bool = False, **options: Annotated[Any, RunOptions]) -> tuple[Offer, ...]:
         """Return the tools as a model gets them, and what they can do; MCP servers are asked only with `servers`.
 
         Raises:
@@ -295,7 +298,7 @@ class Chat:
             Conversation(self._prepared(), transcript).say(said)
 
     @background
-    async def arun(self, **options: Any) -> RunResult:
+    async def arun(self, **options: Annotated[Any, RunOptions]) -> RunResult:
         """Ask the model and make its calls until it is the user's turn; each message and result is written at once.
 
         Raises:
@@ -310,7 +313,7 @@ class Chat:
 
     run = blocking(arun)
 
-    async def stream(self, **options: Any) -> AsyncGenerator[tuple[Event, Place]]:
+    async def stream(self, **options: Annotated[Any, RunOptions]) -> AsyncGenerator[tuple[Event, Place]]:
         """Run, and yield each event with its place; the last is the `RunResult`. Closing it cancels the run."""
         with self._running(await asyncio.to_thread(self._open_run, options)) as runner:
             async with aclosing(runner.stream()) as events:
@@ -346,7 +349,7 @@ class Chat:
     async def aask(self, input: str = "", *, schema: type[T], **options: Any) -> T: ...
     @overload
     async def aask(self, input: str = "", *, schema: Any, **options: Any) -> Any: ...
-    async def aask(self, input: str = "", *, schema: Any = None, **options: Any) -> Any:
+    async def aask(self, input: str = "", *, schema: Any = None, **options: Annotated[Any, RunOptions]) -> Any:
         """`ask` as a coroutine."""
         return await run_async(self._ask(input, schema, options))
 
@@ -356,7 +359,7 @@ class Chat:
     def ask(self, input: str = "", *, schema: type[T], **options: Any) -> T: ...
     @overload
     def ask(self, input: str = "", *, schema: Any, **options: Any) -> Any: ...
-    def ask(self, input: str = "", *, schema: Any = None, **options: Any) -> Any:
+    def ask(self, input: str = "", *, schema: Any = None, **options: Annotated[Any, RunOptions]) -> Any:
         """Return the answer to an input, without changing the chat or writing anything.
 
         Without `input`, the question in the text itself is answered, with the ``inputs`` that are given. With a
@@ -380,7 +383,7 @@ class Chat:
         return answer if schema is None else value_in(answer, make_schema(schema))
 
     @background
-    async def areply(self, input: str = "", **options: Any) -> tuple[str, Chat]:
+    async def areply(self, input: str = "", **options: Annotated[Any, RunOptions]) -> tuple[str, Chat]:
         """Return the answer to an input, and the continued chat in memory; this chat stays unchanged.
 
         A conversation is then a fold over its inputs.
@@ -446,7 +449,7 @@ class Chat:
         repeat: int = 1,
         again: bool = False,
         progress: Progress = lambda text: None,
-        **options: Any,
+        **options: Annotated[Any, RunOptions],
     ) -> Refinement:
         """Measure the instructions on the cases in a file, and search for better ones; without rounds, only measure.
 
@@ -496,7 +499,6 @@ class Chat:
         return repair(self._raw or "", str(self.path or ""), goes_on=False)
 
     def _prepared(self, **options: Any) -> Run:
-        check_options("Chat.run", options, RunOptions.__annotations__)
         options["tools"] = (*self.options.tools, *options.get("tools", ()))
         return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from chatmd.content.documents import plain_text, strip_markup
 from chatmd.content.expand import locate, read_doc, read_img, read_raw, read_stored, shown_part, with_place
-from chatmd.context import Configuration, Run, ask_nobody, model_settings, settings_of
+from chatmd.context import Configuration, Run, ask_nobody, model_settings, model_warnings, settings_of
 from chatmd.errors import LimitReached, ToolNotAvailable
 from chatmd.language.agent import (
     AgentSpec,
@@ -57,7 +57,6 @@ from chatmd.tools.roots import roots_of
 from lmm import loop
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import ToolCall, ToolResult
-from lmm.models.chat import refused_settings
 from lmm.models.structured import Mismatch, NoJson
 
 # -- References of a document that are not available: its model, tools, documents, images and agents ----------
@@ -106,9 +105,8 @@ def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Itera
             raise
         yield _problem(spec.config.span, error)
         return
-    for name in refused_settings(settings):
-        message = f"{settings.model} does not take {name}; a run leaves it out"
-        yield Problem(spec.config.span, message, "remove it, or choose another model", "warning")
+    for span, message in model_warnings(settings, spec):
+        yield Problem(span, message, 'choose another model: --model, config.toml, <config model="…"/>', "warning")
 
 
 def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
@@ -231,7 +229,9 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
     else:
         seen.add(str(path))
         inside = replace(run, folder=path.parent)
-        own = (*_model(spec, run.configuration, own=False), *_tools(spec, inside), *_contents(spec, inside))
+        model = list(_model(spec, run.configuration, own=False))
+        yield from (problem for problem in model if problem.severity == "warning")
+        own = (*model, *_tools(spec, inside), *_contents(spec, inside))
         yield from (replace(problem, severity=severity) for problem in errors_of(own))
         for further in _agents_of(spec):
             yield from _below(further, inside, (*chain, str(path)), certain and further.certain, seen)

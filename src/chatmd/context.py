@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import asyncio
 import logging
-from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Iterator, Mapping, Sequence
 from contextlib import asynccontextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
@@ -14,14 +14,14 @@ from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
 from chatmd.language.agent import AgentConfig, AgentSpec, Content
 from chatmd.language.imports import outside_files
-from chatmd.language.nodes import Element
+from chatmd.language.nodes import Element, SourceRange
 from chatmd.language.transcript import parse_cached
 from lmm.config import ModelSettings, Settings, load_settings
 from lmm.config_tables import Config
 from lmm.errors import ConfigError, Place, Untrusted
 from lmm.messages import Event, Listener, Notice, ToolCall
 from lmm.models.budget import SharedBudget
-from lmm.models.chat import shared_chat
+from lmm.models.chat import refused_settings, shared_chat
 from lmm.models.port import ChatModel, ModelLike, RunnableTool
 
 
@@ -99,6 +99,14 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
         hint = "leave out 'reasoning_effort'"
         raise ConfigError(f"{settings.model} does not support reasoning_effort", where=where, hint=hint)
     return settings
+
+
+def model_warnings(settings: ModelSettings, spec: AgentSpec) -> Iterator[tuple[SourceRange, str]]:
+    """Iterate over what an agent has and its model does not support, with the place."""
+    for name in refused_settings(settings):
+        yield spec.config.span, f"{settings.model} does not take {name}; a run leaves it out"
+    if spec.tools and settings.model.provider == "Builtin":
+        yield spec.tools[0].span, f"{settings.model} cannot use tools; a run fails"
 
 
 def settings_of(config: AgentConfig, configuration: Configuration, *, own: bool = True) -> Settings:

@@ -15,7 +15,7 @@ import msgspec
 from chatmd.call_texts import call_in_words
 from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
-from chatmd.context import AgentRequest, AskAgent, Run, model_settings, settings_of
+from chatmd.context import AgentRequest, AskAgent, Run, model_settings, model_warnings, settings_of
 from chatmd.language.agent import MessageItem, SubAgent, fill, read_agent
 from chatmd.language.lint import UNSEEN, find_unseen, problem_line
 from chatmd.language.nodes import Element, Node, Text
@@ -26,7 +26,6 @@ from chatmd.runtime.turns import schema_of, with_inputs, with_shown
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
 from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
-from lmm.models.chat import refused_settings
 from lmm.models.tokens import count_tokens, window_of
 
 # -- A request for a model: as values, as text for people, and as data for programs ---------------------------
@@ -164,8 +163,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     spec = read_agent(document)
     notes = (*notes, *(problem_line(one, UNSEEN) for one in find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), list[str]()
-    left_out = tuple(f"{settings.model} does not take {name}, which is left out" for name in refused_settings(settings))
-    notes = (*notes, *left_out)
+    notes = (*notes, *(message for _, message in model_warnings(settings, spec)))
     ask = run.ask if run_agents else _unasked(unasked)
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask)
     recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)

@@ -34,8 +34,8 @@ _TYPES: Mapping[str, type] = {
 def check_arguments(kind: type[T]) -> type[T]:
     """Make the public methods of a class check their arguments by `check_options`.
 
-    Where a method has ``**options: Annotated[Any, Kind]``, they are the options of that `Table` (see `read_options`),
-    and its signature names them.
+    Where a method has ``**options: Annotated[Any, Kind]``, they are the fields of that dataclass, or the options of
+    that `Table` (see `read_options`), and its signature names them.
 
     >>> @check_arguments
     ... class Leaf:
@@ -119,6 +119,7 @@ def check_call(function: Callable[P, T], *, is_method: bool = False) -> Callable
     rest = [one for one in parameters if one.kind is inspect.Parameter.VAR_KEYWORD]
     kinds = {one.name: one.annotation for one in parameters if one not in several + rest}
     options = str(rest[0].annotation) if rest else "Unpack[]"
+    declared = scope[options[len(_OPTIONS) : -1]] if options.startswith(_OPTIONS) else None
     expected = signature.replace(parameters=parameters)
 
     @functools.wraps(function)
@@ -128,10 +129,10 @@ def check_call(function: Callable[P, T], *, is_method: bool = False) -> Callable
             kind = args[0] if isinstance(args[0], type) else type(args[0])
             verb = f"{kind.__name__}.{function.__name__}".removesuffix(".__init__")
         others = {name: value for name, value in kwargs.items() if name not in kinds}
-        if options.startswith(_OPTIONS):
-            kwargs |= read_options(scope[options[len(_OPTIONS) : -1]], others, verb)
+        if isinstance(declared, type) and issubclass(declared, Table):
+            kwargs |= read_options(declared, others, verb)
         elif options != "Any":  # else what is called checks them
-            more = getattr(scope.get(options[7:-1]), "__annotations__", {})
+            more = getattr(declared or scope.get(options[7:-1]), "__annotations__", {})
             check_options(verb, others, kinds | more, scope)
         try:
             own = expected.bind(*args[is_method:], **kwargs).arguments
@@ -143,9 +144,12 @@ def check_call(function: Callable[P, T], *, is_method: bool = False) -> Callable
         check_options(verb, {name: value for name, value in own.items() if name in kinds}, kinds, scope)
         return function(*args, **kwargs)
 
-    if options.startswith(_OPTIONS):  # for help, and for completion in notebooks
-        named, kind = [*signature.parameters.values()][:-1], scope[options[len(_OPTIONS) : -1]]
-        for key in keys_of(kind).values():
-            named.append(inspect.Parameter(key.field, inspect.Parameter.KEYWORD_ONLY, default=key.default))
+    if declared is not None:  # for help, and for completion in notebooks
+        named = [*signature.parameters.values()][:-1]
+        if issubclass(declared, Table):
+            for key in keys_of(declared).values():
+                named.append(inspect.Parameter(key.field, inspect.Parameter.KEYWORD_ONLY, default=key.default))
+        else:
+            named += [one for one in inspect.signature(declared).parameters.values() if one.name not in kinds]
         call.__signature__ = signature.replace(parameters=named)  # type: ignore[attr-defined]
     return call

@@ -20,7 +20,8 @@ BAD = '<user>a\n<doc src="b.md"/>\n</assistant>\n</user>\n<tool/>\n'
 
 
 @pytest.fixture
-def folder(tmp_path: Path) -> Path:
+def folder(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> Path:
+    monkeypatch.setenv("OPENAI_API_KEY", "sk-test")  # without a model that can use them, tools are a warning
     (tmp_path / "good.chatmd").write_text(GOOD)
     (tmp_path / "policy.md").write_text("Be brief.")
     (tmp_path / "bad.md").write_text(BAD)
@@ -58,6 +59,19 @@ def test_as_json(folder: Path) -> None:
     ]
     assert set(rows[0]) == {"path", "line", "column", "severity", "message", "hint"}
     assert lmm("check", "--json", folder / "good.chatmd").out == ""
+
+
+def test_tools_of_an_agent_without_a_model_that_can_use_them(folder: Path, monkeypatch: pytest.MonkeyPatch) -> None:
+    """They are a warning, also in an agent that is asked, before a run fails; `lmm render` notes it."""
+    monkeypatch.delenv("OPENAI_API_KEY")
+    (folder / "a.chatmd").write_text('<tool name="read_file"/>\n<user>Hi</user>')
+    (folder / "b.chatmd").write_text('<config model="OpenAI/gpt-4.1"/><user><agent src="a.chatmd" local/></user>')
+    for name in ("a.chatmd", "b.chatmd"):
+        done = lmm("check", folder / name)
+        assert (done.code, "warning: " in done.out, "cannot use tools; a run fails" in done.out) == (0, True, True), (
+            done
+        )
+    assert "cannot use tools; a run fails" in lmm("render", folder / "a.chatmd").err
 
 
 def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server: ScriptedServer) -> None:

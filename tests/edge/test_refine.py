@@ -173,8 +173,11 @@ def test_measuring_is_a_test(world: World, refine: Refine, folder: Path) -> None
     assert "judged 2 of 10, 7 are needed: words: 4" in ran.out
     (folder / "agent.chatmd").write_text(AGENT.replace("capitals.", "capitals: the name only."))
     assert refine("--check").code == 0
+    assert refine("--check", "--apply").code == 2
     assert world.asked["proposer"] == 0
-    assert not (folder / ".chatmd").exists()
+    (folder / "rules.chatmd").write_text("<system>The name only.</system>")  # where nothing could be refined
+    (folder / "agent.chatmd").write_text('<config model="OpenAICompatible/test"/><import src="rules.chatmd"/>')
+    assert re.search(r"as it is +[56]/6", refine("--check").out)
 
 
 def test_measuring_again_and_again_says_how_sure_it_is(world: World, refine: Refine, folder: Path) -> None:

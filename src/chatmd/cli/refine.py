@@ -64,6 +64,8 @@ def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | 
 
     if how["repeat"] > 1 and not check:
         raise click.UsageError("--repeat needs --check.")
+    if check and apply:
+        raise click.UsageError("--check only measures: --apply cannot be used with it.")
     options.check_given(file, cases)
     done = Chat.open(file, config=config).refine(
         cases, rounds=0 if check else rounds, progress=progress, confirm=confirm_on_terminal(), **how

@@ -81,7 +81,7 @@ def _read_values(context: click.Context, option: click.Parameter, given: tuple[s
     "--fork-at",
     metavar="N",
     type=click.IntRange(min=1),
-    help="End OUTPUT before your Nth message, to continue differently.",
+    help="With -o: end the copy before your Nth message, to continue it differently.",
 )
 @click.option("--say", metavar="TEXT", help="Send this message first, literally; - reads standard input.")
 @options.flag("--json", "as_json", help="Print each event as a JSON line, including failures.")
@@ -143,7 +143,7 @@ def run(
 
         return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
     if fork_at is not None and output is None:
-        raise click.UsageError("--fork-at needs a file for the branch: -o FILE")
+        raise click.UsageError("--fork-at needs a name for the copy: -o FILE")
     printer = RunPrinter(only_answer=from_input)
     with reported(as_json=as_json, from_input=from_input):
         if not from_input and not os.path.lexists(file):
@@ -242,7 +242,7 @@ def _check_screen() -> None:
 
 # -- what is printed --------------------------------------------------------------------------------------------
 
-_WIDTH, _CALL = 100, 50
+_WIDTH, _CALL, _SHOWN = 100, 50, 500  # columns where there is no terminal; characters of a call, of a result
 
 
 class RunPrinter:
@@ -283,7 +283,7 @@ class RunPrinter:
         elif isinstance(event, ToolProgress) and self.live:
             self._note(f"{indent}  {event.text.rpartition(chr(10))[2]}")
         elif isinstance(event, ToolResult):
-            sign, first = "✗" if event.failed else "←", event.text.strip().partition("\n")[0]
+            sign, first = "✗" if event.failed else "←", " ".join(event.text[:_SHOWN].split())
             call = self.calls.pop((chain, event.call), None)
             alike = call is not None and any(one.name == call.name for one in self.calls.values())
             name = terminal.clipped(call_line(call), _CALL) if call is not None and alike else event.name
@@ -323,8 +323,9 @@ class RunPrinter:
         """Print a line, cut to the width if it is a tool's, but not if it is ours."""
         self.end_line()
         line = terminal.visible(" ".join(text.splitlines()), line=True)  # a server's message may have several
+        width = terminal.width() if self.live else _WIDTH
         terminal.say(
-            terminal.styled(terminal.clipped(line, _WIDTH) if style == "dim" else line, style, err=True), err=True
+            terminal.styled(terminal.clipped(line, width) if style == "dim" else line, style, err=True), err=True
         )
 
     def end_line(self) -> None:

@@ -457,7 +457,7 @@ class Refinement:
 
     path: Path
     source: str = field(repr=False)
-    instructions: Instructions = field(repr=False)
+    instructions: Instructions | None = field(repr=False)  # None if they are only measured
     cases: tuple[Case, ...] = field(repr=False)
     train: tuple[str, ...]
     held_out: tuple[str, ...]
@@ -472,14 +472,15 @@ class Refinement:
         """Start a refinement of a file's text; nothing is measured yet.
 
         Raises:
-            RefineError: the text has errors, or no instructions.
+            RefineError: the text has errors, or, with `rounds`, no instructions.
         """
         document = parse(source, file=str(path))
         if problems := errors_of(document.problems):
             raise RefineError(problems[0].message, where=problems[0].span.where, hint=problems[0].hint)
+        if not rounds:
+            return cls(path, source, None, tuple(cases), tuple(case.name for case in cases), (), [Version("0", "")])
         instructions = find_instructions(document)
-        train, held = split(cases) if rounds else (tuple(case.name for case in cases), ())
-        return cls(path, source, instructions, tuple(cases), train, held, [Version("0", instructions.text)])
+        return cls(path, source, instructions, tuple(cases), *split(cases), [Version("0", instructions.text)])
 
     @property
     def baseline(self) -> Version:
@@ -493,7 +494,7 @@ class Refinement:
 
     def agent(self, version: Version) -> str:
         """Return the text of the file with a version's instructions."""
-        return self.instructions.put(version.text, self.source)
+        return self.instructions.put(version.text, self.source) if self.instructions else self.source
 
     def apply(self) -> None:
         """Write the winner to the file, which must not have changed since it was measured.

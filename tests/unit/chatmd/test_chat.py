@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import inspect
 import threading
 from collections.abc import AsyncGenerator
 from pathlib import Path
@@ -174,6 +175,13 @@ def test_what_means_nothing_is_refused(path: Path) -> None:
         with pytest.raises(ChatmdError, match=why):
             chat.say(said)
     assert path.read_text() == PLANTS
+
+
+def test_help_names_the_options() -> None:
+    """Those of `RunOptions`, with their defaults."""
+    named = inspect.signature(Chat.run).parameters
+    assert (list(named)[:2], named["timeout"].default) == (["self", "model"], None)
+    assert [*inspect.signature(Chat.ask).parameters].count("schema") == 1
 
 
 def test_watched(path: Path) -> None:

@@ -60,6 +60,8 @@ def document() -> Any:
         (lambda course: lmm.edit("a", "b", history="y"), r"edit\(\) has no argument 'history'"),  # type: ignore
         (lambda course: lmm.edit(float("nan"), "b"), "text must be str, not nan"),  # type: ignore[arg-type]
         (lambda course: Chat(AGENT).run(max_turns="3"), "Chat.run.*max_turns must be int"),
+        (lambda course: Chat(AGENT).reply("a", modle="x"), r"Chat.reply\(\) has no argument 'modle'"),
+        (lambda course: Chat(AGENT).ask("a", max_turns="3"), r"Chat.ask\(\): max_turns must be int"),
     ],
 )
 def test_what_is_wrong_is_named(call: Callable[[Any], object], said: str, tmp_path: Path) -> None:
