@@ -446,7 +446,6 @@ class Chat:
         cases: str | Path,
         *,
         rounds: int = ROUNDS,
-        repeat: int = 1,
         again: bool = False,
         progress: Progress = lambda text: None,
         **options: Annotated[Any, RunOptions],
@@ -458,7 +457,6 @@ class Chat:
 
         Args:
             rounds: the number of rounds of proposals.
-            repeat: how often each case is run, to measure without rounds.
             again: ask also what an earlier refinement has asked.
 
         Raises:
@@ -469,8 +467,6 @@ class Chat:
         if self.path is None:
             raise ChatmdError("only a chat in a file can be refined", hint='copy("….chatmd") writes one')
         found = await asyncio.to_thread(read_cases, Path(cases))
-        if repeat > 1:
-            found = tuple(replace(one, name=f"{one.name}, {n + 1}") for one in found for n in range(repeat))
         text = await asyncio.to_thread(read_document, self.path)  # as it is on disk, where the winner is written
         run = self._prepared(**options)
         if run.options.listener is log_notices:  # each run would log the same

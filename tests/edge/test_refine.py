@@ -180,21 +180,6 @@ def test_measuring_is_a_test(world: World, refine: Refine, folder: Path) -> None
     assert re.search(r"as it is +[56]/6", refine("--check").out)
 
 
-def test_measuring_again_and_again_says_how_sure_it_is(world: World, refine: Refine, folder: Path) -> None:
-    """Each case is run so often; the interval does not take runs of one case for independent."""
-    (folder / "agent.chatmd").write_text(AGENT.replace("capitals.", "capitals: the name only."))
-    cases: list[dict[str, object]] = [{"name": "peru", "input": "Capital of Peru?", "equals": "Lima"}]
-    write_cases(folder, cases)
-    ran = refine("--check", "--repeat", "5")
-    assert ran.code == 0
-    assert world.asked["agent"] == 5
-    assert re.search(r"^peru, 5 +pass$", ran.out, re.MULTILINE)
-    assert "100 % of the runs pass (95 % interval: 57 to 100 %)" in ran.out
-    write_cases(folder, [*cases, {"name": "chile", "input": "Capital of Peru?", "equals": "Santiago"}])
-    assert "50 % of the runs pass (95 % interval over the cases: 9 to 91 %)" in refine("--check", "--repeat", "9").out
-    assert refine("--repeat", "5").code == 2
-
-
 def test_the_budget_holds(world: World, refine: Refine) -> None:
     """Over everything, even though requests go out side by side; with a larger one it goes on."""
 

@@ -5,10 +5,7 @@ from __future__ import annotations
 import asyncio
 import difflib
 from collections.abc import Sequence
-from itertools import chain
-from math import sqrt
 from pathlib import Path
-from statistics import mean, variance
 from typing import TYPE_CHECKING, Any
 
 import click
@@ -34,13 +31,6 @@ if TYPE_CHECKING:
 )
 @options.flag("--check", help="Only measure the file unchanged; the exit code is 1 if a case fails.")
 @click.option(
-    "--repeat",
-    metavar="N",
-    type=click.IntRange(min=1),
-    default=1,
-    help="Run each case so often, and say how sure it is.",
-)
-@click.option(
     "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
 @options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
@@ -62,8 +52,6 @@ def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | 
     def progress(text: str) -> None:
         terminal.say(terminal.styled(text, "dim", err=True), err=True)
 
-    if how["repeat"] > 1 and not check:
-        raise click.UsageError("--repeat needs --check.")
     if check and apply:
         raise click.UsageError("--check only measures: --apply cannot be used with it.")
     options.check_given(file, cases)
@@ -78,7 +66,7 @@ def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | 
             done.apply()
         except LmmError as error:  # the findings are printed all the same
             failed = error
-    terminal.say(_report(done, apply, written=failed is None, repeat=how["repeat"]), end="")
+    terminal.say(_report(done, apply, written=failed is None), end="")
     if failed is not None:
         raise failed
     if isinstance(done.error, asyncio.CancelledError):
@@ -94,13 +82,8 @@ def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | 
 _NAME = 32
 
 
-def _report(done: Refinement, apply: bool, *, written: bool, repeat: int) -> str:
+def _report(done: Refinement, apply: bool, *, written: bool) -> str:
     parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
-    if repeat > 1 and done.baseline.results:
-        runs: dict[str, list[bool]] = {}
-        for name, result in done.baseline.results.items():
-            runs.setdefault(name.rpartition(", ")[0], []).append(result.passed)
-        parts.append(pass_rate(list(runs.values())))
     shown = done.winner or done.baseline
     measured = ((case.name, shown.results.get(case.name)) for case in done.cases)
     lines = [f"  {name}: {' '.join(fault.split())}" for name, one in measured if one for fault in one.faults]
@@ -148,29 +131,6 @@ def _passed(version: Version, names: Sequence[str]) -> str:
         return "–"
     part = f" ({count} of {len(names)} measured)" if count < len(names) else ""
     return f"{version.passed(names)}/{count}{part}"
-
-
-def pass_rate(runs: Sequence[Sequence[bool]]) -> str:
-    """Return the share of runs that passed, and its 95 % confidence interval; `runs` are those of each case.
-
-    Runs of one case are alike. The interval is Wilson's for as many independent runs as the means of the cases vary
-    like: at least one a case, at most all.
-
-    >>> pass_rate([[True] * 5] * 4 + [[False] * 5])
-    '80 % of the runs pass (95 % interval over the cases: 38 to 96 %)'
-    >>> pass_rate([[True, True, True, True, False]] * 5)
-    '80 % of the runs pass (95 % interval over the cases: 61 to 91 %)'
-    """
-    means, share, total = [mean(case) for case in runs], mean(chain(*runs)), float(sum(map(len, runs)))
-    if len(means) > 1:
-        between = variance(means) / len(means)
-        independent = share * (1 - share) / between if between else total * (0 < share < 1)
-        total = min(max(independent, len(means)), total)
-    z = 1.96
-    middle, half = share + z * z / (2 * total), z * sqrt(share * (1 - share) / total + (z / (2 * total)) ** 2)
-    low, high = (100 * (middle + sign * half) / (1 + z * z / total) for sign in (-1, 1))
-    over = " over the cases" if len(means) > 1 else ""
-    return f"{100 * share:.0f} % of the runs pass (95 % interval{over}: {abs(low):.0f} to {high:.0f} %)"
 
 
 def _cases(done: Refinement) -> str:

@@ -37,6 +37,7 @@ from lmm.messages import (
 from lmm.terminal import DONE, FAILED, INTERRUPTED, usage_text
 
 if TYPE_CHECKING:
+    from chatmd.context import Run
     from chatmd.runtime.runner import Runner
 
 _FILE = click.Path(path_type=Path, readable=False, allow_dash=True)
@@ -151,16 +152,26 @@ def run(
         approve = approve_on_terminal() if ask else None
         listener = print_event if as_json else printer
         chosen = RunOptions(
-            **how, replay=replay, confirm=confirm_on_terminal(), approve=approve, listener=listener, inputs=inputs
+            **how,
+            replay=replay,
+            confirm=confirm_on_terminal(),
+            approve=approve,
+            listener=listener,
+            inputs=inputs,
+            say=_message(say),
         )
-        first = prepare(None if from_input else file, dataclasses.replace(chosen, say=_message(say)))
-        runner = open_text(_standard_input(), first) if from_input else open_run(file, first, output, fork_at=fork_at)
+        prepared = prepare(None if from_input else file, chosen)
+        if from_input:
+            return _run(open_text(_standard_input(), prepared), printer)
+
+        def begin(run: Run) -> Runner:
+            return open_run(file, run, output, fork_at=fork_at)
+
         if interactive:
             from chatmd.terminal.session import converse
 
-            again = dataclasses.replace(chosen, inputs={})
-            return converse(runner, lambda path: open_run(path, prepare(path, again)), ask=ask)
-        return _run(runner, printer)
+            return converse(output or file, prepared, begin, ask=ask)
+        return _run(begin(prepared), printer)
 
 
 def _chosen(interactive: bool) -> Path:

@@ -415,15 +415,6 @@ def rewind_text(text: str, file: str = "") -> RewindResult | None:
     return next(_rewinds(text, file), None)
 
 
-def forks(text: str, file: str = "") -> list[RewindResult]:
-    """Return the conversation before each message of the user that can be taken back, oldest first.
-
-    >>> [fork.draft.text for fork in forks("<user>A?</user><assistant>B.</assistant><user>C?</user>")]
-    ['A?', 'C?']
-    """
-    return [*_rewinds(text, file)][::-1]
-
-
 def _rewinds(text: str, file: str) -> Iterator[RewindResult]:
     """Yield the same, newest first; each is made on demand, as it contains nearly all of the text."""
     document = parse(text, file=file)
@@ -449,7 +440,7 @@ def fork(text: str, number: int, file: str = "") -> RewindResult:
     >>> fork("<user>A?</user><assistant>B.</assistant><user>C?</user>", 2).text
     '<user>A?</user><assistant>B.</assistant>\\n\\n<user>\\n\\n</user>\\n'
     """
-    found = forks(text, file)
+    found = [*_rewinds(text, file)][::-1]
     if not 1 <= number <= len(found):
         count = f"it has {len(found)} that can be taken back"
         raise ChatmdError(f"there is no message {number} of the user", where=file, hint=count)

@@ -8,49 +8,42 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
-import json
 import re
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError
-from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
 from typing import Any, NamedTuple
 
 from prompt_toolkit.data_structures import Size
-from prompt_toolkit.document import Document
 from rich.table import Table
 from rich.text import Text
 
 from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from chatmd.compaction.compact import cut, estimate
-from chatmd.context import model_settings
-from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
+from chatmd.context import Run, model_settings
+from chatmd.language.agent import AgentConfig, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import transcript_file
-from chatmd.runtime.runner import Runner, open_run, write_copy
+from chatmd.runtime.runner import Runner, open_run
 from chatmd.sidecar import FOLDER
 from chatmd.terminal.screen import KEYS, Screen
-from chatmd.terminal.view import ChatView, described, exchange_in, latest, remember, used_for
-from chatmd.tools.calling import ToolCaller, open_tools
-from chatmd.tools.command import scrubber
-from chatmd.tools.consent import consent
+from chatmd.terminal.view import ChatView, exchange_in, remember, used_for
 from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature
-from lmm.errors import ConfigError, FileReadError, LmmError, Place, nearest
-from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, ToolResult, YourTurn
+from lmm.errors import ConfigError, LmmError, Place, nearest
+from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, YourTurn
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
-from lmm.terminal import clipped, usage_text
+from lmm.terminal import usage_text
 from lmm.terminal_markdown import clean
 
-_SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns
 _SHOWN = 600  # characters of the last message, when a conversation is continued
 _TICK = 0.2  # seconds between two checks of the file
@@ -68,22 +61,16 @@ class _Question(NamedTuple):
 
 
 class TerminalSession:
-    """One conversation; `start` is its first run, which is opened before there is a screen.
+    """The conversation in the file `path`, whose first run is opened by `begin`, and later ones from the file."""
 
-    `draft` is the text in the prompt. `goes_to` is the file of the conversation that the user switches to.
-    """
-
-    def __init__(self, start: Runner, draft: str = "", *, ask: bool = False) -> None:
-        assert start.path is not None, "a conversation is in a file"
-        self.path, self.tally = start.path, start.context.tally
+    def __init__(self, path: Path, run: Run, begin: Callable[[Run], Runner], *, ask: bool = False) -> None:
+        self.path, self.tally, self._begin = path, run.tally, begin
         self.before = used_for(self.path)
-        self.goes_to: Path | None = None
         self.turns_allowed = self.tally.limits.turns
-        self.runner: Runner | None = start
+        self.runner: Runner | None = None
         self.screen: Screen = Screen(self, {f"/{row.name}": row.help for row in COMMANDS}, self.path.resolve().parent)
-        self.screen.buffer.reset(Document(draft))
         self.view = ChatView(self.screen.size)
-        start.context = self.context = replace(start.context, goes_on=True).with_options(
+        self.context = replace(run, goes_on=True).with_options(
             approve=Approvals(self._approve) if ask else None, confirm=self._confirm,
             ask_user=self._ask_user,
             listener=lambda *event: self._loop.call_soon_threadsafe(self._on_event, *event) if self._loop else None,
@@ -108,15 +95,8 @@ class TerminalSession:
     # -- runs --------------------------------------------------------------------------------------------
 
     async def run(self) -> None:
-        """Show the conversation until the user leaves.
-
-        Raises:
-            LmmError: the first run could not begin.
-        """
+        """Show the conversation until the user leaves."""
         self._loop = asyncio.get_running_loop()
-        with contextlib.suppress(LmmError):  # show the last exchange
-            said, answer = exchange_in(read_document(self.path))
-            self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
         talking, shown = asyncio.create_task(self._talk()), asyncio.create_task(self.screen.run())
         try:
             await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
@@ -139,15 +119,19 @@ class TerminalSession:
 
     async def _talk(self) -> None:
         """Run the file again and again; between two runs, do something with it."""
+        begun = False
         while True:
-            self._next_action, user_first = None, self.runner is None
+            self._next_action, user_first = None, begun
             try:
-                if self.runner is None:
+                if begun:
                     self.runner = await asyncio.to_thread(open_run, self.path, self.context)
+                else:
+                    self.runner = await asyncio.to_thread(self._begin, self.context)
+                    self.context, begun = self.runner.context.with_options(say="", inputs={}), True
+                    said, answer = exchange_in(await asyncio.to_thread(read_document, self.path))
+                    self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
                 await self.runner.run(user_first=user_first)
             except LmmError as error:
-                if not self.model:  # the first run could not begin
-                    raise
                 self._print_error(error)
                 self._is_stuck = True
                 item = await self._dequeue()
@@ -376,12 +360,6 @@ class TerminalSession:
         """Carry out a text if it is a command; return whether it is one, or was meant to be one."""
         if self.markup:  # the text comes from /edit
             return False
-        if text.startswith("!") and text[1:].strip():
-            if self._action is None:
-                self._shelling = asyncio.create_task(self._perform(partial(self._shell, text[1:].strip())))
-            else:
-                self.note("another command is at work; Ctrl-C cancels it")
-            return True
         try:
             if (found := read_command(text)) is None:
                 return False
@@ -483,27 +461,6 @@ class TerminalSession:
         paid = f"{done.model}: {usage_text(done.usage)}"
         self.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})")
 
-    def fork(self, number: str) -> None:
-        """Switch to a new file with the conversation before a message, and put that message into its prompt."""
-        if number:
-            self.change_file("fork", partial(self._fork, number))
-            return
-        said = enumerate(transcript_file.forks(read_document(self.path), str(self.path)), 1)
-        self.show_table([(str(n), clipped(one.draft.text, self.view.size.columns - 6)) for n, one in said])
-
-    async def _fork(self, number: str) -> None:
-        text = await asyncio.to_thread(read_document, self.path)
-        taken = transcript_file.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
-        names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
-        output = next(path for path in names if not path.exists())
-        await asyncio.to_thread(write_copy, self.path, taken.text, output)
-        self.note(f"{output.name} goes another way; {self.path.name} stays as it is")
-        self.screen.buffer.reset()
-        self.screen.draft(taken.draft.text)
-        self._go_to(output)
-
-    # -- other models and conversations -------------------------------------------------------------------------
-
     def ask_model(self, name: str) -> None:
         """Ask another model from now on."""
         configuration = replace(self.context.configuration, model=name)
@@ -511,47 +468,12 @@ class TerminalSession:
         self.context = replace(self.context, configuration=configuration)  # of the next run
         self.change_file("model", partial(self._remark, f"{model.model} is asked from now on"))
 
-    def resume(self, name: str) -> None:
-        """Switch to another conversation, or list the latest ones."""
-        if name:
-            if not (path := Path(name).expanduser()).is_file():
-                raise FileReadError("there is no such file", where=name, hint="/resume lists the latest ones")
-            self._go_to(path)
-            return
-        others = [path for path in latest() if path != self.path.resolve()]
-        for path in others:
-            head, last = described(path, self.view.size.columns)
-            self.screen.print(self.view.shown(Text.assemble((head, "bold"), f"\n{last}")))
-        if not others:
-            self.note("there is no other conversation yet")
-
-    def _go_to(self, path: Path) -> None:
-        self.goes_to = path
-        self.screen.close()
-
-    # -- a shell ---------------------------------------------------------------------------------------------
-
-    async def _shell(self, command: str) -> None:
-        """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
-        self.screen.print(self.view.said(f"!{command}", style="dim"))
-        spec = AgentSpec(tools=(_SHELL,))
-        run = replace(self.context, functions=())
-        await asyncio.to_thread(consent, spec, run)
-        call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
-        results: dict[int, ToolResult] = {}
-        async with AsyncExitStack() as stack:
-            tools = await open_tools(spec.tools, run, stack)
-            await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
-        output = results[0].text.strip()
-        self.screen.print(self.view.shown(Text(clean(output))))
-        self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
-
 
 # -- The commands of the prompt, one row of a table each --------------------------------------------------------
 
 
 class SlashCommand(NamedTuple):
-    """A command; `argument` is its argument's name in the help, in brackets if it is optional."""
+    """A command; `argument` is its argument's name in the help, if it has one."""
 
     name: str
     argument: str
@@ -574,12 +496,8 @@ COMMANDS = (
                  lambda chat, _: chat.change_file("edit", chat.edit)),
     SlashCommand("undo", "", "take back your last message and everything after it",
                  lambda chat, _: chat.change_file("undo", chat.undo)),
-    SlashCommand("fork", "[N]", "continue differently from your message N on, in a new file; without N, list them",
-                 TerminalSession.fork),
     SlashCommand("compact", "", "replace the older part of the conversation with a summary",
                  lambda chat, _: chat.change_file("compact", chat.compact)),
-    SlashCommand("resume", "[FILE]", "switch to another conversation; without FILE, list the latest",
-                 TerminalSession.resume),
     SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.screen.close()),
 )  # fmt: skip
 _COMMAND = re.compile(r"/([A-Za-z]+)(?:\s+(.*))?", re.DOTALL)
@@ -606,28 +524,24 @@ def read_command(text: str) -> tuple[SlashCommand, str] | None:
         hint = nearest(f"/{name}", [f"/{row.name}" for row in COMMANDS])
         hint = f"{hint}; to send it as a message, begin with a space"
         raise ConfigError(f"there is no command /{found[1]}", hint=hint)
-    if bool(argument) != bool(command.argument) and not (command.argument.startswith("[") and not argument):
+    if bool(argument) != bool(command.argument):
         how = f"write: /{name} {command.argument}".rstrip()
         raise ConfigError(f"/{name} takes {'an' if command.argument else 'no'} argument", hint=how)
     return command, argument
 
 
-def converse(start: Runner, opened: Callable[[Path], Runner], *, ask: bool = False) -> int:
-    """Show a conversation in the terminal until the user leaves, and return 0; `ask` asks before each call.
+def converse(path: Path, run: Run, begin: Callable[[Run], Runner], *, ask: bool = False) -> int:
+    """Show the conversation in a file until the user leaves, and return 0; `ask` asks before each call.
 
-    `opened` opens another conversation that the user switches to.
+    `begin` opens its first run.
 
     Raises:
-        LmmError: a run could not begin.
         KeyboardInterrupt: SIGTERM or SIGHUP ended it; the file is complete, and nothing is left running.
     """
-    session = TerminalSession(start, ask=ask)
-    while True:
-        before = signal.signal(signal.SIGINT, session.on_sigint)
-        try:
-            loop.run(session.run())
-        finally:
-            signal.signal(signal.SIGINT, before)
-        if session.goes_to is None:
-            return 0
-        session = TerminalSession(opened(session.goes_to), session.screen.buffer.text, ask=ask)
+    session = TerminalSession(path, run, begin, ask=ask)
+    before = signal.signal(signal.SIGINT, session.on_sigint)
+    try:
+        loop.run(session.run())
+    finally:
+        signal.signal(signal.SIGINT, before)
+    return 0
