@@ -128,6 +128,11 @@ class Catalogue:
             counts[document.language] += document.chunks
         return tuple(language for language, count in counts.most_common() if count) or (self.manifest.language,)
 
+    def language_of(self, document: str) -> str:
+        """Return the language of a document, by its id."""
+        rank = self._ranks.get(document)
+        return self.manifest.language if rank is None else self.documents[rank].language
+
     @Kept
     def documents(self) -> tuple[StoredDocument, ...]:
         """The documents in reading order."""

@@ -125,6 +125,13 @@ def test_what_the_sources_do_not_say_is_marked_where_it_stands(
     assert [each["missing"] for each in told["claims"]] == [["77"]]
 
 
+def test_a_denial_is_marked(course: Path, server: ScriptedServer) -> None:
+    """In whole sections and documents, too, whose language is that of the document."""
+    server.answer = lambda request: cite("take up water")(request).replace("It is", "Roots do not")
+    answer = lmm_education.query("What do roots do?")
+    assert [claim.problem for claim in answer.verification.claims] == ["negation"]
+
+
 def test_documents_are_data(course: Path, server: ScriptedServer) -> None:
     """A sentence in a document that gives orders stands between tags, under a system message that says what it is."""
     lmm_education.query("How is the income tax of a couple computed?")

@@ -96,7 +96,9 @@ class Lookup:
         if not 0 <= at < len(sections) or sections[at][0].place.file != file:
             raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
         section, title = sections[at]
-        opened = await self._read(lambda catalogue: catalogue.section(section.id))
+        opened, language = await self._read(
+            lambda catalogue: (catalogue.section(section.id), catalogue.language_of(section.place.document))
+        )
         whole = opened.text if opened else ""
         pages = max(1, -(-len(whole) // _PAGE))
         if page > pages:
@@ -106,7 +108,7 @@ class Lookup:
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
         shown = Passage(
             section.id, section.place, text, what="section", section=section.id, title=title, depth=section.depth,
-            before=before, after=after,
+            before=before, after=after, language=language,
         )  # fmt: skip
         return self._shown([shown]) + more + await self._notes([shown])
 

@@ -34,7 +34,7 @@ from lmm_education.frequencies import share_of
 from lmm_education.material import Passage, SparseVector
 from lmm_education.options import SearchOptions, several
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import PLACE, StoredDocument, hit_of, place_of
+from lmm_education.payloads import PLACE, Payload, StoredDocument, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search import ranking
 from lmm_education.search.instructions import LANGUAGES, compared, topic_words, with_headings, with_here
@@ -449,7 +449,7 @@ class SearchView:
                 f"there is no passage with the id {missing[0]}",
                 hint="ids change with the text: search again",
             )
-        hits = tuple(hit_of(id, found[id], fields=_chosen(found[id], fields)) for id in ids)
+        hits = tuple(self._passage(id, found[id], _chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", hits, notices=notices_of_files(self.catalogue, self.root, hits))
 
     def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
@@ -457,7 +457,12 @@ class SearchView:
         ranks = {document.id: rank for rank, document in enumerate(documents)}
         points = self._store.scroll("documents", where=[SECTIONS, Match("document", tuple(ranks))])
         found = sorted((ranks[p.payload["document"]], p.payload["order"], p.id, p.payload) for p in points)
-        return [hit_of(id, payload) for _, _, id, payload in found]
+        return [self._passage(id, payload) for _, _, id, payload in found]
+
+    def _passage(self, id: str, payload: Payload, fields: Mapping[str, Any] | None = None) -> Passage:
+        """Return a passage or a section in the language of its document, which is stored with passages only."""
+        found = hit_of(id, payload, fields=fields)
+        return replace(found, language=self.catalogue.language_of(found.place.document))
 
     def fits(
         self, question: str, texts: Sequence[str], languages: Collection[str], *, apart: bool = False
@@ -648,13 +653,15 @@ class SearchView:
             hits_in = tuple(hits[rank - 1] for rank in ranks)
             payload = stored.get(section)
             if payload is None:  # [RAG] documents = "none"
-                whole = Passage(section, hits_in[0].place, title=hits_in[0].title, what="section", section=section)
+                first = hits_in[0]
+                whole = Passage(section, first.place, what="section", section=section, title=first.title,
+                                language=first.language)  # fmt: skip
             else:
-                whole = hit_of(section, payload, fields=_chosen(payload, plan.options.fields))
+                whole = self._passage(section, payload, _chosen(payload, plan.options.fields))
                 document, order = whole.place.document, payload.get("order", 0)
                 before, after = (self.catalogue.beside(document, order, step) for step in (-1, 1))
                 whole = replace(whole, before=before, after=after)
-            found.append(replace(whole, score=score, hits=hits_in, language=hits_in[0].language))
+            found.append(replace(whole, score=score, hits=hits_in))
         return tuple(found)
 
 
