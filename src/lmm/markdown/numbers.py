@@ -2,9 +2,11 @@
 
 from __future__ import annotations
 
+import ast
+import operator
 import re
 import unicodedata
-from collections.abc import Iterable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
 from itertools import cycle, permutations
@@ -55,6 +57,7 @@ _OTHERS = {  # with the factor to the first one of its kind
     "pressure": "bar 100000 atm 101325", "power": "hp 735.5 horsepower 735.5", "celsius": "°C 1", "fahrenheit": "°F 1",
     "dollar": "$ 1 dollar 1 usd 1", "euro": "€ 1 euro 1 eur 1", "sterling": "£ 1",
 }  # fmt: skip
+_SCALES_OF_ONE_KIND = ({"celsius", "fahrenheit"}, {"dollar", "euro", "sterling"})
 _ENDINGS = ("s", "n", "en", "e")
 _LARGEST, _MOST_DECIMALS = 10**15, 12  # of what is rounded: together, the 28 digits of `Decimal`
 
@@ -132,6 +135,36 @@ def readable(text: str) -> str:
     return text if text.isascii() else unicodedata.normalize("NFKC", re.sub(r"([⁰¹²³⁴-⁹]+)", r"^\1", text))
 
 
+_COLUMN_UNIT = re.compile(r"(?:[(\[]|\bin )(?P<unit>[^\s()\[\]|]{1,12}(?: [^\s()\[\]|]{1,12})?)[)\]]?[ \t*]*$")
+_RULE = re.compile(r"[ \t]*\|?(?:[ \t]*:?-+:?[ \t]*\|?)+[ \t]*$")
+
+
+def with_units(text: str) -> str:
+    """Return a text in which the numbers of a pipe table have the units that its columns name.
+
+    >>> print(with_units("| Tree | Height (m) |\\n|---|---|\\n| Oak | 25.5 |"))
+    | Tree | Height (m) |
+    |---|---|
+    | Oak | 25.5 m |
+    """
+    if "|" not in text:
+        return text
+    lines, units = text.split("\n"), list[str]()
+    for at, line in enumerate(lines):
+        if "|" not in line:
+            units = []
+        elif at and "-" in line and _RULE.match(line) and "|" in lines[at - 1]:
+            named = [_COLUMN_UNIT.search(cell) for cell in lines[at - 1].split("|")]
+            units = [match["unit"] if match else "" for match in named]
+            units = [each if numbers_of(readable(f"1 {each}"))[0].unit else "" for each in units]
+        elif any(units):
+            cells = zip(line.split("|"), [*units, *[""] * line.count("|")], strict=False)
+            lines[at] = "|".join(
+                f"{cell.rstrip()} {unit} " if unit and cell.strip(" *")[-1:].isdigit() else cell for cell, unit in cells
+            )
+    return "\n".join(lines)
+
+
 def numbers_of(text: str) -> list[Number]:
     """Return the numbers in a text that are no references; the parts of a date one by one.
 
@@ -195,6 +228,117 @@ def _readings(number: str) -> Iterator[Decimal]:
         yield Decimal("".join([*whole, last]))
 
 
+# -- calculations ----------------------------------------------------------------------------------
+
+
+class Calculation(NamedTuple):
+    """The numbers that a shown calculation starts from, as written, and those that it comes to, if it is right."""
+
+    operands: tuple[str, ...]
+    results: tuple[Number, ...]
+
+
+_TERM = r"[-−]?+\(*+[-−]?+\d[\d.,]*+\)*+"
+_OPERATOR = r"[-+−–·×*/÷^]"
+_MORE = rf"\s*+{_OPERATOR}\s*+{_TERM}"
+_CALCULATION = re.compile(rf"{_TERM}(?:{_MORE}){{1,40}}+(?:\s*+[=≈]\s*+{_TERM}(?:{_MORE}|\s?%){{0,40}}+){{1,9}}+")
+_IN_TEX = (
+    (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
+    (re.compile(r"\\(?:cdot|times)(?![a-zA-Z])"), "·"),
+    (re.compile(r"\\approx(?![a-zA-Z])"), "≈"),
+    (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\^\{([-\d+−]{1,9})\}"), r"^(\1)"),
+    (re.compile(r"(?<=\d) \([^\W\d_][^()\d]{0,30}\)"), ""),  # 120 (oak) + 85 (beech)
+)
+_MOST, _LARGEST_POWER = 400, 99  # characters of a calculation that is done
+
+
+def calculated(text: str) -> tuple[list[Calculation], str]:
+    """Return the calculations that a text shows, and the text without them.
+
+    >>> shown, rest = calculated("It is $\\\\frac{1120 - 840}{840} \\\\approx 0{,}333$, and 2 · 30 = 70.")
+    >>> [(each.operands, [number.text for number in each.results]) for each in shown], rest
+    ([(('1120', '840', '840'), ['0,333']), (('2', '30', '70'), [])], 'It is $$, and .')
+    """
+    if "=" not in text and "≈" not in text and "\\approx" not in text:
+        return [], text
+    found, text = list[Calculation](), _without_tex(text)
+
+    def read(match: re.Match[str]) -> str:
+        shown = match[0].rstrip(".,")
+        first, *others = re.split("[=≈]", shown)
+        is_right = len(shown) <= _MOST and any(_is_right([first, *others], *marks) for marks in (",.", ".,"))
+        operands = re.findall(r"\d+(?:[.,]\d+)*", first if is_right else shown)
+        results = (number for side in others if is_right for number in numbers_of(side))
+        found.append(Calculation(tuple(operands), tuple(results)))
+        return match[0][len(shown) :]
+
+    return found, _CALCULATION.sub(read, text)
+
+
+_FACTORS = frozenset(map(Decimal, (*range(10), 12, 24, 60, 100, 365, 1000, 3600)))
+
+
+def is_factor(number: str) -> bool:
+    """Return whether a number is small, or converts units or shares, so that no source has to give it."""
+    return any(each in _FACTORS for each in _readings(number))
+
+
+def value_of(formula: str) -> Decimal | None:
+    """Return the value of a formula that holds nothing but numbers and operators; None for others.
+
+    >>> value_of("2^{15} - 1"), value_of("n - 1")
+    (Decimal('32767'), None)
+    """
+    return _value_of(_without_tex(formula)) if len(formula) <= _MOST else None
+
+
+def _without_tex(text: str) -> str:
+    for pattern, instead in _IN_TEX:
+        text = pattern.sub(instead, text)
+    return text
+
+
+def _is_right(sides: Sequence[str], thousands: str, point: str) -> bool:
+    """Return whether the sides of a calculation are equal, as far as each is written."""
+    sides = [side.replace(thousands, "").replace(point, ".") for side in sides]
+    values = [_value_of(side) for side in sides]
+    for written, one, other in zip(sides[1:], values, values[1:], strict=False):
+        digits = max((len(each) for each in re.findall(r"\.(\d+)", written)), default=0) + 2 * ("%" in written)
+        if one is None or other is None or abs(one - other) > Decimal(1).scaleb(-digits):
+            return False
+    return True
+
+
+def _value_of(side: str) -> Decimal | None:
+    """Return the value of one side of a calculation; None if it has none."""
+    bare = re.sub(r"\s", "", side.translate(str.maketrans("−–·×÷", "--**/"))).replace("^", "**")
+    try:
+        return _computed(ast.parse(bare.replace("%", "/100"), mode="eval").body)
+    except (ArithmeticError, SyntaxError, ValueError):
+        return None
+
+
+_OPERATIONS: dict[type[ast.operator], Callable[[Decimal, Decimal], Decimal]] = {
+    ast.Add: operator.add, ast.Sub: operator.sub, ast.Mult: operator.mul, ast.Div: operator.truediv,
+    ast.Pow: operator.pow,
+}  # fmt: skip
+
+
+def _computed(node: ast.expr) -> Decimal:
+    match node:
+        case ast.Constant(value=int() | float() as value):
+            return Decimal(str(value))
+        case ast.UnaryOp(op=ast.USub(), operand=operand):
+            return -_computed(operand)
+        case ast.BinOp(left=left, op=op, right=right) if type(op) in _OPERATIONS:
+            one, other = _computed(left), _computed(right)
+            if isinstance(op, ast.Pow) and abs(other) > _LARGEST_POWER:
+                raise ValueError("too large")
+            return _OPERATIONS[type(op)](one, other)
+    raise ValueError("no calculation")
+
+
 # -- comparison ------------------------------------------------------------------------------------
 
 
@@ -219,7 +363,7 @@ def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
     if any(number.unit == each.unit and number.per in (None, each.per) for each in same):
         return None
     kinds = {number.unit.measures} if number.unit else set[str]()
-    kinds |= {"celsius", "fahrenheit"} if kinds & {"celsius", "fahrenheit"} else set()
+    kinds |= {each for scale in _SCALES_OF_ONE_KIND if kinds & scale for each in scale}
     return next((each for each in same if each.unit and each.unit.measures in kinds), None)
 
 

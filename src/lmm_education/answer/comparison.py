@@ -15,8 +15,20 @@ from itertools import pairwise
 from operator import itemgetter
 from typing import Literal, NamedTuple
 
-from lmm.markdown import Span, prose_of, replace_spans
-from lmm.markdown.numbers import Number, has_other_unit, is_computed, is_said, numbers_of, readable, unit_of
+from lmm.markdown import Span, prose_of, replace_spans, spans
+from lmm.markdown.numbers import (
+    Number,
+    calculated,
+    has_other_unit,
+    is_computed,
+    is_factor,
+    is_said,
+    numbers_of,
+    readable,
+    unit_of,
+    value_of,
+    with_units,
+)
 from lmm.markdown.quotations import Index, index_of, nearest
 from lmm.markdown.sentences import LETTERS, sentence_ends
 from lmm_education.answer.languages import any_of, by_language
@@ -44,11 +56,7 @@ _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:[.,]\d+)*|[^\W\d_]+|[^\s\w{}$`&~*]")
 _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
 _WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:.()!?—–]")
-_TERM = r"[-−(]{0,2}\d[\d.,]{0,20}\)?"
-_CALCULATION = re.compile(
-    rf"{_TERM}(?:\s{{0,2}}(?:[-+−–·×*/÷^]|\\cdot|\\times)\s{{0,2}}{_TERM}){{1,20}}\s{{0,2}}[=≈]\s{{0,2}}"
-    r"[-−]?\d(?:[\d.,]{0,20}\d)?"
-)
+_RAISED_PART = re.compile(r"\^((?:[^\s^\\{}]|\\ ){1,40})\^")  # as Pandoc writes it
 _RAISED = re.compile(r"[\w)]\^\S{1,20}(?: ?[-−+] ?\w{1,9}\)?)?")
 _VALUE = re.compile(r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*(?:\\?%)?\s*\$*")
 _HEDGE = re.compile(
@@ -68,15 +76,15 @@ class Clause(NamedTuple):
 
 
 class Statement(NamedTuple):
-    """A sentence as it is compared. `known` are the numbers of its calculations, `formulas` the tokens of its formulas
-    and its code; `prose` is its text without these, in a `language`."""
+    """A sentence as it is compared. `operands` are the numbers that it calculates with, `formulas` the tokens of its
+    formulas and its code; `prose` is its text without these, in a `language`."""
 
     text: str
     words: frozenset[Key]
     prose: str
     language: str
     numbers: tuple[Number, ...]
-    known: tuple[Number, ...] = ()
+    operands: tuple[Number, ...] = ()
     names: tuple[str, ...] = ()
     formulas: tuple[tuple[str, ...], ...] = ()
 
@@ -128,10 +136,12 @@ def _grammar(language: str) -> re.Pattern[str]:
     roles = {
         "all": any_of("conditions"),
         "half": rf"(?:{any_of('half')})\w*",
+        "none": own.get("nobody", "(?!)"),
         "no": any_of("determiners"),
         "not": own.get("negations", "(?!)"),
         "and": own.get("clauses", "(?!)"),
         "if": any_of("if"),
+        "course": own.get("sources", "(?!)"),
     }
     return re.compile(rf"(?:{'|'.join(f'(?P<{role}>{form})' for role, form in roles.items())})\Z", re.IGNORECASE)
 
@@ -150,13 +160,19 @@ _NOT_QUITE = re.compile(
 )
 
 
+_OR_NOT = re.compile(r"\b(?:can|may|should|will|do|does|is|are|whether) (?:and|or) (?:\w+ )?\Z")
+_NEXT_WORDS = 3
+_DENIED = {"not": 1, "no": 2, "none": 99}  # how many of the next words of the clause are denied
+
+
 @lru_cache(maxsize=20_000)
 def _clauses(text: str, language: str) -> tuple[Clause, ...]:
-    """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*."""
+    """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*, all
+    words after *none*."""
     kept = _opposites(language)
     found, words = list[Clause](), list[Key]()
-    since, width, half, vague = -1, 1, False, False
-    for match in [*_WORD_OR_END.finditer(text), None]:
+    since, width, half, vague, course = -1, 1, False, False, -9
+    for at, match in enumerate([*_WORD_OR_END.finditer(text), None]):
         word = match[0] if match else "."
         kind = _role(word, language)
         if match is None or kind in ("and", "if"):
@@ -165,12 +181,14 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
                 denied = () if since < 0 else tuple(words[since : since + width])
                 found.append(Clause(tuple(words), denied, since >= 0, half or is_open))
             words, since, width, half = [], -1, 1, kind == "if"
-        elif match and kind in ("no", "not"):
-            half = half or since >= 0 or _NOT_QUITE.match(text, match.end()) is not None
-            since, width = len(words), 2 if kind == "no" else 1
+        elif match and kind in _DENIED:
+            half = half or since >= 0 or at - course <= _NEXT_WORDS or _NOT_QUITE.match(text, match.end()) is not None
+            half = half or _OR_NOT.search(text, max(match.start() - 20, 0), match.start()) is not None
+            since, width = len(words), _DENIED[kind]
         elif kind in ("half", "all"):
             half, vague = True, vague or kind == "all"
         else:
+            course = at if kind == "course" else course  # "but the course does not say which"
             key = _key(word, language) or (word.casefold() if word.casefold() in kept else None)
             if key is not None and not (since == len(words) and word.endswith("ly")):
                 words.append(key)
@@ -195,11 +213,10 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     holds = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, shown) if holds else text)
     formulas += map(_tokens, _RAISED.findall(plain) if "^" in plain else ())
-    calculations = list(_CALCULATION.finditer(plain)) if "=" in plain or "≈" in plain else []
-    known = tuple(number for each in calculations for number in numbers_of(each[0]))
-    counted = _CALCULATION.sub(" ", plain) if calculations else plain
+    _, counted = calculated(plain)
     if holds:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
+    operands = [each for shown in calculated(readable(text))[0] for each in shown.operands if not is_factor(each)]
     words = _keys(plain, language)
     prose = readable(bare or plain)
     names = tuple(
@@ -207,7 +224,15 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         for match in _NAME.finditer(prose)
         if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
     )
-    return Statement(text, words, prose, language, tuple(numbers_of(counted)), known, names, tuple(formulas))
+    used = tuple(number for each in operands for number in numbers_of(each))
+    return Statement(text, words, prose, language, tuple(numbers_of(counted)), used, names, tuple(formulas))
+
+
+def calculated_numbers(text: str) -> list[Number]:
+    """Return the results of the calculations that an answer shows, and the values of its formulas."""
+    known = [number for each in calculated(readable(text))[0] for number in each.results]
+    values = (value_of(span.text) for span in spans(text) if span.kind == "math") if "$" in text or "\\" in text else ()
+    return known + [number for value in values if value is not None for number in numbers_of(f"{value:f}")]
 
 
 def _blank(span: Span) -> str | None:
@@ -219,7 +244,7 @@ def _tokens(text: str) -> tuple[str, ...]:
 
 
 def _as_formula(text: str) -> str:
-    return _SPACING.sub(" ", readable(text).replace("−", "-"))
+    return _SPACING.sub(" ", _RAISED_PART.sub(r"^\1", readable(text)).replace("−", "-").replace("\\ ", " "))
 
 
 @dataclass(eq=False)
@@ -320,7 +345,8 @@ _source = lru_cache(maxsize=KEPT_PASSAGES // 4)(Source)  # a class asks about th
 
 def read_source(passage: Passage) -> Source:
     """Return a passage, to be read as far as it is needed."""
-    return _source(join_wrapped(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}")), passage.language)
+    text = with_units(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}"))
+    return _source(join_wrapped(text), passage.language)
 
 
 def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
@@ -337,6 +363,8 @@ def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
 
 _SAME, _ALIKE, _NEAR, _FAR = 0.8, 0.7, 0.5, 0.25
 """The share of common words above which a sentence is the same as another, repeats it, is about the same, or may be."""
+_CLAUSE = 0.6
+"""The same for a clause of a sentence that is about more."""
 _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many words fails if its sources contain less than this share of them."""
 _LEAST, _ELSEWHERE, _MORE = 5, 0.6, 0.3
@@ -352,17 +380,20 @@ def compare(
     *,
     is_own: bool,
     speaks: bool,
+    known: Sequence[Number] = (),
+    quotes: bool = False,
 ) -> Discrepancy:
-    """Compare a sentence with its sources. `is_own`: it cites them itself; `speaks`: it is in their language."""
+    """Compare a sentence with its sources. `is_own`: it cites them itself; `speaks`: it is in their language; `known`:
+    the numbers that the answer calculates; `quotes`: it holds the words of a source, which say what they say."""
     every = [*cited, *others]
-    checked = _numbers(said, cited, others if is_own else every, is_own=is_own) or _formulas(said, every)
+    checked = _numbers(said, cited, others if is_own else every, known, is_own=is_own) or _formulas(said, every)
     if checked or not speaks:
         return checked or Discrepancy()
     if is_own and language != "de" and (names := _names(said, cited)):
         return _found_elsewhere(said, others, lambda source: _all_in(names, source, language)) or Discrepancy(
             "names", names
         )
-    if opposite := _opposite(said, cited if is_own else every, language):
+    if not quotes and (opposite := _opposite(said, cited if is_own else every, language)):
         return opposite
     if is_own and others and len(said.words) >= _LEAST:
         weights, numbers = _weights(said, every), _values(said.numbers)
@@ -393,7 +424,9 @@ def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
     return all(_key(name, language) in source.words for name in names)
 
 
-def _numbers(said: Statement, cited: Sequence[Source], others: Sequence[Source], *, is_own: bool) -> Discrepancy | None:
+def _numbers(
+    said: Statement, cited: Sequence[Source], others: Sequence[Source], known: Sequence[Number], *, is_own: bool
+) -> Discrepancy | None:
     """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
     A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
     searched = cited if is_own else [*cited, *others]
@@ -413,12 +446,14 @@ def _numbers(said: Statement, cited: Sequence[Source], others: Sequence[Source],
         if other := has_other_unit(number, there):
             source = next(each for each in searched if other in each.numbers)
             return Discrepancy("units", (number.text,), source, other.text)
-        more = [*operands, *said.known, *(each for each in said.numbers if each != number)]
+        more = [*operands, *known, *(each for each in said.numbers if each != number)]
         roughly = _is_rough(said, number)
-        if not is_said(number, [*there, *said.known], roughly=roughly) and not is_computed(number, more):
+        if not is_said(number, [*there, *known], roughly=roughly) and not is_computed(number, more):
             missing.append(number)
+    used = [each for source in (cited, others) for one in source for each in one.numbers] if said.operands else []
+    missing += [number for number in said.operands if not is_said(number, [*used, *known, *said.numbers])]
     if not missing:
-        return _replaced(said, near)
+        return _replaced(said, near, known)
     found = _found_elsewhere(said, others, lambda each: all(is_said(number, each.numbers) for number in missing))
     if found and is_own:
         return found
@@ -446,7 +481,7 @@ def _counts_differ(number: Number, near: Near) -> bool:
     return bool(values) and not values & number.values
 
 
-def _replaced(said: Statement, near: Near) -> Discrepancy | None:
+def _replaced(said: Statement, near: Near, known: Sequence[Number]) -> Discrepancy | None:
     """Return the sentence that has other numbers or names in nearly the same words."""
     for _, sentence, source in near:
         alike = len(said.words & sentence.words) / max(len(said.words), len(sentence.words), 1)
@@ -457,7 +492,7 @@ def _replaced(said: Statement, near: Near) -> Discrepancy | None:
         gone = [
             each
             for each in said.numbers
-            if not is_said(each, around, roughly=_is_rough(said, each))
+            if not is_said(each, [*around, *known], roughly=_is_rough(said, each))
             and not is_computed(each, [*around, *(other for other in said.numbers if other != each)])
         ]
         if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
@@ -469,6 +504,8 @@ def _formulas(said: Statement, sources: Sequence[Source]) -> Discrepancy | None:
     """Return what a source has instead of a formula or of code that differs in a number, a sign or a letter."""
     for tokens in said.formulas:
         if len(tokens) < 4 or not any(each[0].isdigit() or each in _SIGNS for each in tokens):
+            continue
+        if all(each[0].isdigit() or each in "-+*/^()" for each in tokens):  # nothing but a number, computed otherwise
             continue
         joined = f" {' '.join(tokens)} "
         if any(joined in f" {' '.join(source.tokens.words)} " for source in sources):
@@ -507,6 +544,8 @@ def _differs(tokens: Sequence[str], index: Index) -> tuple[int, int] | None:
 def _is_slip(one: str, other: str, size: int) -> bool:
     if one[0].isdigit() and other[0].isdigit():
         return True
+    if {one, other} == {"true", "false"}:
+        return True
     letters = len(one) == len(other) == 1 and one.isalpha() and other.isalpha() and size >= 8
     return letters or (one in _SIGNS and other in _SIGNS)
 
@@ -533,31 +572,49 @@ def _has_name(name: str, text: str) -> bool:
 
 
 def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
-    """Return the sentence of a source that denies what this one says, or says the opposite, if none says the same."""
-    near = [
-        (share, sentence, source)
-        for source in sources
-        for share, sentence in source.common(said)
-        if share >= _NEAR and len(said.words & sentence.words) >= max(2, min(3, len(sentence.words) - 1))
-    ]
-    for share, sentence, source in sorted(near, key=lambda each: -each[0]):
-        word = _contested(said, sentence, language)
-        others = (each for other, each, _ in near if other >= share and each != sentence and word in each.words)
-        if word and not any(_contested(said, each, language) is None for each in others):
+    """Return the sentence of a source that denies what this one says, or says the opposite, if no other that is as
+    like it says the same."""
+    contested, agreed = list[tuple[float, int, Key, Statement, Source]](), list[tuple[float, int, frozenset[Key]]]()
+    for source in sources:
+        for share, sentence in source.common(said):
+            common = len(said.words & sentence.words)
+            is_held = common >= max(_SAME * len(sentence.words), 3) or any(
+                len(each.words) >= 3 and sentence.words.issuperset(each.words) for each in said.clauses
+            )
+            if not is_held and (share < _NEAR or common < max(2, min(3, len(sentence.words) - 1))):
+                continue
+            is_far = share < _NEAR  # then one clause has to be about the same
+            for likeness, at, word in _contested(said, sentence, language, 3 if is_far else 0):
+                if is_far and likeness < _CLAUSE:
+                    continue
+                if word is None:
+                    agreed.append((likeness, at, sentence.words))
+                else:
+                    contested.append((likeness, at, word, sentence, source))
+    for likeness, at, word, sentence, source in sorted(contested, key=lambda each: -each[0]):
+        if not any(other >= likeness and place == at and word in words for other, place, words in agreed):
             return Discrepancy("negation", (), source, _line(sentence.text))
     return None
 
 
-def _contested(said: Statement, other: Statement, language: str) -> Key | None:
-    """Return the word of a sentence that the other one denies, or whose opposite it has."""
+def _contested(
+    said: Statement, other: Statement, language: str, fewest: int
+) -> Iterator[tuple[float, int, Key | None]]:
+    """Iterate over how like another sentence is, as a whole (-1) and to each clause with which it has the `fewest`
+    words in common, and the word that it denies there, or whose opposite it has."""
     same, sentences = said.words & other.words, (said, other)
-    if len(same) >= _SAME * max(len(said.words), len(other.words)):
+    if len(same) >= _SAME * (size := max(len(said.words), len(other.words))):
         denies = {any(each.denies for each in sentence.clauses) for sentence in sentences}
-        if len(denies) == 2 and not any(each.half for sentence in sentences for each in sentence.clauses):
-            return next(iter(same))
-    pairs = ((one, two) for one in said.clauses for two in other.clauses if not (one.half or two.half))
-    words = (found(one, two, said, other, language) for one, two in pairs for found in (_denied, _reversed))
-    return next((word for word in words if word is not None), None)
+        is_half = any(each.half for sentence in sentences for each in sentence.clauses)
+        yield len(same) / size, -1, next(iter(same)) if len(denies) == 2 and not is_half else None
+    for at, one in enumerate(said.clauses):
+        for two in () if one.half else other.clauses:
+            if not two.half:
+                words = (found(one, two, said, other, language) for found in (_denied, _reversed))
+                word = next((word for word in words if word is not None), None)
+                common = len(set(one.words) & set(two.words)) + (word is not None and word not in two.words)
+                if common >= fewest:
+                    yield common / max(len(set(one.words)), len(set(two.words)), 1), at, word
 
 
 def _denied(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
@@ -568,7 +625,10 @@ def _denied(one: Clause, two: Clause, said: Statement, other: Statement, languag
     both = {word for each in denying.clauses if not each.denies for word in each.words}
     both |= {word for each in saying.clauses if each.denies for word in each.words}
     together = set(one.words) & set(two.words) - both
-    denial = one if one.denies else two
+    denial, saying_it = (one, two) if one.denies else (two, one)
+    briefly = {each.words[0] for each in denying.clauses if len(each.words) == 1 and not each.denies}
+    if briefly & set(saying_it.words):  # "but the mean does": it is said of this
+        return None
     same = len(said.words & other.words) >= _ALIKE * len(said.words)
     contrast = len(together) == len(denial.words) == 1 and all(
         any(each.denies for each in sentence.clauses) for sentence in (said, other)

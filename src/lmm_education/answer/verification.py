@@ -15,11 +15,14 @@ from dataclasses import dataclass
 from textwrap import shorten
 from typing import Any, NamedTuple
 
+from lmm.markdown.numbers import numbers_of, readable
 from lmm.markdown.quotations import Quotation, blank_code, quotations_of, verify_quotations
 from lmm.markdown.sentences import sentence_ends
 from lmm_education.answer.citations import citations
 from lmm_education.answer.comparison import (
+    Discrepancy,
     Problem,
+    calculated_numbers,
     compare,
     is_in_language,
     join_wrapped,
@@ -79,7 +82,7 @@ def verify(text: str, offered: Sequence[Passage], asked: str = "") -> Verificati
     """
     text = join_wrapped(text)
     quotations = tuple(each for each in checked_quotations(text, offered, asked) if each.source != 0)
-    return Verification(quotations, tuple(_claims(text, quotations, offered)))
+    return Verification(quotations, tuple(_claims(text, quotations, offered, asked)))
 
 
 def checked_quotations(text: str, offered: Iterable[Passage], asked: str) -> list[Quotation]:
@@ -210,7 +213,7 @@ _ITEM = re.compile(r"\s*(?:[-*+|]|\d{1,9}[.)])[ \t]?")
 _RULE = re.compile(r"[\s|:=-]*")
 
 
-def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage]) -> Iterator[Claim]:
+def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage], asked: str) -> Iterator[Claim]:
     """Iterate over the sentences, compared with their sources."""
     by_number = {passage.number: passage for passage in offered}
     every = citations(text, by_number)
@@ -221,8 +224,9 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     if not cited:
         return
     quoted = [(each.start, each.end) for each in quotations]
+    wrong = [(each.start, each.end) for each in quotations if each.found != "exact"]
     marks = [match.span() for match in _LIST_NUMBER.finditer(text)]
-    hidden = [*((each.start, each.end) for each in every), *quoted, *marks]
+    hidden = [*((each.start, each.end) for each in every), *wrong, *marks]
     plain, bare = _blanked(text, hidden), _blanked(blank_code(text), hidden)
     language = by_number[next(iter(cited.values()))[0]].language
     sources = {number: read_source(passage) for number, passage in by_number.items()}
@@ -231,6 +235,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     blocks = {start for start, _ in quoted if text[start:].lstrip(" ").startswith(">")}
     headings = {match.start() for match in _HEADING.finditer(text)}
     places = _Citations(text, cited, sorted(headings))
+    computed = [*calculated_numbers(text), *numbers_of(readable(asked))]
     for start, end in sentence_ranges(bare, blocks):
         said = text[start:end].strip()
         if start in headings or _RULE.fullmatch(text[start:end]):
@@ -238,11 +243,15 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         numbers, is_own = places.of(start, end)
         near = [sources[number] for number in numbers]
         others = [source for number, source in sources.items() if number not in numbers]
-        if is_own:
-            within = (each for each in quotations if start <= each.start < end)
-            yield from _misattributed(text, within, numbers, by_number)
+        within = [each for each in quotations if start <= each.start < end]
+        misattributed = [*_misattributed(text, within, numbers, by_number)] if is_own else []
+        yield from misattributed
         sentence = read_sentence(plain[start:end], language, bare[start:end])
-        found = compare(sentence, near, others, language, is_own=is_own, speaks=speaks)
+        found = compare(
+            sentence, near, others, language, is_own=is_own, speaks=speaks, known=computed, quotes=bool(within)
+        )
+        if misattributed and found.problem == "elsewhere":
+            found = Discrepancy()
         start = text.index(said, start)
         number = numbered.get(id(found.source))
         yield Claim(said, start, start + len(said), numbers, found.problem, found.missing, number, found.words)

@@ -30,6 +30,17 @@ def passage(number: int, text: str, language: str = "en", document: str = "d") -
     )
 
 
+LEAVES = """| Tree | Leaves | Length (mm) | Deviation (mm) | Drying (euro) |
+|---|---|---|---|---|
+| Oak | 120 | 98.4 | 14.2 | 5 |
+| Beech | 85 | 71.0 | 9.6 | 7 |
+
+The median does not change if the largest value grows, but the mean does. "Absence of evidence is not evidence of
+absence", they wrote. A leaf grows fast where you can and cannot see it. Call `test(length, equal = FALSE)` for it.
+The type of 8 bits holds −(2^n\\ -\\ 1^) to 2^n\\ −\\ 1^ − 1.
+"""
+
+
 SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m.", document="e")]
 
 
@@ -75,6 +86,21 @@ def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) 
             "En altitude, la pression atmosphérique augmente",
             "negation",
         ),
+        ("en", LEAVES, "Oak leaves are 98.4 mm long", ""),
+        ("en", LEAVES, "Oak leaves are 98.4 cm long", "units"),
+        ("en", LEAVES, "Drying a leaf costs 5 dollars", "units"),
+        ("en", LEAVES, "205 leaves were measured: 120 (oak) + 85 (beech) = 205", ""),
+        ("en", LEAVES, "By 38.6 %: $\\frac{98.4 - 71.0}{71.0} = \\frac{27.4}{71.0} \\approx 0.386$", ""),
+        ("en", LEAVES, "The ratio is $14.2 / 89.4 = 0.16$", "numbers"),
+        ("en", LEAVES, "In all, 120 + 85 = 215 leaves", "numbers"),
+        ("en", LEAVES, "The median doesn't change if the largest value grows; the mean does", ""),
+        ("en", LEAVES, "The mean changes if the largest value grows; the median does not", ""),
+        ("en", LEAVES, "The middle one: the median changes if the largest value grows", "negation"),
+        ("en", LEAVES, "On evidence: “Absence of evidence is not evidence of absence”", ""),
+        ("en", LEAVES, "A leaf grows, but the course does not say how fast", ""),
+        ("en", LEAVES, "The type holds $-(2^{n-1})$ to $2^{n-1} - 1$, that is $-(2^7)$ or −128 for 8 bits", ""),
+        ("en", LEAVES, "The type holds $-(2^{n-1})$ to $2^{n-1} + 1$", "formula"),
+        ("en", LEAVES, "Call `test(length, equal = TRUE)` for it", "formula"),
     ],
 )
 def test_units_roles_and_opposites_in_three_languages(language: str, source: str, said: str, problem: str) -> None:
