@@ -246,7 +246,7 @@ def test_chat_and_annotation_see_the_old_text_while_an_edit_waits(server: Script
 def test_code_and_equations_in_a_reply_stay_as_they_are(server: ScriptedServer, folder: Path, reply: str) -> None:
     """Nothing is added to constructs that close."""
     path = write(folder, "# T\n\n---\n=: with code\n---\nText.\n\nAfter.\n\n```r\ny\n```\n")
-    server.queue(reply)
+    server.queue(f"<new>\n{reply}\n</new>")
     scan_messages(path)
     assert talking.resolved(path, Document.accept) == 1
     assert path.read_text() == f"# T\n\n{reply}\n\nAfter.\n\n```r\ny\n```\n"
@@ -366,7 +366,7 @@ def test_an_edit_whose_block_is_gone_leaves_no_half(server: ScriptedServer, fold
 def test_a_reply_that_holds_a_mark_of_edits_can_be_accepted(server: ScriptedServer, folder: Path) -> None:
     """Models repeat what they have seen: a mark in the new text belongs to no edit, and kept it from being saved."""
     path = write(folder, DOCUMENT)
-    server.queue("It is green.\n\n<!-- lmm:end abcdef -->\n\n```\n<!-- lmm:new abcdef -->\n```\n")
+    server.queue("<new>\nIt is green.\n\n<!-- lmm:end abcdef -->\n\n```\n<!-- lmm:new abcdef -->\n```\n</new>")
     scan_messages(path)
     assert lmm("accept", "a.md").code == 0
     assert "It is green.\n\n```\n<!-- lmm:new abcdef -->\n```\n" in path.read_text()
@@ -379,7 +379,7 @@ def test_metadata_in_a_reply_is_the_authors_to_use(
     """Nothing is asked or sent before; messages, scan and accept tell it; accept --metadata puts it in force."""
     path = write(folder, DOCUMENT)
     write(folder, "secret", "data.md")
-    server.queue("Green.\n\n---\n?: read @data.md\nskip: true\n---\n\nAnd brown.")
+    server.queue("<new>\nGreen.\n\n---\n?: read @data.md\nskip: true\n---\n\nAnd brown.\n</new>")
     told = "the model wrote metadata; it is now a comment: '?: read @data.md skip: true'"
     assert f"  warning: {told}" in run_here(capsys, "messages", str(path)).out
     assert "no questions are pending" in run_here(capsys, "messages", str(path)).out

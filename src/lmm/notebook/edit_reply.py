@@ -14,7 +14,7 @@ from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
 from contextlib import suppress
 from dataclasses import dataclass, field, replace
-from itertools import accumulate, count
+from itertools import accumulate, count, islice
 from typing import Any
 
 from lmm.errors import EmptyReply, NoEdit
@@ -41,11 +41,13 @@ DOUBTS = (SEVERAL, OPEN, _WRAPPED)
 
 @dataclass(frozen=True, slots=True)
 class EditReply:
-    """The new `text` of a reply, the model's `remark` about it, and `doubts` whether it is text."""
+    """The new `text` of a reply, the model's `remark` about it, and `doubts` whether it is text; `tagged` is whether it
+    came between tags."""
 
     text: str
     remark: str = ""
     doubts: tuple[str, ...] = ()
+    tagged: bool = False
 
 
 def tag_for(*texts: str) -> str:
@@ -66,20 +68,25 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
         EmptyReply: there is nothing in it.
 
     >>> read_edit_reply("Shorter:\n<new>\nA leaf.\n</new>\nIt was long.")
-    EditReply(text='A leaf.', remark='Shorter:\n\nIt was long.', doubts=())
+    EditReply(text='A leaf.', remark='Shorter:\n\nIt was long.', doubts=(), tagged=True)
     >>> read_edit_reply("Here is the new text:\n\n```markdown\nA leaf.\n```").text
     'A leaf.'
     """
     reply, tag, thoughts = reply.replace("\r\n", "\n"), tag_for(old, prompt), ""
-    if (thought := _THOUGHT.match(reply)) and "<think" not in old:
+    if not _TEMPLATE.search(old):
+        reply = _TEMPLATE.sub("", re.split(r"<\|(?:message|end_header_id)\|>", reply.strip())[-1])
+    if (thought := _THOUGHT.match(reply)) and "</think" not in old:
         thoughts, reply = thought[1], reply[thought.end() :]
     if not re.search(rf"^<{tag}>", reply, re.MULTILINE | re.IGNORECASE):
-        reply = re.sub(_NEARLY.format(tag), r"<\1\2>", reply, flags=re.IGNORECASE)
+        for nearly in _NEARLY:
+            reply = re.sub(nearly.format(tag), r"<\1\2>", reply, flags=re.IGNORECASE | re.MULTILINE)
     tagged = _tagged(reply, tag, old)
     if _NONE.search(reply if tagged is None else tagged.text) and not _NONE.search(old):
         raise no_edit("the model wrote no new text", _NONE.sub("", reply if tagged is None else tagged.remark))
     found = tagged or _untagged(_Untagged(_in_json(reply).strip("\n").removesuffix(f"</{tag}>"), old, above=thoughts))
-    if kind := _other_kind(found.text, old, tagged=tagged is not None):
+    if not re.search(r"quot|zitat|zitier|anführ|cit[ae]|bold|fett|gras|code", prompt, re.IGNORECASE):
+        found = replace(found, text=_without_quotes(found.text, old, tagged=found.tagged))
+    if kind := _other_kind(found.text, old, tagged=found.tagged):
         raise no_edit(kind, found.text if kind != _DIFF else found.remark)
     if not found.text.strip():
         raise no_edit("the model sent no new text", found.remark) if found.remark else EmptyReply("the reply is empty")
@@ -87,8 +94,13 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
 
 
 _NONE = re.compile(r"</?none ?/?>", re.IGNORECASE)
-_THOUGHT = re.compile(r"\s*<think(?:ing)?>(.*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
-_NEARLY = r"(?:\*\*|`)?(?:<|&lt;)[ ]*(/?)[ ]*({0}|none)\b[^<>&\n]*(?:>|&gt;)(?:\*\*|`)?"  # tags that are nearly right
+_THOUGHT = re.compile(r"\s*(?:<think(?:ing)?>)?(.*?)</think(?:ing)?>", re.DOTALL | re.IGNORECASE)
+# Tags that are nearly right, and marks of a model's template.
+_NEARLY = (
+    r"(?:\*\*|`)?\\?(?:<|&lt;)[ ]*(/?)[ ]*({0}|none)\b[^<>&\n]*?(?:\\?>|&gt;)(?:\*\*|`)?",
+    r"^[ \t]*[\[{{]+(/?)({0}|none)[\]}}]+[ \t]*$",
+)
+_TEMPLATE = re.compile(r"<\|\w+\|>|\[/?INST\]\s*|\A<s>|</s>\Z")
 
 
 def _in_json(reply: str) -> str:
@@ -115,7 +127,7 @@ def no_edit(what: str, said: str) -> NoEdit:
 
 def _tagged(reply: str, tag: str, old: str) -> EditReply | None:
     """Read a reply with tags; None if it has none."""
-    opening, closing = rf"^[ \t>]*<{tag}>[ \t]*\n?", rf"\n?[ \t]*</{tag}>"
+    opening, closing = rf"^[ \t>]*<{tag}>[ \t]*\n?", rf"(?:\n[ \t>]*|[ \t]*)</{tag}>"
     parts = list(re.finditer(rf"{opening}(.*?)(?:{closing}(?=[ \t.]*$)|\Z)", reply, re.DOTALL | re.MULTILINE | re.I))
     if not parts:
         parts = list(re.finditer(rf"<{tag}>(.*?)(?:</{tag}>|\Z)", reply, re.DOTALL | re.I))
@@ -128,12 +140,14 @@ def _tagged(reply: str, tag: str, old: str) -> EditReply | None:
     text, mark = first[1].strip("\n"), "markdown|md" if "```" in old or "~~~" in old else "markdown|md|"
     fenced = re.fullmatch(rf"(`{{3,}}|~{{3,}})[ \t]*(?:{mark})[ \t]*\n(.*?)\n?\1[`~]*[ \t]*", text.strip(), re.DOTALL)
     text = fenced[2] if fenced and fenced[1] not in fenced[2] else text
-    return EditReply(text, _remark(reply[: first.start()], reply[first.end() :]), doubts)
+    if "<text" not in old:
+        text = re.sub(r"\A\s*<text>[ \t]*\n?|\n?[ \t]*</text>\s*\Z", "", text)
+    return EditReply(text, _remark(reply[: first.start()], reply[first.end() :]), doubts, tagged=True)
 
 
 def _remark(above: str, below: str) -> str:
     """Join what a model says above and below a text, without the fence or the rule between."""
-    line = r"[ \t]*(?:`{3,}\w*|~{3,}\w*|-{3,}|\*{3,})[ \t]*"
+    line = r"[ \t]*(?:`{3,}\w*|~{3,}\w*|-{3,}|\*[ ]?\*[ ]?\*)[ \t]*"
     above, below = re.sub(rf"(?:^|\n){line}\s*\Z", "", above.strip()), re.sub(rf"\A\s*{line}(?:\n|\Z)", "", below)
     return "\n\n".join(part.strip() for part in (above, below) if part.strip())
 
@@ -141,7 +155,7 @@ def _remark(above: str, below: str) -> str:
 # -- without tags: habits ------------------------------------------------------------------------------
 
 _FENCE = re.compile(r"^(`{3,}|~{3,})[ \t]*([\w.+-]*)[ \t]*$", re.MULTILINE)
-_MARKDOWN = ("", "markdown", "md", "text", "txt", "qmd", "rmd", "quarto", "plaintext")
+_MARKDOWN = ("", "markdown", "md", "text", "txt", "qmd", "rmd", "quarto", "plaintext", "plain")
 _WRAPPERS = (
     "text|new_?text|edited(?:_text)?|edit|answer|output|result|revised(?:_text)?|response|rewritten|updated|version"
     "|document|paragraph|content|final(?:_text)?|rewrite|revision|(?:ant)?artifact"
@@ -214,7 +228,15 @@ _VERSION = re.compile(
     re.I | re.M,
 )
 _WORDS = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]+")
-_LABELLED = re.compile(r"[*_#>\[ ]*((?:\w+ ){0,2}\w+)[*_]*:[*_]*(?=\s|\Z)")
+_LABELLED = re.compile(r"[*_#>\[ ]*((?:\w+ ){0,2}\w+)[*_]*(?: -|:[*_]*)(?=\s|\Z)")
+_MARK = re.compile(  # a line in brackets, between rules or in capitals, a symbol, a heading of remarks
+    r"[\[{<][^\[\]{}<>()\n]*[\]}>]$|[-=]{2,}[ \t]*\w[^\n]*[-=]{2,}$|(?-i:[A-Z]{3,})$"
+    r"|[^\w\s\"'“”„«»‘’*_#|>+!\[`$@<~:.¿¡(&%^-]"
+    r"|#+ (?:\w+ )?(?:changes|notes?|edits|explanation|änderungen|anmerkungen)\b",
+    re.MULTILINE | re.IGNORECASE,
+)
+_SHORT = 60  # characters of a paragraph that may be a remark about another
+_FEW = 5  # words of a text that are too few to find it again
 _DIFF = "the model sent a diff instead of the new text"
 
 
@@ -233,45 +255,71 @@ def _untagged(reply: _Untagged) -> EditReply:
         reply = replace(reply, text=reply.text.lstrip()[after.end() :].lstrip("\n"))
     if (assent := _ASSENT.match(reply.text)) and not _ASSENT.match(reply.old):
         reply = replace(reply, text=reply.text[assent.end() :], above=assent[0])
-    for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words, _off_quotes):
+    for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words):
         reply = unwrap(reply)
-    doubts = tuple(f"{_WRAPPED}'{' '.join(words.split())[:60]}'" for words in _remarks_in(reply.text, reply.old))
-    return EditReply(reply.text.strip("\n"), _remark(reply.above, reply.below), doubts)
+    return EditReply(reply.text.strip("\n"), _remark(reply.above, reply.below))
+
+
+def _paragraphs(text: str) -> list[str]:
+    return [p.strip("\n") for p in re.split(r"\n[ \t]*\n", text.strip()) if p.strip()]
+
+
+def _speaking(text: str, old: str) -> Iterator[str]:
+    """Iterate over the paragraphs at the edges of a text that announce it, or say what was done."""
+    paragraphs = _paragraphs(text)
+    if len(paragraphs) < 2 or _ADDRESS.search(old):
+        return
+    first, last = paragraphs[0].lstrip("*_#> "), paragraphs[-1].lstrip("*_#> (")
+    announces = _PREAMBLE.match(first) and first.rstrip("*_ ").endswith(":")
+    if (announces or _LABEL.match(first)) and first not in old:
+        yield first
+    if _CLOSING.match(last) and last not in old:
+        yield last
 
 
 def _remarks_in(text: str, old: str) -> Iterator[str]:
-    """Iterate over what may be a remark at the edges of a text: a paragraph that speaks to the author, a line without
-    the words of the old text while the others have them, a label."""
-    paragraphs = [p for p in re.split(r"\n\s*\n", text.strip()) if p.strip()]
-    for paragraph in () if _ADDRESS.search(old) else {*paragraphs[:1], *paragraphs[-1:]}:
-        prose = without(paragraph, "comment", "code", "code_block", "math")
-        if _ADDRESS.search(prose) and "<!--" not in paragraph:
+    """Iterate over what may be a remark at the edges of a text that came without tags: a paragraph that speaks to the
+    author, a line without the words of the old text while the others have them, a label, a paragraph too many."""
+    paragraphs, before = [p for p in _paragraphs(text) if not p.startswith(MODELS_METADATA)], _paragraphs(old)
+    edges = [paragraphs[0], paragraphs[-1]] if len(paragraphs) > 1 else paragraphs
+    for paragraph in edges if not _ADDRESS.search(old) else ():
+        if _ADDRESS.search(without(paragraph, "comment", "code", "code_block", "math")) and "<!--" not in paragraph:
             yield paragraph
-            return
-    own, all_words = ({*re.findall(r"\w+", some.casefold())} for some in (old, text))
-    if len(all_words & own) <= max(4, 0.4 * len(all_words)):  # another text
-        return
+    yield from _speaking(text, old)
     lines = [line for line in text.split("\n") if line.strip()]
-    for edge in {lines[0]: 0, lines[-1]: 0} if len(lines) > 1 else ():
-        words = {*(_WORDS.findall(edge.casefold()) or re.findall(r"\w+", edge.casefold()))}
-        is_new = len(words & own) < len(words) / 3 and not edge.startswith(("#", "|", "[^"))
-        if is_new and not any(placeholders(old, edge)):
-            yield edge
-            return
-    for label in filter(None, map(_LABELLED.match, [*paragraphs[:1], *paragraphs[-2:]])):
-        if own.isdisjoint(_WORDS.findall(label[1].casefold())):
+    marks = map(_MARK.match, [*paragraphs, lines[-1]])
+    yield from (mark[0] for mark in marks if mark and mark[0] not in old)
+    own, all_words = ({*re.findall(r"\w+", some.casefold())} for some in (old, text))
+    if len(own) > _FEW and len(all_words & own) > 0.4 * min(len(all_words), len(own)):
+        for edge in {lines[0]: 0, lines[-1]: 0} if len(lines) > 1 else ():
+            words = {*(_WORDS.findall(edge.casefold()) or re.findall(r"\w+", edge.casefold()))}
+            if len(words & own) < len(words) / 3 and not edge.startswith(("#", "|", "[^")) and "$" not in edge:
+                yield edge
+        labels = map(_LABELLED.match, [*paragraphs[:1], *paragraphs[-2:]])
+        yield from (label[0] for label in labels if label and own.isdisjoint(_WORDS.findall(label[1].casefold())))
+        return
+    # Another text, as a translation is, or the first one in its place.
+    for edge, counterpart in zip(edges, [*before[:1], *before[-1:]] if before else [""] * 2, strict=False):
+        if (label := _LABELLED.match(edge)) and not _LABELLED.match(counterpart):
             yield label[0]
-            return
+    for edge in edges if len(paragraphs) > max(1, len(before)) and not re.search(r"^#", text, re.MULTILINE) else ():
+        words = {*_WORDS.findall(edge.casefold())}
+        others = " ".join(one for one in paragraphs if one is not edge).casefold()
+        if len(edge) < _SHORT and words and words.isdisjoint(_WORDS.findall(others)) and not re.search(r"[@$]", edge):
+            yield edge
+    yield from (label[0] for label in map(_LABELLED.match, [] if old else paragraphs[-2:-1]) if label)
 
 
 def _off_tag(reply: _Untagged) -> _Untagged:
     """Take off a tag around the text, such as that of the request."""
     match = re.search(
-        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$", reply.text, re.DOTALL | re.M | re.I
+        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$|^(:::)writing\b[^\n]*\n(.*?)\n:::[ \t]*$",
+        reply.text,
+        re.DOTALL | re.M | re.I,
     )
     if match is None or match[0].partition("\n")[0] in reply.old:
         return reply
-    return _inside(reply, match.start(), match.end(), match[2])
+    return _inside(reply, match.start(), match.end(), match[2] or match[4] or "")
 
 
 def _inside(reply: _Untagged, start: int, end: int, text: str) -> _Untagged:
@@ -320,32 +368,34 @@ def _off_words(reply: _Untagged) -> _Untagged:
             below, paragraphs = "".join(paragraphs[at:]), paragraphs[: at - 1]
             break
     kept = "".join(paragraphs).strip("\n") if above or below else reply.text
+    ruled = re.fullmatch(r"([-*_]{3,})[ \t]*\n[ \t]*\n(.*)\n\1", kept.strip(), re.DOTALL)
+    if ruled and not reply.old.lstrip().startswith(ruled[1]):
+        kept = ruled[2].strip("\n")
     while above and re.match(r"[-*]{3,}[ \t]*\n[ \t]*\n", kept):  # rules that set the text apart
         kept = kept.partition("\n")[2].lstrip("\n")
-    if (above or below) and re.search(r"\n[-*]{3,}[ \t]*\Z", kept):
+    if (above or below) and re.search(r"\n(?:-{3,}|\*[ ]?\*[ ]?\*)[ \t]*\Z", kept):
         kept = kept[: kept.rindex("\n")].rstrip("\n")
     return replace(reply, text=kept, above=f"{reply.above}\n\n{above}", below=f"{below}\n\n{reply.below}")
 
 
-def _off_quotes(reply: _Untagged) -> _Untagged:
-    """Take off quotation marks, or the marks of a quotation, around the whole text."""
-    text, old = reply.text.strip(), reply.old.lstrip()
-    ruled = re.fullmatch(r"([-*_]{3,})[ \t]*\n[ \t]*\n(.*)\n\1", text, re.DOTALL)
-    if ruled and not old.startswith(ruled[1]):
-        return replace(reply, text=ruled[2].strip("\n"))
-    pairs = (('"""', '"""'), ('"', '"'), ("“", "”"), ("«", "»"), ("``", "''"), ("`", "`"), ("**", "**"))
-    for opening, closing in pairs:
+def _without_quotes(text: str, old: str, *, tagged: bool) -> str:
+    """Take off quotation marks around the whole text; without tags, also other marks, and those of a quotation."""
+    whole, old = text.strip(), old.lstrip()
+    pairs = (('"""', '"""'), ('"', '"'), ("“", "”"), ("«", "»"), ("„", "“"), ("``", "''"), ("`", "`"), ("**", "**"))
+    for opening, closing in pairs[: 5 if tagged else None]:
         if (
-            text.startswith(opening)
-            and text.endswith(closing)
-            and len(inner := text[len(opening) : -len(closing)].strip("\n")) > 1
+            whole.startswith(opening)
+            and whole.endswith(closing)
+            and len(inner := whole[len(opening) : -len(closing)].strip("\n")) > 1
             and opening not in inner
             and not old.startswith(opening)
         ):
-            return replace(reply, text=inner)
-    if text and all(line.startswith(">") for line in text.splitlines() if line.strip()) and old and ">" not in old:
-        return replace(reply, text=re.sub(r"^> ?", "", text, flags=re.MULTILINE))
-    return reply
+            return inner
+    if tagged:
+        return text
+    if whole and all(line.startswith(">") for line in whole.splitlines() if line.strip()) and ">" not in old:
+        return re.sub(r"^> ?", "", whole, flags=re.MULTILINE)
+    return text
 
 
 # -- what is no text -----------------------------------------------------------------------------------
@@ -408,7 +458,10 @@ def new_text(reply: str, request: EditRequest) -> EditReply:
     now, before = ([*map(str.rstrip, some.strip().splitlines())] for some in (text, request.latest or request.old))
     if now == before:
         raise no_edit("the model changed nothing", found.remark)
-    return replace(found, text=text)
+    remarks = (_speaking if found.tagged else _remarks_in)(text, request.old)
+    remarks = islice((words for words in remarks if not any(placeholders(request.old, words))), 1)
+    doubts = (f"{_WRAPPED}'{' '.join(words.split())[:60]}'" for words in remarks)
+    return replace(found, text=text, doubts=(*found.doubts, *doubts))
 
 
 def restored(new: str, request: EditRequest) -> str:

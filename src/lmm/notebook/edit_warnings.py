@@ -287,7 +287,9 @@ def asks_for(prompt: str, kind: str) -> bool:
     if kind not in _REFERRED and _SWEEPING.search(prompt):
         return True
     if kind in _WORDED:
-        return not prompt or _CONDENSES.search(prompt) is not None
+        return (
+            not prompt or _CONDENSES.search(prompt) is not None or (kind == "list item" and asks_for(prompt, "table"))
+        )
     words = _WORDS.get(kind)
     clauses = re.split(r"[.;,!?\n]| but | and | aber | und ", prompt) if words else ()
     changing = re.search(_CHANGES, prompt, re.I)

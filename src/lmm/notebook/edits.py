@@ -100,11 +100,7 @@ class WaitingEdit:
     @property
     def losses(self) -> tuple[str, ...]:
         """What accepting it now would lose, and doubts whether the new text is one."""
-        found = losses(visible_text(self.old), visible_text(self.new), self.prompt)
-        for block, below in _with_metadata_of(self.old, self.new)[1]:
-            where = f"before {excerpt(below)}" if below else "at the end of the old text"
-            found += (f"the new text has no place for the metadata {where}: {excerpt(block.body)}",)
-        return (*self.doubts, *found)
+        return (*self.doubts, *_losses(self.old, self.new, self.prompt))
 
     @property
     def warnings(self) -> tuple[str, ...]:
@@ -127,6 +123,14 @@ class WaitingEdit:
 
 
 OLD_CHANGED = "you changed the old text after the model saw it"
+
+
+def _losses(old: Sequence[Block], new: Sequence[Block], prompt: str) -> tuple[str, ...]:
+    found = losses(visible_text(old), visible_text(new), prompt)
+    for block, below in _with_metadata_of(old, new)[1]:
+        where = f"before {excerpt(below)}" if below else "at the end of the old text"
+        found += (f"the new text has no place for the metadata {where}: {excerpt(block.body)}",)
+    return found
 
 
 def _mark_of(blocks: Sequence[Block]) -> str:
@@ -488,7 +492,7 @@ class EditHunk:
 
 def hunks_of(edit: WaitingEdit) -> list[EditHunk]:
     """Return the changes of an edit, in order, ignoring blank lines below both texts."""
-    old, new = _pieces(edit.old), _pieces(edit.new)
+    old, new = _pieces(edit.old), _pieces(_with_metadata_of(edit.old, edit.new)[0])
     first = edit.new[0].line if edit.new else edit.line
     lines = [first, *(first + done.count("\n") for done in accumulate(new))]
     return [EditHunk(lines[c], "".join(old[a:b]), "".join(new[c:d])) for a, b, c, d in _changes(old, new)]
@@ -566,7 +570,8 @@ def resolve_hunk(
     if not edits or (len(edits) > 1 and line is None):
         raise LmmError("choose an edit by its line", hint=_where_pending(pending))
     edit = edits[-1]
-    old, new = _pieces(edit.old), _pieces(edit.new)
+    # Metadata that stays is no change.
+    old, new = _pieces(edit.old), _pieces(_with_metadata_of(edit.old, edit.new)[0])
     found = _changes(old, new)
     if not 0 < number <= len(found):
         raise LmmError(f"this edit has no change number {number}", hint=f"it has {len(found)}")
@@ -581,7 +586,8 @@ def resolve_hunk(
     a, b, c, d = found[number - 1]
     if verdict == "accept":
         text = _joined(old[:a], new[:c], new[c:d], old[b:])
-        lost = [loss for loss in losses("".join(old), text, edit.prompt) if not force and loss in edit.losses]
+        now = _losses(edit.old, parse_markdown_text(text), edit.prompt)
+        lost = [loss for loss in now if not force and loss in edit.losses]
         if lost:
             raise edit_error([(edit.line, loss) for loss in lost])
         return _with_old(blocks, edit, text, sign)

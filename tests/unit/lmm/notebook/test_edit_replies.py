@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from contextlib import suppress
 from pathlib import Path
 from typing import NamedTuple
 
@@ -10,6 +11,7 @@ import talking
 
 from lmm import Document
 from lmm.errors import EditError, EmptyReply, NoEdit
+from lmm.notebook.edit_reply import EditRequest, new_text
 from lmm.testing import ScriptedModel
 
 CASES = Path(__file__).parents[3] / "fixtures" / "edits" / "edits.md"
@@ -78,7 +80,26 @@ OTHER_WORDS = [
     "{}\n\n### Changes\n\n- spelling",
     "{}\n\n<!-- fixed the typos -->", "{}\n\n---\nFixed four typos.",
     "{}\n\nCorrections:\n- tre → tree\n- leafs → leaves",
+    "<new>\nHere is the revised text:\n\n{}\n</new>", "<new>\n{}\n\nLet me know if you need more!\n</new>",
+    "<new>\n{}\n\n**Changes made:** spelling.\n</new>", "<new>\n<text>\n{}\n</text>\n</new>", '<new>\n"{}"\n</new>',
+    "> <new>\n{}\n> </new>", "\\<new\\>\n{}\n\\</new\\>", "[NEW]\n{}\n[/NEW]", "{{new}}\n{}\n{{/new}}", "<s>{}</s>",
+    "<|channel|>analysis<|message|>Edit.<|end|><|channel|>final<|message|>\n<new>\n{}\n</new>", "{}<|im_end|>",
+    "Fix it.\n</think>\n{}",
+    "[/INST] {}", "Updated:\n\n{}", "Answer: {}", "New version - {}", "→ {}", "Try this:\n\n{}",
+    "### Revised text\n\n{}", "✨ **Polished** ✨\n\n{}", "{}\n\n* * *\n\nChanges: spelling.", 
+    "{}\n\n*Edited for clarity.*",
+    "{}\n\nWant it tighter still?", "{}\n\nConfidence: high", "{}\n\n[END]", "{}\n\nFammi sapere se va bene.",
+    "Вот исправленный текст:\n\n{}", "以下是修改后的文本：\n\n{}", "Hier is de herziene tekst:\n\n{}",
+    ':::writing{{variant="document"}}\n{}\n:::', "\\begin{{document}}\n{}\n\\end{{document}}",
 ]  # fmt: skip
+TEXTS = {
+    "fix it": (
+        "The tre is green, and it has leafs.\n\nIt grow in the wood for many year.",
+        "The tree is green, and it has leaves.\n\nIt grows in the wood for many years.",
+    ),
+    "in German": ("The tree is green. It has leaves.", "Der Baum ist grün. Er hat Blätter."),
+    "write two sentences": ("", "The tree is tall and green. It grows in the wood for many years."),
+}  # fmt: skip
 
 
 class Case(NamedTuple):
@@ -129,15 +150,17 @@ def test_only_the_text_is_taken(number: int) -> None:
     assert found == []
 
 
-@pytest.mark.parametrize("wrapper", OTHER_WORDS)
-def test_what_no_rule_takes_off_is_named(wrapper: str) -> None:
-    """A line at the edge that has none of the old words, while the others have them, may be a remark."""
-    old = "The tre is green, and it has leafs.\n\nIt grow in the wood for many year."
-    new = "The tree is green, and it has leaves.\n\nIt grows in the wood for many years."
-    document = talking.answered(DOCUMENT.format("fix it", old), model=ScriptedModel([wrapper.format(new)]), again=True)
-    if document.edits[0].new.strip() != new:
-        with pytest.raises(EditError, match="may be a remark"):
-            document.accept()
+@pytest.mark.parametrize("prompt", TEXTS)
+def test_what_no_rule_takes_off_is_named(prompt: str) -> None:
+    """A line at the edge that has none of the old words, while the others have them, may be a remark; in a translation,
+    and in a text where there was none, what is short and has none of the others' words."""
+    (old, new), taken = TEXTS[prompt], list[str]()
+    for wrapper in OTHER_WORDS:
+        with suppress(NoEdit):
+            found = new_text(wrapper.format(new), EditRequest(old, prompt))
+            if found.text.strip() != new and not any("may be a remark" in doubt for doubt in found.doubts):
+                taken.append(wrapper)
+    assert taken == []
 
 
 def test_there_are_sixty_edits() -> None:

@@ -6,6 +6,7 @@ import pytest
 from golden_files import Case, read_cases
 
 from lmm import Document
+from lmm.errors import EditError
 from lmm.markdown import parse_markdown_text, serialize
 from lmm.notebook.edits import find_edits, resolve
 from lmm.testing import ScriptedModel
@@ -23,3 +24,15 @@ def test_golden(case: Case) -> None:
     assert len(find_edits(found)) == len(texts)
     rejected, _, _ = resolve(found, "reject")
     assert serialize(rejected) == before.replace("---\n=: change\n---\n", "").replace("=: change\n", "")
+
+
+def test_metadata_is_no_change_of_an_edit() -> None:
+    """One change by one keeps it, too; where the new text has no place for it, the change is refused."""
+    old = "Ann says so.\n\n---\nskip: true\n---\n### B\n\nOne.\n\n---\nnote: mine\n---\nOaks grow.\n"
+    document = Document.from_text(f"# T\n\n---\n=: polish\n---\n## A\n\n{old}")
+    document.answer(model=ScriptedModel(["<new>\nBo says so.\n\n### B\n\nTwo.\n\nOaks grow well.\n</new>"]))
+    for hunk in (1, 1):
+        document.accept(hunk=hunk)
+    with pytest.raises(EditError, match="no place for the metadata before 'Oaks grow"):
+        document.accept(hunk=1)
+    assert document.edits[0].old == old.replace("Ann", "Bo").replace("One", "Two") + "\n"
