@@ -6,6 +6,7 @@ Each session is a copy beside the file, which its first prompt creates. A messag
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import json
 import re
 import secrets
@@ -30,7 +31,7 @@ from acp.schema import (
     ToolCallUpdate,
 )
 
-from chatmd.call_texts import call_line
+from chatmd.call_texts import Approvals, CallDecision, call_line, read_answer
 from chatmd.chat import Chat
 from chatmd.content.documents import plain_text
 from chatmd.content.expand import read_img, read_raw, with_place
@@ -69,13 +70,12 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 class StdioTransport:
     """Messages as lines of standard input and output, for the protocol's library.
 
-    What is no message is answered here. When the input ends, our own questions end without an answer, and requests
-    that are still in progress have a second.
+    When the input ends, our own questions end without an answer, and requests that are still in progress have a second.
     """
 
     lines: AsyncIterator[str]
     _writing: threading.Lock = field(default_factory=threading.Lock)
-    _asked: set[int] = field(default_factory=set)
+    _asked: set[Any] = field(default_factory=set)
     _answering: set[Any] = field(default_factory=set)
 
     async def send(self, message: _Json) -> None:
@@ -92,10 +92,12 @@ class StdioTransport:
             terminal.say_json({"jsonrpc": "2.0", **message}, line=True)
 
     async def receive(self) -> _Json | None:
-        """Return the next message; nothing at the end."""
+        """Return the next message; nothing at the end. What the library would stumble over is passed over."""
         async for line in self.lines:
-            if (message := self._read(line)) is not None:
-                return message
+            with contextlib.suppress(ValueError, RecursionError):
+                message = json.loads(line)
+                if isinstance(message, dict) and self._is_expected(message):
+                    return message
         if self._asked:
             return {"id": self._asked.pop(), "error": {"code": -32603, "message": "the editor has gone"}}
         ends = time.monotonic() + 1
@@ -108,29 +110,12 @@ class StdioTransport:
     async def close(self) -> None:
         """Leave standard output open."""
 
-    def _read(self, line: str) -> _Json | None:
-        try:
-            message = json.loads(line)
-        except (ValueError, RecursionError):
-            self.write({"id": None, "error": {"code": -32700, "message": "this is not a JSON message"}})
-            return None
-        number, method = (message.get("id"), message.get("method", "")) if isinstance(message, dict) else (None, None)
-        if method == "":
-            if not isinstance(number, int):  # we asked nothing of this number
-                return None
-            self._asked.discard(number)
-        elif not isinstance(method, str) or not isinstance(number, str | int | None):
-            number = number if isinstance(number, str | int) else None
-            self.write({"id": number, "error": {"code": -32600, "message": "this is not a request"}})
-            return None
-        elif "id" in message:
-            self._answering.add(number)
-        elif (
-            method != acp.AGENT_METHODS["session_cancel"]
-        ):  # the library would log a notification that it does not know
-            return None
-        found: _Json = message
-        return found
+    def _is_expected(self, message: _Json) -> bool:
+        number = message.get("id")
+        if not isinstance(number, str | int):
+            return message.get("method") == acp.AGENT_METHODS["session_cancel"]  # no other notification is known
+        (self._answering.add if "method" in message else self._asked.discard)(number)
+        return True
 
 
 class UnknownSession(ChatmdError):
@@ -153,7 +138,7 @@ class AcpAgent:
         self.file, self.options, self.asks = file, options, asks
         self._sessions: set[str] = set()
         self._turns: dict[str, asyncio.Task[RunResult]] = {}
-        self._always: set[str] = set()
+        self._approvals: dict[str, Approvals] = {}
 
     async def serve(self) -> None:
         """Answer the client at standard input and output until the input ends."""
@@ -240,7 +225,7 @@ class AcpAgent:
             return asyncio.run_coroutine_threadsafe(asking, here).result() == "yes"
 
         def begin() -> Runner:
-            listener, approve = partial(self._tell, session), partial(self._approve, session) if self.asks else None
+            listener, approve = partial(self._tell, session), self._approver(session) if self.asks else None
             run = prepare(self.file, replace(self.options, confirm=confirm, approve=approve, listener=listener))
             lines, files = read_mentions(mentions, run)
             said = message_element(Draft(text + lines), files)
@@ -249,13 +234,12 @@ class AcpAgent:
 
         return await (await asyncio.to_thread(begin)).run()
 
-    async def _approve(self, session: str, call: ToolCall) -> bool:
-        if call.name in self._always:
-            return True
-        choice = await self._choice(session, (call.id, call_line(call)), call.arguments, (_YES, _ALWAYS, _NO))
-        if choice == "always":
-            self._always.add(call.name)
-        return choice in ("yes", "always")
+    def _approver(self, session: str) -> Approvals:
+        async def ask(call: ToolCall) -> CallDecision:
+            choice = await self._choice(session, (call.id, call_line(call)), call.arguments, (_YES, _ALWAYS, _NO))
+            return read_answer(choice) or CallDecision("no")
+
+        return self._approvals.setdefault(session, Approvals(ask))
 
     async def _choice(self, session: str, about: tuple[str, str], text: str, options: Sequence[_Json]) -> str:
         """Ask the user, and return the id of the chosen option; empty if none."""

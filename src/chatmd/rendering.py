@@ -88,22 +88,6 @@ def as_text(rendered: Rendered) -> str:
     return "".join(f"{line}\n" for line in lines)
 
 
-def as_table(rendered: Rendered) -> str:
-    """Show only the tokens, one line for each message and tool.
-
-    >>> print(as_table(Rendered("A/b", (RenderedMessage(Message("user", "Why?\\nHow?"), 4),))), end="")
-         4  user       Why?
-    ── A/b ── 4 tokens
-    """
-    rows = []
-    for one in rendered.messages:
-        said = (line.strip() for text in message_texts(one.message) for line in text.splitlines())
-        rows.append((one.tokens, str(one.message.role), next(filter(None, said), "")[:60]))
-    rows += [(tool.tokens, "tool", tool.definition.name) for tool in rendered.tools]
-    lines = [f"{tokens:>6,}  {role:<9}  {text}".rstrip() for tokens, role, text in rows]
-    return "".join(f"{line}\n" for line in (*lines, _total(rendered)))
-
-
 def _total(rendered: Rendered) -> str:
     window = f" of {rendered.window:,}" if rendered.window else ""
     return f"── {rendered.model} ── {_tokens(rendered.tokens)}{window}"

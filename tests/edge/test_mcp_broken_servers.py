@@ -35,7 +35,7 @@ def opened(tmp_path: Path, word: str) -> tuple[list[str], list[str], str]:
 
 def test_a_bad_entry_of_a_catalogue_is_left_out_by_name_and_field(tmp_path: Path) -> None:
     found, told, _ = opened(tmp_path, "broken")
-    assert found == ["echo", "where", "fail", "sleep"]
+    assert found == ["echo", "where", "fail", "sleep", "untyped"]
     assert [line.partition("the tool ")[2].partition(":")[0] for line in told] == [
         "'bad' is left out",
         "'2' is left out",
@@ -54,6 +54,15 @@ def test_parts_that_cannot_be_read_leave_the_others(tmp_path: Path) -> None:
     assert (first, last) == ("half \ufffd of a pair", "the end")
     assert "hologram" in hologram
     assert "image" in no_image
+
+
+def test_an_error_with_the_code_of_a_closed_connection_is_the_servers(tmp_path: Path) -> None:
+    """The server goes on, with what it has in memory; a result needs no text."""
+    calls = (("fail", {"why": "x"}), ("untyped", {"a": "b"}))
+    failed, untyped = called(declared(command(PLAIN, "broken")), workplace(tmp_path), *calls)
+    assert str(failed).endswith("'fail': the disk is full; its standard error:\nplain server started\n")
+    assert isinstance(untyped, ToolOutput)
+    assert untyped.text == '{"a": "b"}'
 
 
 def test_many_tools_name_the_attribute_that_chooses(tmp_path: Path) -> None:

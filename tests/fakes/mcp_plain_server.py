@@ -67,6 +67,8 @@ def send(message: dict[str, Any]) -> None:
     sys.stdout.flush()
 
 
+# A tool of which only what nobody uses is wrong.
+UNTYPED = {"name": "untyped", "inputSchema": {"properties": {"a": TEXT}}, "outputSchema": 7, "annotations": "none"}
 BROKEN_TOOLS = [{"name": "bad", "inputSchema": "none"}, 7, {"inputSchema": {"type": "object"}}]
 PNG = "iVBORw0KGgoAAAANSUhEUgAAAAEAAAABCAYAAAAfFcSJAAAADUlEQVR42mNk+M9QDwADhgGAWjR9awAAAABJRU5ErkJggg=="
 BROKEN_PARTS = [
@@ -83,7 +85,7 @@ def listed(cursor: str | None) -> dict[str, Any]:
     if "many" in WORDS or "page" in WORDS:
         return {"tools": [tool(f"t{n}", "") for n in range(200 if "many" in WORDS else 20_000)]}
     if "broken" in WORDS:
-        return {"tools": [*BROKEN_TOOLS, *TOOLS]}
+        return {"tools": [*BROKEN_TOOLS, *TOOLS, UNTYPED]}
     tools = TOOLS + (DIRTY if "dirty" in WORDS else []) + (SLOW if "slow" in WORDS else [])
     if "endless" in WORDS:
         return {"tools": [], "nextCursor": str(int(cursor or 0) + 1)}
@@ -100,7 +102,7 @@ def called(name: str, arguments: dict[str, Any]) -> dict[str, Any]:
         told = {"cwd": str(Path.cwd()), "env": dict(os.environ), "argv": sys.argv[1:], "cancelled": cancelled}
         return {"content": [{"type": "text", "text": json.dumps(told)}]}
     if "broken" in WORDS:
-        return {"content": BROKEN_PARTS}
+        return {"structuredContent": arguments} if name == "untyped" else {"content": BROKEN_PARTS}
     if name == "echo" and arguments["text"] == "long":
         return {"content": [{"type": "text", "text": "line\n" * 100_000}]}
     structured = {"structuredContent": arguments} if name == "slow" else {}
@@ -126,6 +128,9 @@ def answer(message: dict[str, Any]) -> None:
             sys.stderr.write(f"cannot go on: {os.environ.get('WIKI_TOKEN', 'no token')}\n")
             sys.stderr.flush()
             os._exit(3)
+        if "broken" in WORDS and params["name"] == "fail":  # with the code that the SDK has for a closed connection
+            send({"id": message["id"], "error": {"code": -32000, "message": "the disk is full"}})
+            return
         send({"id": message["id"], "result": called(params["name"], params.get("arguments") or {})})
     else:
         send({"id": message["id"], "error": {"code": -32601, "message": f"no method {method}"}})

@@ -15,7 +15,6 @@ from lmm.terminal import DONE
 
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
-@options.flag("--tokens", help="Print only a table of tokens.")
 @options.flag("--json", "as_json", help="Print messages and tools as JSON, unchanged.")
 @options.flag("--transcript", help="Print the ChatMD file with its documents and results in it, to run it elsewhere.")
 @options.flag("--run-agents", help="Ask agents in messages whose answers were not recorded.")
@@ -29,7 +28,6 @@ from lmm.terminal import DONE
 def render(
     *,
     file: Path,
-    tokens: bool,
     as_json: bool,
     transcript: bool,
     run_agents: bool,
@@ -44,11 +42,10 @@ def render(
     """
     from chatmd.call_texts import confirm_on_terminal
     from chatmd.chat import Chat
-    from chatmd.rendering import as_data, as_table, as_text
+    from chatmd.rendering import as_data, as_text
 
-    forms = {"--transcript": transcript, "--tokens": tokens, "--json": as_json}
-    if len(given := [name for name, is_given in forms.items() if is_given]) > 1:
-        raise click.UsageError(f"{given[0]} and {given[1]} cannot be used together")
+    if transcript and as_json:
+        raise click.UsageError("--transcript and --json cannot be used together")
     chat = Chat.open(file, config=config, roots=roots)
     if transcript:
         terminal.say_document(chat.export(**how))
@@ -57,7 +54,7 @@ def render(
     if as_json:
         terminal.say_json(as_data(rendered))
         return DONE
-    terminal.say((as_table if tokens else as_text)(rendered), end="")
+    terminal.say(as_text(rendered), end="")
     for note in rendered.notes:
         terminal.note(note)
     return DONE

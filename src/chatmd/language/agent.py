@@ -301,7 +301,6 @@ class OutputItem:
     content: Content = ()
     name: str = ""
     failed: bool = False
-    custom: bool = False
     span: SourceRange = field(default=NOWHERE, compare=False, repr=False)
 
 
@@ -575,8 +574,7 @@ class _Reader:
     def _response(self, element: Element) -> None:
         call, content = self._required(element, "tool_call_id"), self._content(element)
         texts, failed = _texts(element, "name"), element.get("status") == "failed"
-        custom = element.get("type") == _CUSTOM
-        self.items.append(OutputItem(call, content, **texts, failed=failed, custom=custom, span=element.span))
+        self.items.append(OutputItem(call, content, **texts, failed=failed, span=element.span))
 
     def _reasoning(self, element: Element) -> None:
         told = list[str]()

@@ -102,7 +102,7 @@ def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit
     if found.cut:
         footer = f"\n[line {last} is too long to be shown; these are its first {len(found.lines[0])} characters]"
     if last < found.total:
-        footer += f"\n[{found.total - last} more lines; read on with offset={last + 1}]"
+        footer += f"\n[{terminal.count(found.total - last, 'more line')}; read on with offset={last + 1}]"
     return f"{target.name}:{skipped + 1}-{last}:\n{notes}\n{text}{footer}"
 
 
@@ -426,9 +426,9 @@ def finder(pattern: str, *, literal: bool, ignore_case: bool) -> Finder:
     Raises:
         ChatmdError: the pattern is not valid, or a text of several lines.
     """
+    if "\n" in pattern:
+        raise ChatmdError("what is found is on one line, and the pattern has several", hint="search for one of them")
     if literal:
-        if "\n" in pattern:
-            raise ChatmdError("the text to be found is on one line", hint="search for its first line")
         wanted = pattern.casefold() if ignore_case else pattern
         return lambda line: at if (at := (line.casefold() if ignore_case else line).find(wanted)) >= 0 else None
     import re2

@@ -50,6 +50,7 @@ MOST_TOOLS = 1000
 """The number of tools that are taken from a server's catalogue."""
 LONGEST_ANSWER = 30_000_000
 """The number of bytes that an answer over HTTP may have."""
+_STRICTEST = "2025-11-25"  # the version of the protocol that allows least in a result
 _ESCAPE = re.compile(
     rb"\\(?:u[dD][89abAB][0-9a-fA-F]{2}\\u[dD][c-fC-F][0-9a-fA-F]{2}|(u[dD][89a-fA-F][0-9a-fA-F]{2})|.)"
 )
@@ -67,53 +68,52 @@ def without_surrogates(data: bytes) -> bytes:
 def mended(result: Any, leave_out: Callable[[str], None]) -> Any:
     """Return a result without the tools, and with a sentence for the parts, that are not what the protocol asks for.
 
-    `leave_out` is called with each tool that is left out, and the reason.
+    `leave_out` is called with each tool that is left out, and the reason. Of a tool, only what is used is checked.
     """
-    import mcp_types as types
-    from pydantic import TypeAdapter
-
     if not isinstance(result, dict):
         return result
     if isinstance(tools := result.get("tools"), list):
-        kept, adapter = [], TypeAdapter[Any](types.Tool)
-        for number, tool in enumerate(tools[: MOST_TOOLS + 1], 1):
-            if number > MOST_TOOLS:
-                leave_out(f"{len(tools) - MOST_TOOLS} of {len(tools)} tools of one page are left out")
-            elif wrong := _wrong(adapter, tool):
+        kept = []
+        if (more := len(tools) - MOST_TOOLS) > 0:
+            leave_out(f"{more} of {len(tools)} tools of one page are left out")
+        for number, tool in enumerate(tools[:MOST_TOOLS], 1):
+            if isinstance(tool, dict):
+                tool = {key: tool[key] for key in ("name", "title", "description", "inputSchema") if key in tool}
+                if isinstance(schema := tool.get("inputSchema"), dict):
+                    tool["inputSchema"] = schema | {"type": "object"}  # some leave it out
+            if wrong := _wrong("tools/list", "tools", tool):
                 name = tool.get("name") if isinstance(tool, dict) else None
                 leave_out(f"the tool '{name or number}' is left out: its {wrong}")
             else:
                 kept.append(tool)
         return result | {"tools": kept}
+    if "structuredContent" in result:
+        result = {"content": [], **result}
     if isinstance(content := result.get("content"), list):
-        return result | {"content": [_mended_part(block, TypeAdapter(types.ContentBlock)) for block in content]}
+        return result | {"content": list(map(_mended_part, content))}
     return result
 
 
-def _mended_part(block: Any, adapter: Any) -> Any:
-    if not isinstance(block, dict):
-        return {"type": "text", "text": "[a part that cannot be read]"}
-    kind = block.get("type")
-    if kind in ("image", "audio") and not isinstance(block.get("mimeType"), str):
+def _mended_part(block: Any) -> Any:
+    block = block if isinstance(block, dict) else {}
+    if block.get("type") in ("image", "audio") and not isinstance(block.get("mimeType"), str):
         block = block | {"mimeType": "application/octet-stream"}
-    if wrong := _wrong(adapter, block):
-        text = block.get("text")
-        return {
-            "type": "text",
-            "text": text if isinstance(text, str) else f"[a part of the kind '{kind}': its {wrong}]",
-        }
-    return block
+    if not _wrong("tools/call", "content", block):
+        return block
+    text, kind = block.get("text"), block.get("type", "")
+    return {"type": "text", "text": text if isinstance(text, str) else f"[a part '{kind}' that cannot be read]"}
 
 
-def _wrong(adapter: Any, value: Any) -> str:
-    """Return the first field that does not fit and why; empty if all do."""
+def _wrong(method: str, name: str, value: Any) -> str:
+    """Return the first field of a part of a result that does not fit and why; empty if all do."""
+    from mcp_types.methods import validate_server_result
     from pydantic import ValidationError
 
     try:
-        adapter.validate_python(value, by_name=False)
+        validate_server_result(method, _STRICTEST, {name: [value]})
     except ValidationError as error:
         first = error.errors(include_url=False, include_input=False)[0]
-        places = [str(part) for part in first["loc"]]
+        places = [str(part) for part in first["loc"][2:]]
         return f"{'.'.join(places) or 'value'}: {first['msg'][0].lower()}{first['msg'][1:]}"
     return ""
 
@@ -412,7 +412,7 @@ class Connection:
         try:
             return await answer
         except MCPError as error:
-            if error.code == CONNECTION_CLOSED:
+            if error.code == CONNECTION_CLOSED and error.message == "Connection closed":  # servers use the code too
                 life = self._life
                 await self.aclose()
                 why = life.exception() if life is not None and life.done() and not life.cancelled() else None

@@ -6,7 +6,6 @@ most lines of the file do; a last line from the patch gets a line end, unless th
 
 from __future__ import annotations
 
-import json
 import re
 import unicodedata
 from collections.abc import Callable, Collection, Iterable, Sequence
@@ -19,7 +18,7 @@ from typing import Any
 from chatmd.context import Run
 from chatmd.errors import FileRefused, PatchError
 from chatmd.language.agent import Tool
-from chatmd.tools.registry import IN_ORDER, OpenTools, offer
+from chatmd.tools.registry import IN_ORDER, OpenTools, offer, renaming
 from chatmd.tools.roots import ToolRoots, roots_of
 from chatmd.tools.text_files import (
     Change,
@@ -602,14 +601,10 @@ def patch_arguments(text: str) -> dict[str, Any]:
     True
     """
     try:
-        given = json.loads(text, strict=False)
+        given = renaming(input="patch")(text)
     except ValueError:
-        return {"patch": text}
-    if isinstance(given, str):
-        return {"patch": given}
-    if isinstance(given, dict) and "patch" not in given and isinstance(given.get("input"), str):
-        return {"patch": given["input"], **{key: value for key, value in given.items() if key != "input"}}
-    return given if isinstance(given, dict) else {"patch": text}
+        given = text
+    return given if isinstance(given, dict) else {"patch": given if isinstance(given, str) else text}
 
 
 def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:

@@ -113,7 +113,7 @@ def test_an_empty_file_and_a_long_line(tmp_path: Path) -> None:
     text = call("read_file", tmp_path, declared={"max_output": 1000}, path="long.md")
     assert len(text) <= 1000
     assert "[line 1 is too long to be shown; these are its first 693 characters]" in text
-    assert text.endswith("[1 more lines; read on with offset=2]")
+    assert text.endswith("[1 more line; read on with offset=2]")
 
 
 @pytest.mark.parametrize(
