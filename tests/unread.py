@@ -14,6 +14,7 @@ _HEADERS = {
     "a tab before": f"\t{_GOOD}",
     "a tab before each line": "\t---\n\tmodel: Ollama/llama3.2\n\t---\n",
     "a space that does not break": f"\u00a0{_GOOD}",
+    "dashes that are escaped": f"\\---\ntitle: Notes\n{_MODEL}\\---\n",
     "four dashes": f"----\ntitle: Notes\n{_MODEL}----\n",
     "two dashes": f"--\ntitle: Notes\n{_MODEL}--\n",
     "a long dash": f"—\ntitle: Notes\n{_MODEL}—\n",

@@ -28,7 +28,7 @@ CONTROLS = ("model", "skip", "type", "frozen")
 _DASH = "-‐‑‒–—―−─－﹣"
 _SPACE = r"[ \t\xa0\u200b\u2060\ufeff]*"
 FENCE_LIKE = re.compile(
-    rf"{_SPACE}(?:(?:[{_DASH}]{{2,}}|[{_DASH[1:]}]|[{_DASH}](?:[ \t]+[{_DASH}]){{2,}})(?:[ \t]*(?:ya?ml|json|toml))?"
+    rf"{_SPACE}\\?(?:(?:[{_DASH}]{{2,}}|[{_DASH[1:]}]|[{_DASH}](?:[ \t]+[{_DASH}]){{2,}})(?:[ \t]*(?:ya?ml|json|toml))?"
     rf"|(?:\*[ \t]*){{3,}}|_{{3,}}|\+{{3}}|(?!={{7}}\s*\Z)={{3,}}){_SPACE}(?:#.*|<!--.*)?\s*\Z",
     re.IGNORECASE,
 )
@@ -49,7 +49,7 @@ _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
     rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*"
-    rf"(?:[{_DASH}*_+?=~`]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
+    rf"(?:[{_DASH}*_+?=~`\\]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
     re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")

@@ -85,9 +85,12 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     return ends
 
 
-_TAGS = "article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul"
+# Elements of HTML, and components of MDX, whose names begin with a capital.
+_TAGS = (
+    "article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul|(?-i:[A-Z]\\w*)"
+)
 _ENCLOSING = re.compile(
-    rf"^ {{0,3}}(?:<(?P<ends_tag>/)?(?P<tag>{_TAGS})\b|\\(?P<env>begin|end)\{{(?P<name>[^}}\n]+)\}}"
+    rf"^ {{0,3}}(?:<(?P<ends_tag>/)?(?P<tag>{_TAGS})\b(?![^<>\n]*/>)|\\(?P<env>begin|end)\{{(?P<name>[^}}\n]+)\}}"
     r"|\{(?P<mark>\{[%<]|%)-?[ \t]*(?P<ends_call>/|end)?(?P<call>\w[\w-]*)|(?P<math>\\\[))"
     rf"|(?P<ends_math>\\\])[ \t]*\r?$|</(?P<last>{_TAGS})>[ \t]*\r?$",
     re.MULTILINE | re.IGNORECASE,

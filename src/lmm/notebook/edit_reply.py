@@ -20,8 +20,9 @@ from typing import Any
 from lmm.errors import EmptyReply, NoEdit
 from lmm.markdown import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.blocks import insert_blocks
+from lmm.markdown.inline import Span
 from lmm.markdown.parse_markdown import div_ends, parse_markdown_text, unclosed_construct
-from lmm.markdown.spans import spans, without
+from lmm.markdown.spans import replace_spans, spans, without
 from lmm.markdown.units import kind_of, texts_of
 from lmm.notebook.edit_warnings import (
     MODELS_METADATA,
@@ -481,9 +482,12 @@ def restored(new: str, request: EditRequest) -> str:
         text = serialize(rest) if repeats else text
     text = without_heading(text, request.heading.title if request.heading else "")
     text = _with_levels(text, old, request.heading)
+    bare = without(old, "code", "code_block", "comment")
     for pattern, mark, opening in _IN_BACKSLASHES:
-        if opening not in old:
+        if opening not in bare:
             text = _outside_code(text, pattern, lambda match, mark=mark: f"{mark}{match[1]}{mark}")  # type: ignore[misc]
+    if "$" not in bare and ("\\(" in bare or "\\[" in bare):
+        text = _with_backslashes(text)
     was, now = (dict.fromkeys(_NOTE.findall(some)) for some in (old, text))
     gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
     if len(gone) == len(come) == 1:  # a footnote with another label
@@ -524,7 +528,8 @@ def _with_levels(text: str, old: str, heading: HeadingBlock | None) -> str:
         return text
     shifts = {was - now for was, now in zip(before, levels, strict=False)}
     shift = next(iter(shifts)) if len(before) == len(levels) and len(shifts) == 1 else 0
-    if heading is not None and not shift and min(levels) <= heading.level:
+    # Titles of tabs may be as high as the section that they are in.
+    if heading is not None and not shift and min(levels) <= heading.level < min(before, default=7):
         shift = heading.level + 1 - min(levels)
     if not shift or max(levels) + shift > 6:
         return text
@@ -538,6 +543,14 @@ def _outside_code(text: str, pattern: str, new: Callable[[re.Match[str]], str]) 
     """Replace matches of a pattern that are not in code, comments or formulas."""
     inside = _within(text, "code", "code_block", "comment", "math")
     return re.sub(pattern, lambda match: match[0] if inside(match.start()) else new(match), text, flags=re.DOTALL)
+
+
+def _with_backslashes(text: str) -> str:
+    def written(span: Span) -> str | None:
+        opening, closing = ("\\[", "\\]") if text.startswith("$$", span.start) else ("\\(", "\\)")
+        return f"{opening}{span.text}{closing}" if span.kind == "math" and text[span.start] == "$" else None
+
+    return replace_spans(text, written)
 
 
 def _within(text: str, *kinds: str) -> Callable[[int], bool]:

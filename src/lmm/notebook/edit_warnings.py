@@ -7,7 +7,7 @@ from collections import Counter
 from collections.abc import Iterable, Iterator
 
 from lmm.disk import digest
-from lmm.markdown.blocks import HeadingBlock, TextBlock
+from lmm.markdown.blocks import Block, HeadingBlock, TextBlock
 from lmm.markdown.inline import Span
 from lmm.markdown.page_marks import PAGE_MARK
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
@@ -68,6 +68,11 @@ _WORDS = {
     "raw LaTeX": r"latex|tex\b|command|environment|theorem|proof",
     "HTML tag": r"html|tag|markup",
     "footnote": r"footnote|note|fußnote",
+    "footnote's text": r"footnote|note|fußnote",
+    "citation or reference": r"citation|reference|cite|source|zitat|verweis|quelle|beleg",
+    "id": r"id\b|ids\b|label|anchor|attribute|anker",
+    "chunk label": r"label|chunk",
+    "link's address": r"link|url|address|reference|verweis|lien|enlace",
     "shortcode": r"shortcode|include|embed|video",
 }
 _CHANGES = (
@@ -80,7 +85,7 @@ _CHANGES = (
 _CONDENSES = re.compile(
     r"short|concis|condens|brief|compact|simpl|trim|tight|merg|combin|duplicat|list|bullet|bold|remov|delet|drop|\bcut|"
     r"\bas (?:one|an?)\b|prose|turn|convert|\binto one|"
-    r"without|kürz|knapp|vereinfach|zusammen|entfern|lösch|streich|ohne|abrég|raccourc|supprim|acort|breve|elimin",
+    r"without|fließtext|kürz|knapp|vereinfach|zusammen|entfern|lösch|streich|ohne|abrég|raccourc|supprim|acort|breve|elimin",
     re.IGNORECASE,
 )
 _CHANGES_NUMBERS = re.compile(
@@ -96,6 +101,7 @@ _COUNTS = {
 }
 _WORDED = ("list item", "definition", "line", "emphasised term", "code", "number", "paragraph")
 _NUMBER = re.compile(r"(?<![\w.,/#@-])(?:\d{3,}|\d+[.,]\d+)(?![\w/]|[.,]\d)")
+_ANY_NUMBER = re.compile(r"\d(?:[\d.,]|[ \xa0\u202f'’](?=\d{3}\b))*")
 _KEEPS = r"\b(?:keep|leave|preserv|not|don't|behalt|lass|nicht|gard|conserv|manten)"
 _PARTS = "paragraph|sentence|part|everything|half|rest|absatz|satz|teil|alles|paragraphe|phrase|párrafo|frase"
 _SWEEPING = re.compile(
@@ -140,17 +146,18 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     old, new = (text.replace("\r\n", "\n") for text in (old, new))
     prose, new_prose = _prose(old), _prose(new)
     found = [*placeholders(old, new), *_torn(prose, new_prose, prompt)]
-    found += [] if asks_for(prompt, "paragraph") else _dropped_words(prose, new, prompt)
     then, now = _contents(old, prose), _contents(new, new_prose)
+    titles = [_plain(block.title) for block in parse_markdown_text(old) if isinstance(block, HeadingBlock)]
     for kind, names in then.items():
-        here, asked = now.get(kind, []), asks_for(prompt, kind)
+        here, asked = now.get(kind, []), asks_for(prompt, kind, sweeping=kind not in _REFERENCES)
+        asked = asked or (kind == "heading" and any(title in prompt.casefold() for title in titles))
         if kind in ("table row", "table column") and len(then.get("table", [])) != len(now.get("table", [])):
             continue
         if (gone := names.count("") - here.count("")) > 0 and not asked:
             found.append(f"it drops {_some(gone, names.count(''), kind)}")
-        if (not asked or kind in _REFERENCES) and (kind not in _COUNTED or len(here) < len(names)):
+        if not asked and (kind not in _COUNTED or len(here) < len(names)):
             found += _dropped(kind, filter(None, names), here)
-    return tuple(found)
+    return (*found, *([] if asks_for(prompt, "paragraph") else _dropped_words(prose, new, prompt)))
 
 
 def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
@@ -278,13 +285,13 @@ def _some(gone: int, number: int, kind: str) -> str:
     return f"{gone} {'' if gone == number else f'of {number} '}{_PLURALS.get(kind, f'{kind}s')}"
 
 
-def asks_for(prompt: str, kind: str) -> bool:
-    """Return whether a request is to remove or to transform what is of a kind.
+def asks_for(prompt: str, kind: str, *, sweeping: bool = True) -> bool:
+    """Return whether a request is to remove or to transform what is of a kind, named or, if `sweeping`, with the rest.
 
     >>> asks_for("dissolve the callout", "div"), asks_for("cut it, but keep the callout", "div")
     (True, False)
     """
-    if kind not in _REFERRED and _SWEEPING.search(prompt):
+    if sweeping and kind not in _REFERRED and _SWEEPING.search(prompt):
         return True
     if kind in _WORDED:
         return (
@@ -314,13 +321,20 @@ def _dropped_words(old: str, new: str, prompt: str) -> Iterator[str]:
     ['it drops the number 3.93']
     """
     if not _CHANGES_NUMBERS.search(prompt):
-        digits = {_digits(number) for number in re.findall(r"\d[\d.,]*", new)}
+        digits = {_digits(number) for number in _ANY_NUMBER.findall(new)}
         yield from _dropped("number", [one for one in _NUMBER.findall(old) if _digits(one) not in digits], ())
-    words = {*re.findall(r"\w{4,}", new.casefold())}
-    texts = [(b.content, {*re.findall(r"\w{4,}", b.content.casefold())}) for b in parse_markdown_text(old)]
-    shares = [(len(own & words) / len(own), text) for text, own in texts if len(own) > 7]
-    if sum(share > 0.6 for share, _ in shares) * 2 >= len(shares):
-        yield from (f"it drops a paragraph: {excerpt(text)}" for share, text in shares if share < 0.35)
+    words = {*re.findall(r"\w+", new.casefold())}
+    texts = [(b.content, b.content.casefold()) for b in parse_markdown_text(old) if _is_prose(b)]
+    sets = [(text, {*(re.findall(r"\w{4,}", low) or re.findall(r"\w+", low))}) for text, low in texts]
+    shares = [(len(own & words) / len(own), len(own), text) for text, own in sets if own]
+    if sum(share > 0.6 for share, _, _ in shares) * 2 >= len(shares):
+        short = 0.01 if len(texts) > len(parse_markdown_text(new)) else 0
+        dropped = (text for share, size, text in shares if share < (0.35 if size > 7 else short))
+        yield from (f"it drops a paragraph: {excerpt(text)}" for text in dropped)
+
+
+def _is_prose(block: Block) -> bool:
+    return isinstance(block, TextBlock) and kind_of(block.source) == "prose" and not block.content.startswith(":::")
 
 
 def _digits(number: str) -> str:

@@ -134,6 +134,15 @@ BLAETTER = "Blätter sind grün, weil ihr Chlorophyll die anderen Farben des Son
         ("| A rose\n| is a rose", "| A rose", "fix typos", "1 of 2 lines"),
         ("It was 3.93 in 1998.", "It was low.", "polish it", "the number 3.93, 1998"),
         (f"{LEAVES}\n{ROOTS}", LEAVES, "fix the grammar", "a paragraph: 'Roots take"),
+        (f"{LEAVES}\nBring water.", LEAVES, "polish", "a paragraph: 'Bring water.'"),
+        (f"{LEAVES}\nIn sum:", f"{LEAVES}\nTogether:", "polish", ""),
+        ("Of 1,200 mice.", "Sur 1 200 souris.", "traduis en français", ""),
+        ("- a: 1\n- b: 2", "| k | v |\n|---|---|\n| a | 1 |\n| b | 2 |", "mach eine Tabelle daraus", ""),
+        ("- Licht\n- Wasser", "Licht und Wasser.", "als Fließtext", ""),
+        ("A.[^1]\n\n[^1]: Why.", "A.", "delete the footnote", ""),
+        ("As [@fox] says.", "As some say.", "remove the citations", ""),
+        ("As [@fox] says.", "As some say.", "shorten it", "reference @fox"),
+        ("Text.\n\n### Exercise\n\nDo it.", "Text.", "remove the exercise", ""),
         ("It was 3.93 of 1,200, or 0.25.", "Es war 3,93 von 1.200, oder 25 %.", "auf Deutsch", ""),
         ("A **residual** is left.", "Ein **Residuum** bleibt.", "auf Deutsch", ""),
         (f"{LEAVES}\n{ROOTS}", BLAETTER, "auf Deutsch", ""),
@@ -146,7 +155,7 @@ BLAETTER = "Blätter sind grün, weil ihr Chlorophyll die anderen Farben des Son
 def test_what_is_dropped_although_the_text_is_not_condensed(old: str, new: str, prompt: str, said: str) -> None:
     """It is named, unless it is there in another form, or the request allows it."""
     assert said in "".join(losses(old, new, prompt)) if said else losses(old, new, prompt) == ()
-    assert losses(old, new, "shorten it") == ()
+    assert losses(old, new, "shorten it") == () or "[@" in old or "[^" in old or "###" in old
 
 
 def test_a_table_that_becomes_smaller() -> None:

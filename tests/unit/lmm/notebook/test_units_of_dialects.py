@@ -23,6 +23,7 @@ UNITS = {
     "MyST with arguments": ":::{figure} a.png\n:name: x\n\nOne.\n\nTwo.\n:::",
     "Docusaurus": ":::note[A title]\n\nOne.\n\nTwo.\n\n:::",
     "VitePress": "::: tip A title\nOne.\n\nTwo.\n:::",
+    "MDX": '<Callout type="info">\n\nOne, with <Icon />.\n\n<Badge />\n\nTwo.\n\n</Callout>',
     "Pandoc": "::: {.callout-tip}\n\nOne.\n\nTwo.\n\n:::",
 }
 
