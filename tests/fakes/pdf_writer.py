@@ -31,6 +31,7 @@ class PdfPage:
     parts: list[str] = field(default_factory=list)
     rotate: int = 0
     figures: list[PdfPage] = field(default_factory=list)
+    width: int = WIDTH
 
     def text(self, x: float, y: float, text: str, *, size: float = 10, font: str = "plain") -> None:
         """A line of Latin-1 text with its base line at `y`."""
@@ -73,7 +74,7 @@ def pdf_of(pages: Sequence[PdfPage], *, outline: Sequence[tuple[str, int]] = (),
             figures += f"/figure{number} {len(objects)} 0 R"
         objects.append(_stream(zlib.compress("\n".join(page.parts).encode("latin-1")), "/Filter/FlateDecode"))
         contents = f"/Contents {len(objects)} 0 R{_RESOURCES.format(figures)}"
-        box = f"/MediaBox[0 0 {WIDTH} {HEIGHT}]/Rotate {page.rotate}"
+        box = f"/MediaBox[0 0 {page.width} {HEIGHT}]" * (page.width != WIDTH) + f"/Rotate {page.rotate}"
         objects.append(f"<</Type/Page/Parent 2 0 R{box}{contents}>>".encode())
         kids.append(len(objects))
     first = len(objects) + 1
@@ -87,7 +88,8 @@ def pdf_of(pages: Sequence[PdfPage], *, outline: Sequence[tuple[str, int]] = (),
         objects.append(f"<</Type/Outlines/First {first} 0 R/Last {last} 0 R/Count {len(outline)}>>".encode())
     outlines = f"/Outlines {len(objects)} 0 R" if outline else ""
     objects[0] = f"<</Type/Catalog/Pages 2 0 R{outlines}>>".encode()
-    objects[1] = f"<</Type/Pages/Count {len(kids)}/Kids[{' '.join(f'{kid} 0 R' for kid in kids)}]>>".encode()
+    box = f"/MediaBox[0 0 {WIDTH} {HEIGHT}]"  # pages inherit it
+    objects[1] = f"<</Type/Pages/Count {len(kids)}/Kids[{' '.join(f'{kid} 0 R' for kid in kids)}]{box}>>".encode()
     objects.append(f"<</Title({title})>>".encode())
     return _file(objects)
 

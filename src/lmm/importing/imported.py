@@ -18,6 +18,14 @@ from lmm.messages import picture_type
 IMAGE = "lmm-image:"
 _MARKED = re.compile(rf"{IMAGE}(\d+)")
 
+# Titles that programs write if the author gave none.
+_NO_TITLE = re.compile(
+    r"\(?(?:microsoft word|anonymous|untitled|unbenannt|title|document\d*|slide 1|folie 1|powerpoint"
+    r"|(?:pr[äa]|pre)sentation\d*\Z)(?!\w)"
+    r"|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
+    re.IGNORECASE,
+)
+
 
 @dataclass(frozen=True, slots=True)
 class ImportedImage:
@@ -138,6 +146,16 @@ def language_tag(name: str) -> str:
     first, *others = name.split("-")
     is_tag = len(first) in (2, 3) and first.isalpha() and name.isascii()
     return name if is_tag and all(part.isalnum() and len(part) <= 8 for part in others) else ""
+
+
+def given_title(title: str) -> str:
+    """Return the title in a file's properties, or the empty string if the program wrote it and not the author.
+
+    >>> given_title("Leaves"), given_title("Microsoft Word - leaves.doc"), given_title("PowerPoint Presentation")
+    ('Leaves', '', '')
+    """
+    title = " ".join(plain(title).split())
+    return "" if _NO_TITLE.match(title) else title
 
 
 def first_title(body: str) -> str:

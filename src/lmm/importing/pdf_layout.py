@@ -17,7 +17,10 @@ from lmm.importing.pdf_page import Char, PdfPage, Rule, Style
 _SPACE = 0.18  # fraction of the font size: narrower is kerning, wider is a space
 _GAP = 0.9  # wider is a gap between columns
 _LIGATURES = str.maketrans({"ﬀ": "ff", "ﬁ": "fi", "ﬂ": "fl", "ﬃ": "ffi", "ﬄ": "ffl", "ﬅ": "ft", "ﬆ": "st"})
-_SMALL = 0.85
+_SMALL, _RAISED = (
+    0.85,
+    0.25,
+)  # fractions of the font size: of scripts, and of the distance of those that are not smaller
 _SECTION = re.compile(
     r"(?:(?:chapter|part|appendix|kapitel|teil)\s+)?(\d{1,2}(?:\.\d{1,2})*|[A-Z](?:\.\d{1,2})+)\.?\s+\S", re.I
 )
@@ -30,7 +33,7 @@ _CONTENTS = (
 _PAGE_NUMBER = re.compile(
     r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
 )
-_EDGE = 0.11  # fraction of the page's height with running heads
+_EDGE, _SIDE = 0.11, 0.22  # fractions of the page's height and width with running heads
 Head = tuple[str, int]
 """The text of a running head without its page number, and its height in units of `_TOLERANCE`."""
 _TOLERANCE, _NOT_LARGER, _MOST = 6.0, 1.05, 0.4  # points; relative to the text; of the pages
@@ -85,7 +88,7 @@ def segments_of(chars: Iterable[Char]) -> list[Segment]:
     for number, row in enumerate(rows):  # small letters beside letters of a neighbouring row belong to that row
         near = [other for other in rows[max(0, number - 3) : number + 4] if other is not row]
         for char in list(row):
-            if host := next((other for other in near if _is_script(char, other)), None):
+            if host := next((other for other in near if _is_script(char, row, other)), None):
                 row.remove(char)
                 host.append(char)
     found = list[Segment]()
@@ -100,13 +103,19 @@ def segments_of(chars: Iterable[Char]) -> list[Segment]:
     return sorted(found, key=lambda s: (round(s.base), s.x0))
 
 
-def _is_script(char: Char, row: Sequence[Char]) -> bool:
-    """Return whether a character is a sub- or superscript in a row."""
-    size = row[0].style.size if row else 0.0
-    if char.style.size >= _SMALL * size or abs(char.base - row[0].base) > 0.6 * size:
+def _is_script(char: Char, own: Sequence[Char], row: Sequence[Char]) -> bool:
+    """Return whether a character is a sub- or superscript in a row: smaller, or, in a short row, moved by far."""
+    size, moved = (row[0].style.size, abs(char.base - row[0].base)) if row else (0.0, 0.0)
+    is_small = char.style.size < _SMALL * size
+    if moved > 0.6 * size or not (is_small or (_is_moved(char, moved, size) and 3 * len(own) < len(row))):
         return False
-    reach = 0.3 * size
+    reach = (0.3 if is_small else 0.1) * size
     return any(-reach < char.x0 - other.x1 < reach or -reach < other.x0 - char.x1 < reach for other in row)
+
+
+def _is_moved(char: Char, moved: float, size: float) -> bool:
+    """Return whether a character that is not larger than its line is raised or lowered by far, as WeasyPrint does."""
+    return _RAISED * size < moved and char.style.size <= size
 
 
 def make_segment(chars: Sequence[Char]) -> Segment:
@@ -131,10 +140,10 @@ def _spaced(chars: Sequence[Char]) -> str:
 def needs_space(before: Char, char: Char) -> bool:
     """Return whether there is a space between two neighbours on a line. The threshold is higher in monospaced fonts,
     and for Arabic and Hebrew, whose letters do not all touch."""
-    if char.spaced:
-        return True
     size = max(before.style.size, char.style.size)
-    wide = 0.35 if char.style.mono and before.style.mono else 0.26 if "\u0590" <= char.text <= "\u08ff" else _SPACE
+    if char.spaced and abs(char.base - before.base) < 0.2 * size:  # not a line end that PDFium sees beside a script
+        return True
+    wide = 0.35 if char.style.mono and before.style.mono else 0.2 if "\u0590" <= char.text <= "\u08ff" else _SPACE
     return char.x0 - before.x1 > wide * size
 
 
@@ -211,7 +220,8 @@ def _runs(line: Sequence[Char], plain: bool) -> Iterator[tuple[tuple[str, ...], 
 
     def format_of(char: Char) -> tuple[str, ...]:
         style, rise = char.style, base - char.base
-        is_script = style.size < _SMALL * main.size and abs(rise) > 0.06 * main.size
+        is_small = style.size < _SMALL * main.size and abs(rise) > 0.06 * main.size
+        is_script = is_small or _is_moved(char, abs(rise), main.size)
         marks = [(f"a {char.link}", char.link), ("sup" if rise > 0 else "sub", is_script)]
         if style.mono and not (plain and main.mono):
             marks.append(("code", True))
@@ -269,6 +279,7 @@ class Look:
     sizes: tuple[int, ...] = ()  # of headings, the largest first
     outline: Mapping[tuple[int, str], int] = field(default_factory=dict)
     running: frozenset[Head] = frozenset()
+    titles: frozenset[tuple[int, int]] = frozenset()  # of slides: page, and place of the line
     words: Words = NO_WORDS
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
     left_out: dict[str, list[str]] = field(default_factory=dict)
@@ -280,18 +291,45 @@ class Look:
 
 def look_of(pages: Sequence[PdfPage], outline: Iterable[tuple[int, str, int]]) -> Look:
     """Determine the typography of a document from all pages; `outline` has page, title and level of each entry."""
-    counts: Counter[float] = Counter()
-    for page in pages:
-        counts.update(char.style.size for char in page.chars if not char.style.mono)
-    body = counts.most_common(1)[0][0] if counts else 10.0
     lines = {page.number: segments_of(page.chars) for page in pages}
     every = [segment for segments in lines.values() for segment in segments]
+    counts: Counter[float] = Counter()
+    for segment in {(each.text, each.style): each for each in every if not each.style.mono}.values():
+        counts[segment.style.size] += len(segment.chars)  # what is on all pages counts once
+    body = counts.most_common(1)[0][0] if counts else 10.0
     words = Words(segment.text for segment in every)
     entries = {(page, letters): min(6, level) for page, title, level in outline if (letters := _letters(title))}
     headings = (segment for segment in every if _looks_like_heading(segment, body))
     sizes = {round(heading.style.size) for heading in headings if heading.style.size >= _LARGE * body}
-    ranked = tuple(sorted(sizes, reverse=True))
-    return Look(body, ranked, entries, running=_running(pages, lines, body), words=words, lines=lines)
+    titles = {(page.number, line) for page in pages for line in _slide_title(page, lines[page.number], body)}
+    sizes |= {round(line.style.size) for _, line in titles}
+    ranked, places = (
+        tuple(sorted(sizes, reverse=True)),
+        frozenset((number, round(line.base)) for number, line in titles),
+    )
+    running = _running(pages, lines, body)
+    return Look(body, ranked, entries, running=running, titles=places, words=words, lines=lines)
+
+
+def _slide_title(page: PdfPage, lines: Sequence[Segment], body: float) -> list[Segment]:
+    """Return the lines of the title of a slide, which is a page that is wider than high: the largest, if few are."""
+    largest = max((line.style.size for line in lines), default=0.0)
+    title = [line for line in lines if line.style.size == largest and _is_wording(line.text)]
+    is_slide = page.width > page.height and largest >= _LARGE * body
+    return title if is_slide and len(title) <= max(1, len(lines) // 2) else []
+
+
+def title_of_layout(pages: Sequence[PdfPage], look: Look) -> str:
+    """Return the title of a document: the largest lines, if they are on the first page only, or that of its first
+    slide; else the empty string."""
+    first = pages[0].number if pages else 0
+    every = [(number, line) for number, lines in look.lines.items() for line in lines]
+    largest = max((line.style.size for _, line in every), default=0.0)
+    places = [number for number, line in every if line.style.size == largest]
+    lines = [line for line in look.lines.get(first, ()) if line.style.size == largest and _is_wording(line.text)]
+    if largest < _LARGE * look.body or set(places) != {first} or len(places) > 3:
+        lines = [line for line in look.lines.get(first, ()) if (first, round(line.base)) in look.titles]
+    return " ".join(line.text.strip() for line in lines)
 
 
 def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]], body: float) -> frozenset[Head]:
@@ -300,7 +338,8 @@ def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]], b
     which only begin alike, are none."""
     seen: dict[Head, set[int]] = {}
     for page in pages:
-        for row in rows_of([line for line in lines[page.number] if _at_edge(page, line)]):
+        sides = [[line] for line in lines[page.number] if _at_side(page, line)]
+        for row in sides + rows_of([line for line in lines[page.number] if _at_edge(page, line)]):
             if max(segment.style.size for segment in row) <= _NOT_LARGER * body and (head := _head(row))[0]:
                 seen.setdefault(head, set()).add(page.number)
     enough = max(2, min(4, len(pages) // 3))
@@ -337,6 +376,12 @@ def _at_edge(page: PdfPage, segment: Segment) -> bool:
     return segment.bottom < _EDGE * page.height or segment.top > (1 - _EDGE) * page.height
 
 
+def _at_side(page: PdfPage, segment: Segment) -> bool:
+    """Return whether a line is beside the text of a slide, where some have their contents."""
+    is_beside = segment.x1 < _SIDE * page.width or segment.x0 > (1 - _SIDE) * page.width
+    return is_beside and page.width > page.height
+
+
 def _letters(text: str) -> str:
     return "".join(re.findall(r"\w", text)).lower()
 
@@ -349,7 +394,8 @@ def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
     for title in (text, text[number.end(1) :].lstrip(". ") if number else text):
         if level := look.outline.get((page.number, _letters(title)), 0):
             return level
-    if (look.outline and size < _LARGER * look.body) or not _looks_like_heading(segment, look.body):
+    is_heading = _looks_like_heading(segment, look.body) and not (look.outline and size < _LARGER * look.body)
+    if not is_heading and (page.number, round(segment.base)) not in look.titles:
         return 0
     is_large = size >= _LARGE * look.body and round(size) in look.sizes
     rank = look.sizes.index(round(size)) + 1 if is_large else len(look.sizes) + 1
@@ -359,7 +405,7 @@ def heading_level(segment: Segment, page: PdfPage, look: Look) -> int:
 
 def _looks_like_heading(segment: Segment, body: float) -> bool:
     text = segment.text.strip()
-    if not 2 <= len(text) <= 150 or text[0] in "•‣▪–" or not re.search(r"[^\W\d_]{2}", text) or segment.style.mono:
+    if not _is_wording(text) or segment.style.mono:
         return False
     numbered = _SECTION.match(text) is not None
     bold = all(char.style.bold for char in segment.chars if char.text.isalnum())
@@ -369,10 +415,20 @@ def _looks_like_heading(segment: Segment, body: float) -> bool:
     return bold and not small and (numbered or not text.endswith((".", ",", ";", ":")))
 
 
+def _is_wording(text: str) -> bool:
+    return 2 <= len(text) <= 150 and text[0] not in "•‣▪–" and re.search(r"[^\W\d_]{2}", text) is not None
+
+
 def without_running(page: PdfPage, rows: Sequence[Sequence[Segment]], look: Look) -> list[Segment]:
     """Remove running heads and the page number from the lines of a page."""
     kept: list[Segment] = []
-    for place, row in enumerate(rows):
+    for place, every in enumerate(rows):
+        beside = [line for line in every if _at_side(page, line) and _head([line]) in look.running]
+        for line in beside:
+            look.leave_out("running heads and page numbers", line.text)
+        row = [line for line in every if line not in beside]
+        if not row:
+            continue
         text = text_of_row(row).strip()
         is_running = _at_edge(page, row[0]) and (_PAGE_NUMBER.fullmatch(text) or _head(row) in look.running)
         if is_running or (place in (0, len(rows) - 1) and text.isdigit() and len(text) < 5):
@@ -412,7 +468,7 @@ def without_contents(rows: Sequence[list[Segment]], look: Look) -> list[list[Seg
 # -- blocks of a page ------------------------------------------------------------------------------
 
 _MARKER = re.compile(
-    r"(?P<bullet>[•◦▪‣●○■□–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]\s"
+    r"(?P<bullet>[•◦▪‣●○■□▶►➢❖✓–*·\uf0b7\uf0a7\uf0d8\u2013-]\s|[•◦▪‣●○■▶►➢❖\uf0b7\uf0a7\uf0d8])|\(?(?:\d{1,3}|[a-z]|[ivx]{2,4})[.)]\s"
     r"|(?P<capital>\(?(?:[A-Z]|[IVX]{2,4})[.)])\s"
 )
 _ROMAN = ("i", "ii", "iii", "iv", "v", "vi", "vii", "viii", "ix", "x", "xi", "xii")
@@ -552,7 +608,8 @@ def _goes_on(draft: _Draft, after: _Draft, leading: float, right: float) -> bool
         return kinds == ("code", "code") and 0 < step < 4 * leading
     if "heading" in kinds:
         same = kinds[0] == kinds[1] and draft.level == after.level and line.style == last.style
-        return same and len(draft.lines) < 3 and step < 1.6 * size
+        is_aligned = min(abs(line.x0 - last.x0), abs(line.x0 + line.x1 - last.x0 - last.x1)) < size
+        return same and is_aligned and len(draft.lines) < 3 and step < 1.6 * size
     full = last.x1 > right - 0.1 * (right - last.x0)
     if kinds[1] == "code" != kinds[0]:  # the end of a sentence, or code of its own
         return step < 1.15 * leading and full and line.x0 < last.x0 + 2

@@ -12,7 +12,6 @@ import unicodedata
 from collections.abc import Callable, Iterable, Iterator
 from dataclasses import dataclass, replace
 from functools import partial
-from itertools import groupby
 from typing import Any, NamedTuple
 
 from lmm.errors import FileReadError
@@ -28,6 +27,7 @@ _ITALIC, _MONO, _FORCE_BOLD = 1 << 6, 1 << 0, 1 << 18  # PDF 32000-1, table 123
 _MAX_CHARS = 300_000  # on one page
 _MAX_OBJECTS = 200_000
 _MAX_TAGS = 50_000
+BESIDE = 1_000  # points beside the page where nothing is read
 _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
 # Characters of LaTeX's fonts at the codes of control characters (Cork encoding), in fonts without glyph names.
@@ -144,7 +144,8 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
             page.close()
             page, tags = document[number], ()  # the tags know nothing of the fields
         text = page.get_textpage()
-        chars = tuple(_with_fixed_fonts(list(_chars(text, place, links))))
+        shown = (each for each in _chars(text, place, links) if _is_on_page(each[1], width, height))
+        chars = tuple(_with_fixed_fonts(list(shown)))
         text.close()
         page.close()
     except pdfium.PdfiumError as error:
@@ -185,7 +186,7 @@ def _annotations(page: Any) -> Iterator[tuple[int, str]]:
 
 def _placing(page: Any, width: float, height: float) -> Point:
     """Return a function from PDF coordinates, which ignore the page's rotation, to those of the page as displayed."""
-    left, bottom, right, top = page.get_cropbox()
+    left, bottom, right, top = page.get_bbox()  # the other methods ignore what a page inherits
     turns: dict[int, Point] = {
         0: lambda x, y: (x - left, top - y),
         90: lambda x, y: (y - bottom, x - left),
@@ -243,8 +244,16 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tu
         spaced = False
 
 
+def _is_on_page(char: Char, width: float, height: float) -> bool:
+    """Return whether a character is on the page or near it. LaTeX Beamer prints what an overlay does not show yet far
+    beside it; a line that is only too long for the page is read."""
+    return -BESIDE <= char.x0 <= width + BESIDE and -BESIDE <= char.top <= height + BESIDE
+
+
 def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
-    """Iterate over the characters; fonts whose narrow letters are as wide as others count as monospaced."""
+    """Iterate over the characters; fonts whose narrow letters are as wide as others count as monospaced, those that
+    print only Chinese or Japanese do not."""
+    latin = {font for font, char in chars if char.text.isascii() and char.text.isalpha()}
     narrow: dict[int, float] = {}
     wide: dict[int, float] = {}
     for font, char in chars:
@@ -255,8 +264,9 @@ def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:
     fixed = {font for font in narrow.keys() & wide.keys() if narrow[font] > 0.85 * wide[font]}
     styles: dict[Style, Style] = {}
     for font, char in chars:
-        if font in fixed and not char.style.mono:
-            char = char._replace(style=styles.setdefault(char.style, char.style._replace(mono=True)))
+        is_fixed = font in fixed or (char.style.mono and (font in latin or char.text < "\u2e80"))
+        if is_fixed != char.style.mono:
+            char = char._replace(style=styles.setdefault(char.style, char.style._replace(mono=is_fixed)))
         yield char
 
 
@@ -442,10 +452,19 @@ def in_reading_order(page: PdfPage) -> PdfPage:
     mirrored = 2 * count > sum(char.text.isalpha() for char in letters)
     width = page.width if mirrored else 0.0
     chars = [_mirrored(char, width) if mirrored else char for char in page.chars]
-    rows = groupby(sorted(chars, key=lambda char: (round(char.base), char.x0)), key=lambda char: round(char.base))
-    chars = [char for _, row in rows for char in _turned(list(row), back=mirrored)]
-    if not mirrored:
-        return replace(page, chars=tuple(chars))
+    rows: dict[int, list[Char]] = {}
+    for char in chars:
+        rows.setdefault(round(char.base), []).append(char)
+    turned = {
+        base: list(_turned(sorted(row, key=lambda char: char.x0), back=mirrored))
+        for base, row in rows.items()
+        if mirrored or any(map(_is_right_to_left, row))
+    }
+    if not mirrored:  # the other lines keep their order, which may be that of columns
+        bases = set(turned)
+        parts = (turned.pop(base, []) if (base := round(char.base)) in bases else [char] for char in chars)
+        return replace(page, chars=tuple(char for part in parts for char in part))
+    chars = [char for base in sorted(turned) for char in turned[base]]
     rules = tuple(replace(rule, x0=width - rule.x1, x1=width - rule.x0) for rule in page.rules)
     pictures = tuple(replace(each, x0=width - each.x1, x1=width - each.x0) for each in page.pictures)
     return replace(page, chars=tuple(chars), rules=rules, pictures=pictures)
@@ -467,7 +486,11 @@ def _mirrored(char: Char, width: float) -> Char:
 
 
 def _turned(row: list[Char], *, back: bool) -> Iterable[Char]:
-    """Iterate over the characters of a row, those of the other direction turned around where they stand."""
+    """Iterate over the characters of a row, those of the other direction turned around where they stand; a row without
+    any letter that is read from left to right is turned as a whole, with its full stop."""
+    if not back and not any(unicodedata.bidirectional(char.text[:1]) == "L" for char in row):
+        both = row[0].x0 + max(char.x1 for char in row)
+        return _turned(sorted((_mirrored(char, both) for char in row), key=lambda char: char.x0), back=True)
     is_other = _is_left_to_right if back else _is_right_to_left
     others = [at for at, char in enumerate(row) if is_other(char)]
     runs: list[tuple[int, int]] = []

@@ -15,7 +15,7 @@ from typing import Any
 from lmm.disk import digest
 from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, page_mark, text_of, to_html, words_of
-from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
 from lmm.importing.pandoc import convert_html
 from lmm.importing.pdf_layout import (
     Look,
@@ -27,6 +27,7 @@ from lmm.importing.pdf_layout import (
     make_segment,
     numbering,
     segments_of,
+    title_of_layout,
 )
 from lmm.importing.pdf_page import Char, PdfPage, PdfTag, in_reading_order, read_page, wide
 
@@ -35,13 +36,6 @@ _MAX_PIXELS = 60_000_000
 _MAX_IMAGE_BYTES = 500_000_000
 _MIN_SIDE = 16  # points: smaller ones are symbols, not pictures
 _OCR = "recognise the text first, for example: ocrmypdf IN.pdf OUT.pdf"
-# Titles that programs write if the author gave none.
-_NO_TITLE = re.compile(
-    r"\(?(?:microsoft word|anonymous|untitled|unbenannt|title|document\d*|slide 1|powerpoint)\b"
-    r"|.*\.(?:docx?|tex|dvi|indd|html?|pdf|md|odt|pptx?)\Z",
-    re.IGNORECASE,
-)
-
 # PDF 32000-1, 14.8.4: our element for each type; None for mere groups, "" for content that is not shown.
 _TYPES: dict[str, str | None] = {
     **{f"H{level}": f"h{level}" for level in range(1, 7)},
@@ -87,8 +81,7 @@ def read(data: bytes, context: Context) -> Imported:
         for segment in (segment for page in overlaid for segment in segments_of(page.chars)):
             look.leave_out(kind, segment.text)
     written = convert_html(to_html(_body(shown, look)), context)
-    title = str(metadata.get("Title") or "").strip()
-    title = "" if _NO_TITLE.match(title) else title
+    title = given_title(str(metadata.get("Title") or "")) or title_of_layout(shown, look)
     notes += tuple(images.notes())
     left_out = {kind: "\n".join(texts) for kind, texts in look.left_out.items()}
     return replace(written, title=title, language=language, images=tuple(images.kept), notes=notes, left_out=left_out)

@@ -15,7 +15,7 @@ from typing import Any, NamedTuple
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive
 from lmm.importing.elements import page_mark, table_html, to_html
-from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import convert, convert_html
 
@@ -27,6 +27,7 @@ _DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _MONOSPACED = re.compile(r"(?i)consolas|courier|menlo|monaco|monospace|\bmono\b|inconsolata|cascadia|lucida console")
 _REPEATED = ("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER")  # placeholders that are the same on all slides
+_LONGEST_TITLE = 90  # letters of a line that may stand for one
 _BULLETED = ("BODY", "OBJECT", "VERTICAL_BODY", "VERTICAL_OBJECT")
 
 
@@ -48,7 +49,7 @@ def read(data: bytes, context: Context) -> Imported:
         body = body.replace(f"lmmformula{number}.", formula)
     properties = slides.file.core_properties
     notes = (*slides.notes(), *document.notes)
-    title, language = plain(str(properties.title or "")), str(properties.language or "")
+    title, language = given_title(str(properties.title or "")) or slides.title, str(properties.language or "")
     return replace(document, body=body, title=title, language=language, images=tuple(slides.images), notes=notes)
 
 
@@ -69,6 +70,7 @@ class _Slides:
         self.formulas: list[str] = []
         self.hidden: list[str] = []
         self.objects: list[str] = []
+        self.title = ""  # of the first slide
 
     def notes(self) -> Iterator[str]:
         """Iterate over notes about what was left out."""
@@ -82,9 +84,10 @@ class _Slides:
         """Iterate over the HTML of each visible slide."""
         for number, slide in enumerate(self.file.slides, 1):
             _unwrap_alternatives(slide.element)
-            title = slide.shapes.title
+            title = slide.shapes.title or self._top_line(slide)
             # A title may have line breaks.
             name = " ".join(title.text_frame.text.split()) if title is not None else ""
+            self.title = self.title or (name if number == 1 else "")
             if slide.element.get("show") == "0":
                 self.hidden.append(f"{number}{name and f' ({name})'}")
                 continue
@@ -93,17 +96,27 @@ class _Slides:
             others = [shape for shape in slide.shapes if title is None or shape.shape_id != title.shape_id]
             for shape in _in_reading_order(others):
                 yield from self._shape(shape, number)
-            if slide.has_notes_slide and (frame := slide.notes_slide.notes_text_frame) is not None:
-                texts = (" ".join(plain(paragraph.text).split()) for paragraph in frame.paragraphs)
-                said = "".join(f"<p>{escape(text)}</p>" for text in texts if text)
-                yield f'<div class="lmm-notes">{said}</div>' if said else ""
+            boxes = slide.notes_slide.shapes if slide.has_notes_slide else ()
+            frames = [box.text_frame for box in boxes if box.has_text_frame and _kind(box) not in _REPEATED]
+            texts = (" ".join(plain(paragraph.text).split()) for frame in frames for paragraph in frame.paragraphs)
+            said = "".join(f"<p>{escape(text)}</p>" for text in texts if text)
+            yield f'<div class="lmm-notes">{said}</div>' if said else ""
+
+    def _top_line(self, slide: Any) -> Any:
+        """Return the box that stands for the title on a slide without one: a line at the top, or None."""
+        boxes = [shape for shape in slide.shapes if shape.has_text_frame and shape.text_frame.text.strip()]
+        top = min(boxes, key=lambda shape: int(shape.top or 0), default=None)
+        if top is None or len(boxes) < 2 or 3 * int(top.top or 0) > self.file.slide_height:
+            return None
+        is_line = len(top.text_frame.paragraphs) == 1 and len(top.text_frame.text) <= _LONGEST_TITLE
+        return top if is_line and not (top.is_placeholder and _kind(top) in (*_REPEATED, *_BULLETED)) else None
 
     def _shape(self, shape: Any, slide: int) -> Iterator[str]:
         """Iterate over the HTML of a shape, or of those in a group."""
         picture = None
         with suppress(AttributeError, KeyError, ValueError):  # it is none, or has none
             picture = bytes(shape.image.blob)
-        kind = str(shape.placeholder_format.type).partition(" ")[0] if shape.is_placeholder else ""
+        kind = _kind(shape)
         if kind in _REPEATED:
             return
         if hasattr(shape, "shapes"):
@@ -223,6 +236,11 @@ def _parts(boxes: Sequence[Box], extent: Callable[[Box], tuple[int, int]]) -> tu
             widest, at = start - end, i
         end = max(end, its_end)
     return widest, [list(boxes[:at]), list(boxes[at:])] if at else [list(boxes)]
+
+
+def _kind(shape: Any) -> str:
+    """Return the kind of a placeholder, or the empty string for another shape."""
+    return str(shape.placeholder_format.type).partition(" ")[0] if shape.is_placeholder else ""
 
 
 # -- text ------------------------------------------------------------------------------------------------

@@ -20,7 +20,7 @@ from xml.etree.ElementTree import Element
 from lmm.importing.archive import Archive, local
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import as_utf8
-from lmm.importing.pdf_page import comments_of, flattened
+from lmm.importing.pdf_page import BESIDE, comments_of, flattened
 from lmm.importing.read_html import decode_html
 from lmm.importing.read_pdf import open_document
 from lmm.importing.read_subtitles import MARKUP, NO_CUE
@@ -328,7 +328,9 @@ def _pages(data: bytes) -> Iterator[_Text]:
             page = document[number]
             comments = comments_of(page)
             page = document[number] if flattened(document, page) else page
-            text = re.sub("[-\x02\xad\u2010\ufffe]\r?\n", "", page.get_textpage().get_text_range())
+            width, height = page.get_size()
+            text = page.get_textpage().get_text_bounded(-BESIDE, -BESIDE, width + BESIDE, height + BESIDE)
+            text = re.sub("[-\x02\xad\u2010\ufffe]\r?\n", "", text)
             yield from _lines(f"page {number + 1}", text)
             yield from ((_COMMENTS, text) for text in comments)
     finally:

@@ -10,6 +10,7 @@ from fakes.pdf_writer import HEIGHT, WIDTH, PdfPage, pdf_of
 
 from lmm.errors import FileReadError
 from lmm.importing.imported import Context
+from lmm.importing.pdf_layout import segments_of
 from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style, in_reading_order
 from lmm.importing.read_pdf import read
 
@@ -253,6 +254,43 @@ def test_slides_that_appear_step_by_step_are_one_page() -> None:
     }
 
 
+def test_slides_with_long_feet_and_their_contents_beside_them() -> None:
+    """As LaTeX Beamer prints them: titles hardly larger than the text, what is not shown yet far beside the page."""
+    pages = [PdfPage(width=1_100) for _ in range(4)]
+    for number, page in enumerate(pages):
+        page.text(300, 60, f"Frame of {'abcd'[number]} leaf", size=12.5)
+        page.lines(300, 140, [f"It is leaf {'abcd'[number]}.", *PROSE])
+        page.text(20, 140, "Contents of it", size=9)
+        page.text(2_300, -1_900, "Not yet shown.")
+        page.text(300, 830, f"Ada Meyer, University of Bern, a lecture of many words | {number + 1}", size=6)
+    document = read(pdf_of(pages), HERE)
+    text = " ".join(PROSE)
+    shown = "".join(
+        f"# Frame of {x} leaf\n\n<!-- p. {n} -->\n\nIt is leaf {x}.\n\n{text}\n\n" for n, x in enumerate("abcd", 1)
+    )
+    assert (document.body, document.title) == (shown[:-1], "Frame of a leaf")
+
+
+def test_headings_below_each_other_that_are_not_aligned_are_two() -> None:
+    """A title in the middle, of the size of the first heading."""
+    page = PdfPage()
+    page.text(260, 80, "A manual", size=18, font="bold")
+    page.text(72, 106, "Of leaves and their colours", size=18, font="bold")
+    page.lines(72, 140, PROSE)
+    assert body(page).startswith("# A manual\n\n# Of leaves and their colours\n\n")
+
+
+def test_raised_and_lowered_letters_that_are_not_smaller() -> None:
+    """As WeasyPrint sets them."""
+    page = PdfPage()
+    page.text(72, 100, "Water is H")
+    page.text(118.7, 105, "2", size=9.75)
+    page.text(124.1, 100, "O makes 10")
+    page.text(178, 95, "6", size=9.75)
+    page.lines(72, 112, PROSE)
+    assert body(page).startswith("Water is H~2~O makes 10^6^ The leaf")
+
+
 def test_items_keep_their_letters_and_numbers() -> None:
     """The parts of exercises are referred to."""
     page = PdfPage()
@@ -324,6 +362,10 @@ def test_a_title_that_no_one_gave_is_none() -> None:
     page.text(72, 100, "Some text.")
     assert read(pdf_of([page], title="Microsoft Word - notes.doc"), HERE).title == ""
     assert read(pdf_of([page], title="Leaves"), HERE).title == "Leaves"
+    page.text(72, 60, "Of Leaves", size=20)  # larger than anything else in the document
+    page.text(72, 84, "and Roots", size=20)
+    page.lines(72, 112, PROSE)
+    assert read(pdf_of([page], title="notes.docx"), HERE).title == "Of Leaves and Roots"
 
 
 def test_pages_that_are_pictures_are_refused_or_told() -> None:
@@ -368,3 +410,15 @@ def test_arabic_is_read_by_the_places_of_its_letters(order: int) -> None:
     page = PageRead(1, 300, 400, tuple(chars[::order]))
     in_order = sorted(in_reading_order(page).chars, key=lambda char: char.x0)
     assert "".join(char.text for char in in_order) == "\u0633\u0624\u0627\u0644ABC12"
+
+
+def test_a_line_of_arabic_on_another_page_ends_in_its_full_stop() -> None:
+    """The rest of the page keeps its order, and a space is narrow."""
+    lines = [("\u0644\u0627", 100.0, 50), ("\u0633.", 78.5, 50), ("Leaf", 60.0, 70)]
+    chars = [
+        Char(letter, x + 8 * at, x + 8 * at + 8, base - 10, base + 2, base, Style(12.0))
+        for text, x, base in lines
+        for at, letter in enumerate(text[::-1] if base == 50 else text)
+    ]
+    page = in_reading_order(PageRead(1, 300, 400, tuple(chars)))
+    assert [line.text for line in segments_of(page.chars)] == ["\u0644\u0627 \u0633.", "Leaf"]
