@@ -272,7 +272,7 @@ def code_lines(lines: Sequence[Sequence[Char]]) -> str:
 class Look:
     """The typography of a document: the sizes of text and headings, its outline, its running heads.
 
-    `left_out` collects the texts that are not written, by kind.
+    `left_out` collects the texts that are not written, by kind, `notes` the footnotes.
     """
 
     body: float
@@ -283,6 +283,7 @@ class Look:
     words: Words = NO_WORDS
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
     left_out: dict[str, list[str]] = field(default_factory=dict)
+    notes: list[MarkupElement] = field(default_factory=list)
 
     def leave_out(self, kind: str, text: str) -> None:
         """Note that a text is not written."""
@@ -501,17 +502,29 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
         image = element("p", element("img", src=f"{IMAGE}{each.number}"))
         regions.append(Region(each.x0, each.top, each.x1, each.bottom, image))
     placed = sorted(regions, key=lambda each: each.top)
-    for column in filter(None, columns_in_order(lines, page.width)):
-        blocks += _with_placed(column, placed, page, look)
+    columns = [column for column in columns_in_order(lines, page.width) if column]
+    for number, column in enumerate(columns, 1):
+        below = [each for each in placed if any(_is_above(lines, each) for lines in columns[number:])]
+        here = [each for each in placed if each not in below and _is_across(column, each)]
+        placed = [each for each in placed if each not in here]
+        blocks += _with_placed(column, here, page, look)
     return blocks + [each.block for each in placed]
 
 
-def _with_placed(lines: Sequence[Segment], placed: list[Region], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
-    """Iterate over the blocks of a column with its tables and pictures, which are removed from `placed`."""
+def _is_across(lines: Sequence[Segment], region: Region) -> bool:
+    """Return whether a table or a picture lies within the width of a column."""
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
+    return x0 <= (region.x0 + region.x1) / 2 <= x1
+
+
+def _is_above(lines: Sequence[Segment], region: Region) -> bool:
+    return _is_across(lines, region) and lines[0].base <= region.top + 2
+
+
+def _with_placed(lines: Sequence[Segment], here: list[Region], page: PdfPage, look: Look) -> Iterator[MarkupElement]:
+    """Iterate over the blocks of a column with its tables and pictures."""
     rest = list(lines)
-    for each in [each for each in placed if x0 <= (each.x0 + each.x1) / 2 <= x1]:
-        placed.remove(each)
+    for each in here:
         yield from _blocks([line for line in rest if line.base <= each.top + 2], page, look)
         yield each.block
         rest = [line for line in rest if line.base > each.top + 2]

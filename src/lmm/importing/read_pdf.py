@@ -186,7 +186,8 @@ def _body(pages: Sequence[PdfPage], look: Look) -> MarkupElement:
     for block, place, before in zip(blocks, places, [None, *places], strict=False):
         marks = [page_mark("p.", *place)] if place != before else []
         marked += [block, *marks] if block.tag in HEADINGS else [*marks, block]  # the mark of a page, below a heading
-    return MarkupElement("body", {}, tuple(marked))
+    notes = MarkupElement("section", {"role": "doc-endnotes"}, (MarkupElement("ol", {}, tuple(look.notes)),))
+    return MarkupElement("body", {}, (*marked, *([notes] if look.notes else [])))
 
 
 def _joined(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupElement | None:
@@ -326,6 +327,8 @@ class _Reader:
         else:
             name = _TYPES.get(tag.type)
             if name == "":
+                if tag.type == "Lbl" and _is_term(label := self._printed(tag)):
+                    yield element("p", element("strong", label))
                 return
             if name == "p" and not self.titled and (level := self._level(tag)):
                 name = f"h{level}"
@@ -352,6 +355,12 @@ class _Reader:
                     run = []
                     nodes += (element("img", src=f"{IMAGE}{number}") for number in self.pictures[child])
                 run += self.chars.get(child, ())
+            elif child.type in ("Note", "FENote") and tag.type in _INLINE_PARENTS:
+                nodes += self._text(run, plain)
+                run = []
+                name = f"lmm-note-{len(self.look.notes)}"
+                nodes.append(MarkupElement("a", {"href": f"#{name}", "role": "doc-noteref"}, ("1",)))
+                self.look.notes.append(MarkupElement("li", {"id": name}, tuple(self.children(child))))
             elif (inner := self._within_line(child, tag.type)) is not None:
                 run += inner
             else:
@@ -381,7 +390,14 @@ class _Reader:
         return [char._replace(style=char.style._replace(**named)) for char in chars] if named else chars
 
     def _text(self, chars: Sequence[Char], plain: bool) -> Iterable[Node]:
-        return inline_nodes(_lines(chars), self.look.words, plain=plain)
+        lines = _lines(chars)
+        if len(lines) > 1 and not plain and all(char.style.mono for char in chars):
+            return (element("pre", code_lines(lines)),)  # of a browser, which names no code
+        space = (" ",) if chars and chars[0].spaced else ()  # after a note or a picture
+        return (*space, *inline_nodes(lines, self.look.words, plain=plain))
+
+    def _printed(self, tag: PdfTag) -> str:
+        return "".join(char.text for mark in _marks(tag) for char in self.chars.get(mark, ())).strip()
 
     def figure(self, tag: PdfTag) -> Iterator[Node]:
         """Iterate over the images of a figure, with its description, or, if it has none, its text."""
@@ -405,19 +421,23 @@ class _Reader:
         children = [child for child in tag.children if isinstance(child, PdfTag)]
         items = [node for child in children for node in self.nodes(child, "L")]
         labels = (part for child in children for part in _walk(child) if part.type == "Lbl")
-        texts = ("".join(char.text for mark in _marks(part) for char in self.chars.get(mark, ())) for part in labels)
-        name, attributes = numbering(next(filter(None, map(str.strip, texts)), "")[:8])
+        name, attributes = numbering(next(filter(None, map(self._printed, labels)), "")[:8])
         return MarkupElement(name, attributes, tuple(items))
 
 
+def _is_term(label: str) -> bool:
+    """Return whether the label of an item or a caption is a word, and not a number or a bullet."""
+    return re.search(r"[^\W\d_]{2}", label) is not None and numbering(label)[0] == "ul"
+
+
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:
-    """Split characters, in text order, into lines: a new line begins further left and lower."""
+    """Split characters, in text order, into lines: a new line begins further left and lower, or in another column."""
     lines: list[list[Char]] = []
     for char in chars:
         last = lines[-1][-1] if lines else None
         size = max(char.style.size, last.style.size) if last else 0.0
         lower = char.base - last.base if last else 0.0
-        if last is None or lower > 0.7 * size or (lower > 1 and char.x0 < last.x0 - size):
+        if last is None or abs(lower) > 0.7 * size or (lower > 1 and char.x0 < last.x0 - size):
             lines.append([])
         lines[-1].append(char)
     return lines

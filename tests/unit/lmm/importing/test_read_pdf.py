@@ -9,10 +9,11 @@ import pytest
 from fakes.pdf_writer import HEIGHT, WIDTH, PdfPage, pdf_of
 
 from lmm.errors import FileReadError
+from lmm.importing.elements import to_html
 from lmm.importing.imported import Context
-from lmm.importing.pdf_layout import segments_of
-from lmm.importing.pdf_page import Char, PdfPage as PageRead, Style, in_reading_order
-from lmm.importing.read_pdf import read
+from lmm.importing.pdf_layout import look_of, segments_of
+from lmm.importing.pdf_page import Char, PdfPage as PageRead, PdfTag, Style, in_reading_order
+from lmm.importing.read_pdf import elements_of_tags, read
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
 HERE = Context("a.pdf")
@@ -47,6 +48,34 @@ def test_a_tagged_pdf_is_read_by_its_structure() -> None:
         '```\ndef fall(leaf):\n    return leaf.colour != "green"\n```\n\n![A green dot](lmm-image:0)\n'
     )
     assert document.images[0].data.startswith(b"\x89PNG")
+
+
+def test_tags_of_typst_and_browsers() -> None:
+    """A footnote within a paragraph, the term of an item, code that is only set so, a paragraph over two columns."""
+    code = Style(10.0, mono=True)
+    rows = ["A leaf", "It is green.", "falls. And", "the next", "Term", "its meaning", "def f():", "  return 1"]
+    places = [(72, 100), (72, 700), (102, 100), (300, 40), (72, 120), (90, 132), (72, 200), (72, 212)]
+    chars = tuple(
+        Char(letter, x + 5 * at, x + 5 * at + 5, y - 10, y + 2, y, code if mark > 5 else Style(10.0), mark)
+        for mark, ((x, y), text) in enumerate(zip(places, rows, strict=True))
+        for at, letter in enumerate(text)
+        if letter != " "
+    )
+    item = PdfTag("LI", (PdfTag("Lbl", (4,)), PdfTag("LBody", (5,))))
+    tags = (
+        PdfTag("P", (0, PdfTag("Note", (PdfTag("Lbl", ()), 1)), 2, 3)),
+        PdfTag("L", (item,)),
+        PdfTag("P", (PdfTag("Span", (6,)), PdfTag("Span", (7,)))),
+    )
+    page = PageRead(1, 595, 842, chars, tags=tags)
+    look = look_of([page], ())
+    written = [to_html(each) for each in elements_of_tags(page, look, titled=True)]
+    assert written == [
+        '<p>A leaf<a href="#lmm-note-0" role="doc-noteref">1</a>falls. And the next</p>',
+        "<ul><li><p><strong>Term</strong></p><div>its meaning</div></li></ul>",
+        "<p><pre>def f():\n  return 1</pre></p>",
+    ]
+    assert [to_html(note) for note in look.notes] == ['<li id="lmm-note-0">It is green.</li>']
 
 
 def test_titles_of_slides_whose_tags_have_no_headings_are_headings() -> None:
@@ -114,6 +143,27 @@ def test_columns_are_read_one_after_the_other() -> None:
     text = body(page)
     assert text.index("left 7") < text.index("right 0")
     assert text.startswith("# A title over both")
+
+
+def test_a_table_in_a_column_is_below_what_is_above_it() -> None:
+    """A line over both columns comes first; the table belongs to the text below it."""
+    page = PdfPage()
+    page.text(72, 80, "The leaves of forty plants were measured in spring and again in the autumn, as below.")
+    left = [
+        "Here the first column begins, and it",
+        "says much about the colour of leaves",
+        "and of their stems in the spring.",
+    ]
+    y = page.lines(72, 110, left * 3)
+    page.lines(320, 110, [line.replace("first", "second") for line in left] * 3)
+    for row, text in enumerate(("oak", "elm")):
+        page.text(76, y + 20 * row, text)
+        page.text(156, y + 20 * row, str(row))
+    for at in range(3):
+        page.rule(72, y - 14 + 20 * at, 232, y - 14 + 20 * at)
+        page.rule(72 + 80 * at, y - 14, 72 + 80 * at, y + 26)
+    found = [body(page).index(text) for text in ("forty", "first", "| oak", "second")]
+    assert found == sorted(found)
 
 
 def test_a_column_of_code_stands_beside_one_of_text() -> None:
