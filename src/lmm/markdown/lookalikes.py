@@ -49,7 +49,7 @@ _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
     rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*"
-    rf"(?:[{_DASH}*_+?=~`\\]|query:|message:|edit:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
+    rf"(?:[{_DASH}*_+?=~`\\]|query:|message:|edit:|skip:|type:|frozen:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
     re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")
@@ -208,10 +208,11 @@ class _Page:
                 self.taken[at:last] = b"\1" * (last - at)
                 at += block.source.count("\n")
             starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
+            top = 0 if first else len(text) - len(text.lstrip())
             for span in spans(text, in_list=True):
                 i = bisect_right(starts, span.start) - 1
-                is_one = "\n" not in span.text or not (first or text[: span.start].strip())
-                if span.kind not in _HIDING or (span.target == "indented" and is_one):
+                is_one = span.target == "indented" and ("\n" not in span.text or (not first and span.start <= top))
+                if span.kind not in _HIDING or is_one:
                     continue  # only the line --- is indented, or all of the header is
                 whole = not text[starts[i] : span.start].strip(" \t>")
                 for k in range(i if whole else i + 1, bisect_left(starts, span.end)):
@@ -221,7 +222,8 @@ class _Page:
         """Iterate over what looks like metadata, in order."""
         i, top = 0, True
         while i < len(self.lines):
-            found, end = self._read(i, top=top) if not self.taken[i] else (None, i + 1)
+            may_begin = not self.taken[i] and (top or _CANDIDATE.match(self.lines[i]))
+            found, end = self._read(i, top=top) if may_begin else (None, i + 1)
             begins = top and found is None and i <= min(self.headings, default=i) and not _is_noise(self.lines[i])
             if begins and self.taken[i] in (0, 2):
                 found, end = self._bare_header(i)

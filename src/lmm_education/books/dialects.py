@@ -7,10 +7,10 @@ in the author's file, which is not changed.
 
 from __future__ import annotations
 
+import functools
 import html
 import re
 from collections.abc import Callable, Iterable, Iterator
-from functools import partial
 from itertools import groupby
 
 from lmm.markdown import spans
@@ -36,8 +36,10 @@ SNIPPET_MARK = r"^[ \t>]*-+8<-+"
 _NAMED_TAGS = "title|name|label|summary|tabName|header"
 
 
+@functools.lru_cache(maxsize=2)
 def as_shown(text: str) -> str:
-    """Return a document with the markup of other programs as readers see it; it has the same lines.
+    """Return a document with the markup of other programs as readers see it; it has the same lines. Cached for the last
+    ones, because several functions ask.
 
     >>> as_shown("It holds 10<sup>6</sup> of [[Cells|the cells]] &amp; %% why? %% `x<sup>2</sup>`.")
     'It holds 10^6^ of the cells &  `x<sup>2</sup>`.'
@@ -79,8 +81,9 @@ def _shown(text: str, *, after_header: bool) -> str:
     if values := {each["name"]: each["number"] or each["words"] or "" for each in _VALUE.finditer(text)}:
         # A page of MDX with the constants that it defines itself put in.
         text = re.sub(r"(?<![\\{\w])\{ *(\w+) *\}", lambda match: values.get(match[1], match[0]), text)
-    for pattern, show in _RULES:
-        text = pattern.sub(partial(_with_lines, show, restored), text)
+    for literal, pattern, show in _RULES:
+        if literal in text:
+            text = pattern.sub(functools.partial(_with_lines, show, restored), text)
     return restored(text)
 
 
@@ -213,61 +216,72 @@ def _snippets(match: Match) -> str:
     return "\n".join(["", *(f'--8<-- "{file}"' if file and file[0] not in "!;" else "" for file in files)])
 
 
-def _rule(pattern: str, show: Callable[[Match], str] | str = "", flags: int = 0) -> _Rule:
-    return re.compile(pattern, re.MULTILINE | flags), show if callable(show) else lambda match: match.expand(show)
+def _rule(literal: str, pattern: str, show: Show | str = "", flags: int = 0) -> _Rule:
+    """Return a rule: what every match contains literally, the pattern of what is replaced, and what is shown instead."""
+    shown = show if callable(show) else lambda match: match.expand(show)
+    return literal, re.compile(pattern, re.MULTILINE | flags), shown
 
 
-_Rule = tuple[re.Pattern[str], Callable[[Match], str]]
+_Rule = tuple[str, re.Pattern[str], Show]
 _I, _S = re.IGNORECASE, re.DOTALL
 _RULES: tuple[_Rule, ...] = (
     _rule(
+        "{",
         r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}"
         r"|\{\{/\*.{0,5000}?\*/\}\}",
         "",
         _S,
     ),
     _rule(
+        "",
         r"^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
         r"|\{/\*[^{}]{0,2000}?\*/\}",
         "",
         _S,
     ),
-    _rule(rf"{SNIPPET_MARK}[ \t]*\[(?:start|end):[^\]\n]*\][^\n]*$"),
+    _rule("8<-", rf"{SNIPPET_MARK}[ \t]*\[(?:start|end):[^\]\n]*\][^\n]*$"),
     _rule(
-        rf"{SNIPPET_MARK}[ \t]*\n(?P<files>(?:[ \t]*[^\s-][^\n]*\n|[ \t]*\n){{1,50}}?)[ \t]*-+8<-+[ \t]*$", _snippets
+        "8<-",
+        rf"{SNIPPET_MARK}[ \t]*\n(?P<files>(?:[ \t]*[^\s-][^\n]*\n|[ \t]*\n){{1,50}}?)[ \t]*-+8<-+[ \t]*$",
+        _snippets,
     ),
-    _rule(r"(?P<open>\{\{[<%])\s*(?P<name>[\w-]+)(?P<rest>[^{}]*?)[>%]\}\}", _shortcode),
-    _rule(r"\{\{[<%]\s*/[^{}]*[>%]\}\}"),
-    _rule(r"\{%-?\s*(?!include(?!\S*\s+\S*(?:toc|nav|head|foot)))\w[^{}]*?-?%\}"),
-    _rule(r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}|(?<![ \t])[ \t]*\{:(?=[\s.#\w])[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}"),
-    _rule(r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
-    _rule(r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),
-    _rule(r"^(?P<quote>[ \t]*(?:>[ ]?)+)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)", _alert),
+    _rule("{{", r"(?P<open>\{\{[<%])\s*(?P<name>[\w-]+)(?P<rest>[^{}]*?)[>%]\}\}", _shortcode),
+    _rule("{{", r"\{\{[<%]\s*/[^{}]*[>%]\}\}"),
+    _rule("{%", r"\{%-?\s*(?!include(?!\S*\s+\S*(?:toc|nav|head|foot)))\w[^{}]*?-?%\}"),
     _rule(
+        "{:", r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}|(?<![ \t])[ \t]*\{:(?=[\s.#\w])[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}"
+    ),
+    _rule("[[", r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
+    _rule("==", r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),
+    _rule("[!", r"^(?P<quote>[ \t]*(?:>[ ]?)+)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)", _alert),
+    _rule(
+        ":::",
         r"^(?P<fence>[ \t]*:{3,})[ \t]*(?P<kind>[a-z]+)"
         r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))[ \t]*$",
         _titled_div,
     ),
-    _rule(r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
-    _rule(r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
-    _rule(r":(?:material|fontawesome|octicons|simple)-[\w-]+:[ ]?"),
-    _rule(rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", r"**\g<label>**"),
-    _rule(r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
-    _rule(r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),
-    _rule(r"<(?P<tag>del|s|strike)>\s*(?P<inner>.{0,2000}?)\s*</(?P=tag)\s*>", r"~~\g<inner>~~", _I | _S),
-    _rule(r"</?(?:ins|u|mark|ruby|rb|rtc)(?:\s[^<>]*)?>", "", _I),
-    _rule(r"<rp>.{0,20}?</rp>", "", _I | _S),
-    _rule(r"<rt[^<>]*>\s*(?P<inner>.{0,2000}?)\s*</rt\s*>", r"(\g<inner>)", _I | _S),
+    _rule("^", r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
+    _rule("++", r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
+    _rule(":", r":(?:material|fontawesome|octicons|simple)-[\w-]+:[ ]?"),
+    _rule("<", rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", r"**\g<label>**"),
+    _rule("<", r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
+    _rule("<", r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),
+    _rule("<", r"<(?P<tag>del|s|strike)>\s*(?P<inner>.{0,2000}?)\s*</(?P=tag)\s*>", r"~~\g<inner>~~", _I | _S),
+    _rule("<", r"</?(?:ins|u|mark|ruby|rb|rtc)(?:\s[^<>]*)?>", "", _I),
+    _rule("<", r"<rp>.{0,20}?</rp>", "", _I | _S),
+    _rule("<", r"<rt[^<>]*>\s*(?P<inner>.{0,2000}?)\s*</rt\s*>", r"(\g<inner>)", _I | _S),
     _rule(
+        "<",
         r"<input\b(?![^<>]*\btype=[\"']?(?:hidden|submit|button|checkbox|radio))[^<>]*?\svalue=[\"'](?P<inner>[^\"'>]*)[\"'][^<>]*>",
         r"\g<inner>",
         _I,
     ),
-    _rule(r"!?\[(?P<inner>[^\[\]\n]*)\]\(<?data:[^()\s]*>?(?:[ ]\"[^\"\n]*\")?\)", r"\g<inner>"),
+    _rule("data:", r"!?\[(?P<inner>[^\[\]\n]*)\]\(<?data:[^()\s]*>?(?:[ ]\"[^\"\n]*\")?\)", r"\g<inner>"),
     _rule(
+        "<",
         r"<img\b(?=[^<>]*\ssrc=[\"']?data:)(?:[^<>]*?\salt=[\"'](?P<inner>[^\"'>]*)[\"'])?[^<>]*>",
         lambda m: m["inner"] or "",
         _I,
     ),
-    _rule(r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});", _character),
+    _rule("&", r"&(?:#\d{1,7}|#[xX][0-9a-fA-F]{1,6}|[A-Za-z]\w{1,30});", _character),
 )

@@ -3,7 +3,8 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Iterator
+from bisect import bisect_left, bisect_right
+from collections.abc import Iterable, Iterator
 
 from lmm.errors import Finding
 from lmm.importing.formats import COUNT_KEY
@@ -15,7 +16,7 @@ from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
-from lmm_education.ingestion.near_types import as_meant, label_of, title_in, titled_type, without_effect
+from lmm_education.ingestion.near_types import as_meant, label_of, lines_naming, title_in, titled_type, without_effect
 from lmm_education.ingestion.outline import Heading, kind_of, stored_outline
 from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
@@ -51,35 +52,34 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, kinds: Withhold
     values = set(_not_computed(document.text, document.chapter))
     hint = "students see no more than that: write the text there"
     hint += "; values of R and Python come with keep_md: true" if values else ""
-    files: dict[int, list[str]] = {}
-    others: dict[int, list[str]] = {}
-    for line, written in sorted({*values, *_not_filled_in(prepared, _MDX.search(document.text))}):
-        others.setdefault(line, []).append(written)
+    others = sorted({*values, *_not_filled_in(prepared, _MDX.search(document.text))})
+    if others:
+        yield warning(others[0][0], f"placeholders not filled in: {_some(name for _, name in others)}", hint)
     shown = as_shown(document.text) if "{{#" in document.text or "8<-" in document.text else ""
-    for match in INCLUDED_LINE.finditer(shown):
-        if match["written"] not in document.chapter.included:
-            line = shown.count("\n", 0, match.start("written")) + 1
-            files.setdefault(line, []).append(match["path"] or match["snippet"])
-    for what, found, advice in (
-        ("placeholders not filled in", others, hint),
-        ("files not included", files, "students do not see this line: add the files"),
-    ):
-        names = list(dict.fromkeys(name for line in found.values() for name in line))
-        if names:
-            shown = ", ".join(names[:_MOST]) + f", … ({len(names)})" * (len(names) > _MOST)
-            yield warning(min(found), f"{what}: {shown}", advice)
+    missing = [one for one in INCLUDED_LINE.finditer(shown) if one["written"] not in document.chapter.included]
+    if missing:
+        line = shown.count("\n", 0, missing[0].start("written")) + 1
+        names = _some(one["path"] or one["snippet"] for one in missing)
+        yield warning(line, f"files not included: {names}", "students do not see this line: add the files")
+
+
+def _some(names: Iterable[str]) -> str:
+    """Return the first of some names, each once, with the number of all if there are more."""
+    different = list(dict.fromkeys(names))
+    return ", ".join(different[:_MOST]) + f", … ({len(different)})" * (len(different) > _MOST)
 
 
 def _like_solutions(text: str, prepared: PreparedDocument, kinds: Withholding) -> Iterator[tuple[int, str, str]]:
     """Iterate over lines that begin as a solution does, or fold one away, and are shown to students: in emphasis or
     with a number, or after an exercise."""
-    lines, after_exercise = as_shown(text).split("\n"), False
+    shown, after_exercise = as_shown(text), False
+    lines, named = shown.split("\n"), lines_naming(shown, (*kinds.lasting, *kinds.exercises))
     for item in stored_outline(prepared.outline).items:
         types = types_in(item.own) or types_in((item if isinstance(item, Heading) else item.heading).all)
         after_exercise = after_exercise or any(is_one_of(kind, kinds.exercises) for kind in types)
         if isinstance(item, Heading) or any(is_one_of(kind, kinds.lasting) for kind in types) or "text" in types:
             continue
-        for line in range(item.lines.first, min(item.lines.last, len(lines)) + 1):
+        for line in named[bisect_left(named, item.lines.first) : bisect_right(named, item.lines.last)]:
             written, title = lines[line - 1], title_in(lines[line - 1])
             label = label_of(written, (*kinds.lasting, *kinds.exercises))
             kind = titled_type(title, kinds.lasting) or (label.type if label else "")

@@ -9,8 +9,10 @@ from __future__ import annotations
 
 import functools
 import re
+from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator
 from dataclasses import dataclass
+from itertools import accumulate
 
 from lmm.markdown import metadata, spans
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock
@@ -69,6 +71,24 @@ def _names(type: str, *, plural: bool) -> set[str]:
     one, several = _CALLED.get(type, ("", ""))
     plurals = {*(type + ending for ending in ("s", "es", "n", "en")), *several.split()}
     return plurals if plural else {type, *one.split(), *plurals}
+
+
+def lines_naming(text: str, types: Iterable[str]) -> list[int]:
+    """Return the lines of a text, from 1, with a name of one of the types in them.
+
+    >>> lines_naming("Why?\n**Lösung.** So.\n", ["solution"])
+    [2]
+    """
+    names = {name for kind in types for name in _names(kind.strip().casefold(), plural=False)}
+    answers = {name for each in _ANSWERS if "solution" in names for name in _names(each, plural=False)}
+    folded, found = text.casefold(), set[int]()
+    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
+    for name in names | answers:
+        at = folded.find(name)
+        while at >= 0:
+            found.add(bisect_right(starts, at))
+            at = folded.find(name, starts[bisect_right(starts, at)])
+    return sorted(found)
 
 
 # Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
