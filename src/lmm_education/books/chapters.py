@@ -196,13 +196,17 @@ class Books:
         folder = self._folders.get(above) or self._folders.setdefault(above, files.folder_of(path))
         return files.decode_document(folder.read(path.name, most=files.MOST), str(path))
 
+    def book_of(self, path: Path) -> Book | None:
+        """Return the book that contains a document at an absolute path."""
+        if path.parent not in self._of:
+            self._of[path.parent] = book_of(path)
+        return self._of[path.parent]
+
     def chapter(self, path: Path, text: str | None = None) -> BookChapter:
         """Return the chapter of a document; `text` is its content, if it was read."""
         path = path.absolute()
         text = text_in(path.parent, path.name) if text is None else text
-        if path.parent not in self._of:
-            self._of[path.parent] = book_of(path)
-        book, header = self._of[path.parent], header_values(text)
+        book, header = self.book_of(path), header_values(text)
         position = book.position(path) if book is not None else None
         if book is None or position is None:
             alone = BookChapter(book, labels=_labels_of(path, text, header), words=_words(header))

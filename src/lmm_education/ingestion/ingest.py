@@ -50,6 +50,7 @@ from lmm_education.errors import (
 )
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.findings import warnings
+from lmm_education.ingestion.known_files import KnownFiles, state_of
 from lmm_education.ingestion.near_types import parsed
 from lmm_education.ingestion.plan import (
     DocumentFile,
@@ -105,12 +106,13 @@ class IngestRun:
 
     `stamp` goes into documents' hashes; `stored` are those in the store; `unannotated` counts annotations that are
     missing or stale; `languages` are those of the documents that were prepared; `model_error` is why the embedding
-    model is not called any more; `room` is how much text of documents may still be kept until they are prepared.
+    model is not called any more; `known` are files that need not be read; `room` is how much text of documents may still be kept until they are prepared.
     """
 
     course: CourseParts
     options: IngestOptions
     listener: Listener = ignore
+    known: KnownFiles | None = None
     stamp: str = ""
     stored: Collection[str] = ()
     books: Books = field(default_factory=Books)
@@ -163,6 +165,7 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     if options.ingest:
         course.beginning = course.beginning or _first_embedding(course, sources.documents)
         run.stamp = _stamp_of(course)
+        run.known = KnownFiles(course.root, run.stamp) if not options.annotate else None
     stored = _stored(run) if options.ingest else []
     run.stored = {document.hash for document in stored}
     run.report.dry_run = options.dry_run
@@ -187,6 +190,8 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         add_sources(sources, others, course.root)
     run.listener(Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := _read(run, source)) is not None]
+    if run.known is not None:
+        run.known.save()
     if options.ingest:
         run.report.location = course.store.location
         held = held_by(stored, documents, course.root)
@@ -302,6 +307,10 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
 def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     """Read the document in a file, after annotating it if the options ask for that; None if there is none, or it
     cannot be read."""
+    state = state_of(source) if run.known is not None else ()
+    known = run.known.find(source, state) if run.known is not None else None
+    if known is not None and run.books.book_of(source.path.absolute()) is None:
+        return known
     try:
         read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files, stored=run.stored)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, str):
@@ -323,6 +332,8 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     if isinstance(read, str):
         run.skip(source, read)
         return None
+    if run.known is not None:
+        run.known.add(read, state)
     run.room -= len(read.text)
     return read if run.room > 0 else replace(read, text="")
 

@@ -45,6 +45,8 @@ from lmm_education.payloads import (
 _CHATMD = re.compile(
     r"\ufeff?(?:\s|<!--.*?-->)*<(?:config|tool|msg|user|system|developer|assistant|import)(?=[\s/>])", re.DOTALL
 )
+# A text with one of these may depend on a file that is not there yet: a bibliography, what it includes, its original.
+_REFERRING = ("bibliography", "{{#", "8<-", f"{ORIGINAL}:", "source:")
 
 
 def without_solutions(chapter: BookChapter) -> BookChapter:
@@ -67,7 +69,8 @@ class DocumentFile:
 
     `text` is empty where there was no room to keep it; `text_hash` covers it alone. `chapter` is that in its book,
     `original` the file that it was imported from, as in `Location`. For a prepared document, `made_from` is the path of
-    the one that it replaces, and `made_of` the hash of the text that this had.
+    the one that it replaces, and `made_of` the hash of the text that this had. `is_alone` tells that nothing of it
+    depends on other files.
     """
 
     source: SourceFile
@@ -79,6 +82,7 @@ class DocumentFile:
     original: str = ""
     made_from: str = ""
     made_of: str = ""
+    is_alone: bool = False
 
     @property
     def file(self) -> str:
@@ -129,8 +133,19 @@ def read_file(
         digest.update((text if shown == text else f"{text}\0{shown}").encode("utf-8", "surrogatepass"))
         if (hash := digest.hexdigest()[:32]) not in stored:
             check_metadata(text)
-        docid = docid_of(text) or source.file
-        return DocumentFile(source, docid, hash, text, hash_of_text(text), chapter, original, made_from, made_of)
+        is_alone = source.path.suffix.lower() in (".md", ".markdown") and not made_from and chapter.book is None
+        return DocumentFile(
+            source,
+            id=docid_of(text) or source.file,
+            hash=hash,
+            text=text,
+            text_hash=hash_of_text(text),
+            chapter=chapter,
+            original=original,
+            made_from=made_from,
+            made_of=made_of,
+            is_alone=is_alone and not chapter.refers and not any(mark in text for mark in _REFERRING),
+        )
 
 
 def passed_over(source: SourceFile, text: str, *, prepared: bool = False) -> str:
