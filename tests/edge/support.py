@@ -17,7 +17,7 @@ from lmm.cli.main import main
 from lmm.markdown.blocks import MetadataBlock
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.chat_log import unquote_chunks
-from lmm_education.store.generations import copy_file
+from lmm_education.store.generations import checksum
 
 PATIENCE = 60.0
 BATCH_MODEL = """import lmm
@@ -39,7 +39,7 @@ def copy_course(course: Path, folder: Path) -> None:
     """A course with its store into a folder, holes as holes: else a store of half a megabyte takes 168."""
 
     def copy(old: str, new: str) -> None:
-        copy_file(Path(old), Path(new))
+        checksum(old, new)
         shutil.copystat(old, new)
 
     shutil.copytree(course, folder, dirs_exist_ok=True, copy_function=copy)

@@ -217,7 +217,7 @@ def _snippets(match: Match) -> str:
 
 
 def _rule(literal: str, pattern: str, show: Show | str = "", flags: int = 0) -> _Rule:
-    """Return a rule: what every match contains literally, the pattern of what is replaced, and what is shown instead."""
+    """Return a rule: what each match contains literally, the pattern of what is replaced, what is shown instead."""
     shown = show if callable(show) else lambda match: match.expand(show)
     return literal, re.compile(pattern, re.MULTILINE | flags), shown
 

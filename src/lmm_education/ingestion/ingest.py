@@ -106,7 +106,8 @@ class IngestRun:
 
     `stamp` goes into documents' hashes; `stored` are those in the store; `unannotated` counts annotations that are
     missing or stale; `languages` are those of the documents that were prepared; `model_error` is why the embedding
-    model is not called any more; `known` are files that need not be read; `room` is how much text of documents may still be kept until they are prepared.
+    model is not called any more; `known` are files that need not be read; `room` is how
+    much text of documents may still be kept until they are prepared.
     """
 
     course: CourseParts

@@ -66,7 +66,7 @@ class KnownFiles:
 def state_of(source: SourceFile) -> _State:
     """Return the state of a file; empty if it may change without one that differs."""
     try:
-        found = os.lstat(source.path)  # noqa: PTH116
+        found = os.lstat(source.path)
     except OSError:
         return ()
     changed = max(found.st_mtime_ns, found.st_ctime_ns)

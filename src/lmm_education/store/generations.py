@@ -42,7 +42,7 @@ from collections.abc import Callable, Iterator, Mapping, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from contextlib import contextmanager
 from importlib.metadata import version
-from io import RawIOBase
+from io import FileIO
 from pathlib import Path
 from typing import Any, NamedTuple
 
@@ -110,56 +110,48 @@ def copy_folder(source: Path, target: Path) -> dict[str, int]:
         if entry.is_dir(follow_symlinks=False):
             (target / name).mkdir(exist_ok=True)
         else:
-            found[name] = copy_file(Path(entry.path), target / name)
+            found[name] = checksum(entry.path, f"{target}/{name}")
     return found
 
 
-def copy_file(source: Path, target: Path) -> int:
-    """Copy the parts of a file that have data, and return its `checksum`; the engine's files are mostly holes, and
-    stay so."""
-    with target.open("xb", buffering=0) as new:
-        found = checksum(source, new)
-        new.truncate(source.stat().st_size)
-    return found
-
-
-def _pages_of(path: Path) -> Iterator[tuple[int, list[bytes]]]:
+def _pages_of(file: FileIO) -> Iterator[tuple[int, list[bytes]]]:
     """Iterate over the runs of pages of a file that are not all zeros, each with its position."""
-    with path.open("rb", buffering=0) as file:
-        at, size = 0, os.fstat(file.fileno()).st_size
-        while at < size:
-            if hasattr(os, "SEEK_DATA"):  # on Windows, everything is data
-                try:
-                    at = os.lseek(file.fileno(), at, os.SEEK_DATA)
-                except OSError as error:
-                    if error.errno == errno.ENXIO:  # nothing but a hole is left
-                        return
-                    raise
-                at -= at % _PAGE
-            file.seek(at)
-            block, run = file.read(_BLOCK), list[bytes]()
-            for start in range(0, len(block), _PAGE):
-                page = block[start : start + _PAGE]
-                if page != _ZEROS[: len(page)]:
-                    run.append(page)
-                elif run:
-                    yield at + start - _PAGE * len(run), run
-                    run = []
-            if run:
-                yield at + len(block) - sum(map(len, run)), run
-            at += len(block) or size
+    at, size = 0, os.fstat(file.fileno()).st_size
+    while at < size:
+        if size > _PAGE and hasattr(os, "SEEK_DATA"):  # on Windows, everything is data
+            try:
+                at = os.lseek(file.fileno(), at, os.SEEK_DATA)
+            except OSError as error:
+                if error.errno == errno.ENXIO:  # nothing but a hole is left
+                    return
+                raise
+            at -= at % _PAGE
+        file.seek(at)
+        block, run = file.read(_BLOCK), list[bytes]()
+        for start in range(0, len(block), _PAGE):
+            page = block[start : start + _PAGE]
+            if page != _ZEROS[: len(page)]:
+                run.append(page)
+            elif run:
+                yield at + start - _PAGE * len(run), run
+                run = []
+        if run:
+            yield at + len(block) - sum(map(len, run)), run
+        at += len(block) or size
 
 
 def sync_folder(folder: Path) -> None:
-    """Flush all files below a folder, and the folders themselves, to disk; in parallel, because each waits long."""
+    """Flush the files below a folder that no other has, and the folders themselves, to disk; in parallel, because each
+    waits long."""
+    own = (each for _, each in entries(folder) if each.is_dir() or os.stat(each.path).st_nlink == 1)  # noqa: PTH116
     with ThreadPoolExecutor(_SYNC_THREADS) as pool:
-        for _ in pool.map(sync, [folder, *(Path(entry.path) for _, entry in entries(folder))]):
+        for _ in pool.map(sync, [str(folder), *(each.path for each in own)]):
             pass
 
 
-def sync(path: Path) -> None:
+def sync(path: str) -> None:
     """Flush one file or folder to disk."""
-    if os.name == "nt" and path.is_dir():
+    if os.name == "nt" and os.path.isdir(path):  # noqa: PTH112
         return
     descriptor = os.open(path, os.O_RDWR if os.name == "nt" else os.O_RDONLY)
     try:
@@ -258,25 +250,30 @@ def file_errors(folder: Path) -> Iterator[None]:
 # -- checksums -------------------------------------------------------------------------------------
 
 
-def checksum(path: Path, copy: RawIOBase | None = None) -> int:
+def checksum(path: str, copy: str | None = None) -> int:
     """Return the CRC-32 of a file's pages that are not all zeros, with their positions; of the JSON that the engine
-    rewrites with its keys in any order when it opens a shard, that of its values. The pages are written to `copy`.
+    rewrites with its keys in any order when it opens a shard, that of its values. With `copy`, a copy of the file is
+    created at that path; the engine's files are mostly holes, and stay so.
 
     Raises:
-        OSError: it cannot be read.
+        OSError: the file cannot be read, or the copy written.
     """
-    found = 0
-    for at, run in _pages_of(path):
-        if copy is not None:
-            copy.seek(at)
-            copy.write(b"".join(run))
-        for number, page in enumerate(run):
-            found = zlib.crc32(page, zlib.crc32((at + number * _PAGE).to_bytes(8, "little"), found))
-    if path.name in _OF_THE_ENGINE and path.suffix == ".json":
-        try:
-            return checksum_of(json.loads(path.read_bytes()))
-        except ValueError:
-            return -1
+    found, opened = 0, FileIO(copy, "x") if copy else contextlib.nullcontext()
+    with FileIO(path) as file, opened as new:
+        for at, run in _pages_of(file):
+            if new is not None:
+                new.seek(at)
+                new.write(b"".join(run))
+            for number, page in enumerate(run):
+                found = zlib.crc32(page, zlib.crc32((at + number * _PAGE).to_bytes(8, "little"), found))
+        if new is not None:
+            new.truncate(os.fstat(file.fileno()).st_size)
+        if path.endswith(_OF_THE_ENGINE) and path.endswith(".json"):
+            file.seek(0)
+            try:
+                return checksum_of(json.loads(file.read()))
+            except ValueError:
+                return -1
     return found
 
 
@@ -296,10 +293,11 @@ def write_listing(folder: Path, base: Path | None = None) -> int:
     listed = dict[str, tuple[int, int]]()
     for name, entry in refuse_links_below(folder).items():
         stat = os.stat(entry.path)  # noqa: PTH116  # on Windows, that of an entry has no number
-        if base and name in known and _SHARED.match(name) and os.path.samestat(stat, (base / name).stat()):
+        is_shared = name in known and stat.st_nlink > 1 and _SHARED.match(name)
+        if is_shared and os.path.samestat(stat, os.stat(f"{base}/{name}")):  # noqa: PTH116
             listed[name] = known[name]
         elif name not in (LISTING, IN_USE):
-            listed[name] = stat.st_size, checksum(Path(entry.path))
+            listed[name] = stat.st_size, checksum(entry.path)
     data = json.dumps({"engine": version("qdrant-edge-py"), "files": listed}, sort_keys=True).encode()
     (folder / LISTING).write_bytes(data)
     return zlib.crc32(data)
@@ -328,36 +326,38 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
     is_same_engine = values["engine"] == version("qdrant-edge-py")
     for above in {name.rpartition("/")[0] for name in values["files"]} if copy_to else ():
         (copy_to / above).mkdir(parents=True, exist_ok=True)
-    for name, (size, found) in values["files"].items():
-        passing = not is_same_engine and name.endswith(_OF_THE_ENGINE)
-        copy = copy_to / name if copy_to else None
-        shared = _SHARED.match(name) if is_same_engine else None
-        if copy and shared and f"{shared[1]}/id_tracker.mappings" in there:
-            with contextlib.suppress(OSError):  # a file system without hard links
-                os.link(folder / name, copy)
-                copy = None
-        if wrong := _what_is_wrong(folder / name, size, found, whole, passing, copy):
+    for name, (size, written) in values["files"].items():
+        any_content = not is_same_engine and name.endswith(_OF_THE_ENGINE)
+        copy = f"{copy_to}/{name}" if copy_to else None
+        if wrong := _what_is_wrong(there.get(name), None if any_content else size):
             raise StoreDamaged(wrong, where=str(folder / name))
+        shared = _SHARED.match(name) if copy and is_same_engine else None
+        if shared and f"{shared[1]}/id_tracker.mappings" in there:
+            with contextlib.suppress(OSError):  # a file system without hard links
+                os.link(f"{folder}/{name}", f"{copy_to}/{name}")
+                continue
+        try:
+            found = checksum(f"{folder}/{name}", copy) if copy or whole else written
+        except OSError as error:
+            if error.errno in (errno.ENOSPC, errno.EDQUOT):
+                raise
+            raise StoreDamaged(f"cannot be read: {error.strerror or error}", where=str(folder / name)) from error
+        if found != written and not any_content:
+            raise StoreDamaged("its content is not what was written", where=str(folder / name))
     for name in there.keys() - values["files"].keys() - {LISTING, IN_USE}:
         if not name.rpartition("/")[2].startswith("."):
             raise StoreDamaged("this file does not belong to the store", where=str(folder / name))
 
 
-def _what_is_wrong(path: Path, size: int, expected: int, whole: bool, passing: bool, copy: Path | None) -> str:
+def _what_is_wrong(entry: os.DirEntry[str] | None, size: int | None) -> str:
+    """Return what is wrong with a file; any `size` is right if it is None."""
     try:
-        found = path.lstat()
-        if not passing and found.st_size != size:
-            return f"its size is wrong: {found.st_size:,} bytes, {size:,} were written"
-        if copy is None and (passing or not whole):
-            return ""
-        read = copy_file(path, copy) if copy else checksum(path)
-        return "" if passing or read == expected else "its content is not what was written"
+        found = os.lstat(entry.path).st_size if entry is not None else None
     except FileNotFoundError:
+        found = None
+    if found is None:
         return "the file is missing"
-    except OSError as error:
-        if copy is not None and error.errno in (errno.ENOSPC, errno.EDQUOT):
-            raise
-        return f"cannot be read: {error.strerror or error}"
+    return "" if size in (None, found) else f"its size is wrong: {found:,} bytes, {size:,} were written"
 
 
 # -- generations -----------------------------------------------------------------------------------
@@ -526,7 +526,7 @@ class Generations:
         (generation.path / RECORDS).write_text(kept, encoding="utf-8")
         listing = write_listing(generation.path, base)
         sync_folder(generation.path)
-        sync(generation.path.parent)
+        sync(str(generation.path.parent))
         with contextlib.suppress(StoreError, OSError):
             if (before := self._current()) is not None and _opened(before[0]):
                 _mark(before[0])
@@ -545,7 +545,7 @@ class Generations:
         for path in reversed(self.folders()):
             if current is not None and path == current[0]:
                 continue
-            if stay < MOST_REPLACED and time.time() - _opened(path) < HOUR and is_ours(path):
+            if stay < MOST_REPLACED and time.time() - _opened(path) < HOUR and _NAME.fullmatch(path.name):
                 stay += 1
             else:
                 remove_generation(path)
