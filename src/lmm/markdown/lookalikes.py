@@ -49,7 +49,7 @@ _FORMATTED = re.compile(r"[-*+]?[ \t]*(?:\\~|~{1,2}[\w.-]*\\_|[\w.-]*~?\\_:)")
 _HEADING = re.compile(r" {0,3}#{1,6}[ \t]+(?=\S)")
 _CANDIDATE = re.compile(
     rf"^[ \t>\d.)+*\xa0\u200b\u2060\ufeff]*"
-    rf"(?:[{_DASH}*_+?=~`\\]|query:|message:|edit:|skip:|type:|frozen:|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
+    rf"(?:[{_DASH}*_+?=~`\\]|(?:query|message|edit|skip|type|frozen):|\"?[Mm]odels?\"?[ \t]*[:=]|\{{[ \t]*(?:\"|\r?$))",
     re.MULTILINE,
 )
 _HIDING = ("code_block", "code", "comment", "math", "raw")
