@@ -6,8 +6,8 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
+from lmm.type_names import TypeNames, is_one_of, types_in
 from lmm_education.material import Audience
-from lmm_education.payloads import is_one_of, types_in
 
 EVERYONE: Audience = "everyone"
 TEACHER: Audience = "teacher"
@@ -31,8 +31,13 @@ class Withholding:
 
     @property
     def lasting(self) -> tuple[str, ...]:
-        """The types that extend over more than one text (see `ingestion.outline.stretches`)."""
+        """The types that extend over more than one text (see `stretches`)."""
         return (*self.withhold, *self.solutions)
+
+    @property
+    def names(self) -> TypeNames:
+        """The types by which `stretches` decides what is an exercise, and what a solution."""
+        return TypeNames(self.lasting, self.exercises)
 
     @property
     def withheld(self) -> tuple[str, ...]:

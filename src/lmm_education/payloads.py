@@ -10,12 +10,13 @@ import json
 import math
 import uuid
 from collections import Counter
-from collections.abc import Collection, Iterator, Mapping
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, fields
 from typing import Any, Literal
 
 from lmm.disk import digest
 from lmm.terminal import count
+from lmm.type_names import types_in
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Chunk, Inner, Lines, Location, Passage, PreparedDocument, Section
 
@@ -99,17 +100,6 @@ def _audience(of: Chunk | Section | PreparedDocument) -> dict[str, Any]:
     return {"audience": of.audience, **({STUDENTS: shown} if shown else {})}
 
 
-def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
-    """Return the types in ``type:``, if any; the first one is the type of the text.
-
-    >>> types_in({"type": ["exercise", "exam"]}), types_in({"type": "exercise"}), types_in({"type": None})
-    (('exercise', 'exam'), ('exercise',), ())
-    """
-    if not (given := values.get("type")):
-        return ()
-    return tuple(str(each) for each in (given if isinstance(given, list) else [given]) if each)
-
-
 def texts_of(value: Any) -> Iterator[str]:
     """Iterate over the texts in a metadata value, each on one line.
 
@@ -125,11 +115,6 @@ def texts_of(value: Any) -> Iterator[str]:
         text = " ".join(("true" if value is True else "false" if value is False else str(value)).split())
         if text:
             yield text
-
-
-def is_one_of(type: object, types: Collection[str]) -> bool:
-    """Return whether a type is one of several, ignoring case."""
-    return str(type).strip().casefold() in {each.strip().casefold() for each in types}
 
 
 def section_payload(section: Section, *, title: str) -> dict[str, Any]:

@@ -94,12 +94,3 @@ def test_a_summary_of_summaries_has_no_labels(course: Path, capsys: pytest.Captu
     written = (course / "b.md").read_text()
     assert "~summary_" in written
     assert [label for label in ("Summary: ", "Keywords: ", "Questions: ") if label in written] == []
-
-
-def test_what_follows_a_solution_is_summarised(course: Path, capsys: pytest.CaptureFixture[str]) -> None:
-    """From the next exercise in a div on, as far as a course shows it to students."""
-    after = "::: {.exercise}\nWhich?\n\n::: {.solution}\nSesquipedalian.\n:::\n:::\n\nThen the umbellule grows.\n"
-    (course / "b.md").write_text(f"# Practice\n\n{FORMS['type']}\n{after}")
-    assert run_here(capsys, "annotate", *FLAGS, "b.md").code == 0
-    section = (course / "b.md").read_text().partition("# Practice")[0]
-    assert ("umbellule" in section, "esquipedalian" in section) == (True, False), section

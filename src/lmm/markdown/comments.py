@@ -1,4 +1,5 @@
-"""Obsidian's comments: ``%% … %%``, in a line or over several. They are neither sent to a model nor published."""
+"""Comments: HTML's, and Obsidian's ``%% … %%``, in a line or over several. They are neither sent to a model nor
+published."""
 
 from __future__ import annotations
 
@@ -7,7 +8,7 @@ from collections import deque
 from collections.abc import Iterator, Sequence
 
 from lmm.markdown.blocks import Block, MetadataBlock
-from lmm.markdown.spans import replace_spans
+from lmm.markdown.spans import replace_spans, spans
 
 _MARK = re.compile(r"(?<!%)%%(?!%)")
 _OPERAND = re.compile(r"(?:\b\w|\d|\))([ ]?)\Z")  # before an operator, as in 5 %% 3
@@ -58,3 +59,16 @@ def without_percent_comments(blocks: Sequence[Block]) -> list[Block]:
         result.append(block.with_source("".join([*kept, source[begins:]])) if begins else block)
         at += len(source)
     return result
+
+
+def is_comment(text: str) -> bool:
+    """Return whether a block is nothing but an HTML comment.
+
+    >>> is_comment("<!-- later -->"), is_comment("<!-- a --> text")
+    (True, False)
+    """
+    if not text.lstrip().startswith("<!--"):
+        return False
+    found = next(iter(spans(text)), None)
+    is_first = found is not None and found.kind == "comment" and not text[: found.start].strip()
+    return is_first and found is not None and not text[found.end :].strip()

@@ -25,15 +25,14 @@ import msgspec
 
 from lmm.config import ANNOTATIONS, Settings
 from lmm.errors import ConfigError, EmptyReply
-from lmm.markdown import metadata
-from lmm.markdown.tree import HeadingNode, TextNode, count_words, preorder
-from lmm.markdown.units import fences_of_divs
+from lmm.markdown.tree import HeadingNode, count_words
 from lmm.messages import Attachment, Task
 from lmm.models.structured import object_of
 from lmm.notebook.batch import BatchFunction
 from lmm.notebook.generated_fields import Batch, Field, FieldMaterial, Make, MakeTogether, Values, sections_of, text_of
-from lmm.notebook.outputs import environments
+from lmm.notebook.text_types import stretches
 from lmm.prompts.templates import Prompts, packaged_prompt
+from lmm.type_names import DEFAULT, is_one_of
 
 LANGUAGES = {
     "en": "English", "de": "German", "fr": "French", "it": "Italian", "es": "Spanish", "pt": "Portuguese",
@@ -151,42 +150,15 @@ class Entries:
         return cls(size, inside, above, solutions)
 
 
-_OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
-
-
 def solutions_in(tree: HeadingNode) -> set[int]:
-    """Return the ids of the nodes that are solutions: with ``type: solution`` above them or a heading above them, as
-    far as a course takes that to reach, and in divs and chunks of that name.
+    """Return the ids of the nodes that are solutions, as far as a course takes them for these.
 
     >>> from lmm.markdown.tree import load_text, preorder
     >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\nAnd so.\\n\\n# B\\n\\nText.\\n")
     >>> [node.text for node in preorder(tree) if id(node) in solutions_in(tree)]
     ['So.', 'And so.']
     """
-    order = list(preorder(tree))
-    place = {id(node): at for at, node in enumerate(order)}
-    divs = {place[id(first)]: place[id(last)] for first, last in fences_of_divs(tree)}
-    opened_by = {last: first for first, last in sorted(divs.items(), reverse=True)}  # the outermost that ends there
-    found, end = set[int](), 0
-    begun, level = 0, -1  # where a type begins that lasts to a heading of this level or above
-    for at, node in enumerate(order):
-        values = node.metadata if node.metadata_block is not None else {}
-        is_new = any(not key.startswith("~") and key not in _OF_PROGRAMS for key in values)
-        is_new = is_new or (isinstance(node, HeadingNode) and node.level <= level)
-        opened = environments(node.text) if isinstance(node, TextNode) else ()
-        is_new = is_new or "exercise" in opened
-        if is_new or opened_by.get(at, begun) < begun:
-            level = -1
-        types = " ".join(str(value) for key, value in values.items() if metadata.bare_key(key) == "type")
-        if "solution" in types.casefold():
-            end = max(end, at + sum(1 for _ in preorder(node)))
-            if not isinstance(node, HeadingNode):
-                begun, level = at, (node.parent.level if node.parent is not None else 0) or 6
-        if isinstance(node, TextNode) and (at < end or level >= 0 or "solution" in opened):
-            end = max(end, divs.get(at, at) + 1)
-        if at < end or level >= 0:
-            found.add(id(node))
-    return found
+    return {id for id, each in stretches(tree).items() if any(is_one_of(kind, DEFAULT.lasting) for kind in each.types)}
 
 
 # -- asking ----------------------------------------------------------------------------------------

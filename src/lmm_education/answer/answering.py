@@ -20,6 +20,7 @@ from lmm.models.replies import check_called
 from lmm.models.tokens import count_tokens, window_of
 from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
+from lmm.type_names import is_one_of
 from lmm_education.answer import extractive
 from lmm_education.answer.answer import (
     Answer,
@@ -46,7 +47,7 @@ from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.options import AskOptions
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import StoredDocument, is_one_of
+from lmm_education.payloads import StoredDocument
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import with_here
 from lmm_education.search.query import SearchNotice, SearchResult

@@ -7,12 +7,12 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lmm.markdown.page_marks import Pages
+from lmm.notebook.text_types import named_type
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
 from lmm_education.answer.tutoring import CALLED, called
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
-from lmm_education.ingestion.near_types import named_type
 from lmm_education.material import Passage
 from lmm_education.search.instructions import asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult

@@ -23,13 +23,14 @@ from lmm.disk.files import read_document
 from lmm.errors import DocumentError
 from lmm.markdown import prose_of, spans, without
 from lmm.markdown.blocks import fenced
+from lmm.markdown.comments import is_comment
 from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.markdown.sentences import CLOSERS, WORD, sentence_ends, sentences_of
+from lmm.notebook.text_types import named_type
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
-from lmm_education.ingestion.near_types import named_type
-from lmm_education.ingestion.outline import ITEM, ITEM_START, is_comment, kind_of
+from lmm_education.ingestion.outline import ITEM, ITEM_START, kind_of
 from lmm_education.ingestion.steps import OWN_WORDS
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.ranking import Term, term_of

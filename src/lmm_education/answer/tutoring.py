@@ -15,6 +15,8 @@ from dataclasses import dataclass, replace
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
+from lmm.notebook.text_types import named_type
+from lmm.type_names import is_one_of
 from lmm_education.answer.answer import background_of
 from lmm_education.answer.history import Understood
 from lmm_education.answer.languages import by_language
@@ -23,10 +25,8 @@ from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
-from lmm_education.ingestion.near_types import named_type
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
-from lmm_education.payloads import is_one_of
 from lmm_education.search.query import SearchResult
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in

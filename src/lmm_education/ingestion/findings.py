@@ -11,16 +11,17 @@ from lmm.importing.formats import COUNT_KEY
 from lmm.markdown import spans
 from lmm.markdown.parse_markdown import header_values
 from lmm.notebook.outputs import INLINE_CODE, code_apart
+from lmm.notebook.text_types import label_of, lines_naming, title_in, titled_type
+from lmm.type_names import is_one_of, types_in
 from lmm_education.audience import Withholding
 from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
-from lmm_education.ingestion.near_types import as_meant, label_of, lines_naming, title_in, titled_type, without_effect
+from lmm_education.ingestion.near_types import as_meant, without_effect
 from lmm_education.ingestion.outline import Heading, kind_of, stored_outline
 from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
-from lmm_education.payloads import is_one_of, types_in
 
 _PLACEHOLDER = re.compile(r"(?<!\\)\{\{[^{}\n]{1,300}\}\}|\{%[^{}\n]{1,300}%\}")
 _MDX_VALUE = re.compile(r"(?<![\\{\w\]$])\{ *[A-Za-z_][\w.]*(?:\([^{}\n]*\))? *\}")

@@ -9,10 +9,7 @@ from __future__ import annotations
 
 import functools
 import re
-from bisect import bisect_right
-from collections.abc import Collection, Iterable, Iterator
-from dataclasses import dataclass
-from itertools import accumulate
+from collections.abc import Collection, Iterator
 
 from lmm.markdown import metadata, spans
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock
@@ -21,161 +18,22 @@ from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.generated_fields import is_on
 from lmm.notebook.problems import CONTROLS
+from lmm.notebook.text_types import type_meant
+from lmm.type_names import is_one_of
 from lmm_education.errors import UnreadableMetadata
-from lmm_education.payloads import is_one_of, texts_of
+from lmm_education.payloads import texts_of
 
 _CONTROLS = tuple(CONTROLS)
 _NO_SPACE = re.compile(
     rf"^([ \t]*(?:-[ \t]+)?)({'|'.join(_CONTROLS)})([ \t]*):(?=[^\s:])", re.MULTILINE | re.IGNORECASE
 )
 _CONTROLLED = re.compile(rf"(?:{'|'.join(_CONTROLS)})\W{{0,12}}?[:：=]", re.IGNORECASE)  # few texts have one
-_WORDS = re.compile(r"[\s,;/+&|]+")
-_LONG = 5  # letters of a type that a slip leaves recognisable
 _SWITCH = re.compile(r"(?:true|yes|on|1|false|no|off|0)\Z", re.IGNORECASE)
 
 _LIKE_TYPE = ("kind", "category", "categories", "class", "role", "tag", "tags")
 _HIDES = ("hidden", "hide", "private", "exclude", "ignore", "draft", "unlisted", "skipped")
 _SHOWS = ("public", "published", "visible", "students")
 _ALONE = re.compile(r"^[^\w\n`]*(type|kind|skip)\b[^\w\n]{0,4}([^\W\d][\w ]*?)?[^\w\n]*$", re.MULTILINE | re.IGNORECASE)
-
-# -- headings named after a type -------------------------------------------------------------------
-
-# Names of headings, besides the name of a type and its plural: over one, and over several.
-_CALLED = {
-    "exercise": (
-        "übung aufgabe exercice ejercicio esercizio exercício oefening",
-        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen",
-    ),
-    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
-    "solution": (
-        "lösung musterlösung corrigé solución soluzione solução oplossing",
-        "lösungen musterlösungen corrigés soluciones soluzioni soluções oplossingen",
-    ),
-}
-_DIGITS = "0123456789. \t\xa0\u202f"
-
-
-def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str:
-    """Return the type that a heading is named after, empty if there is none; with `plural`, only names over several.
-
-    >>> named_type("3.2 Solutions:", ["exercise", "solution"]), named_type("Solutions of salt", ["solution"])
-    ('solution', '')
-    """
-    bare = title.lstrip(_DIGITS).rstrip(f"{_DIGITS}:").casefold()
-    return next((kind for kind in types if bare in _names(kind.strip().casefold(), plural=plural)), "")
-
-
-@functools.lru_cache(maxsize=64)
-def _names(type: str, *, plural: bool) -> set[str]:
-    """Return the names of headings over texts of a type; with `plural`, only those over several."""
-    one, several = _CALLED.get(type, ("", ""))
-    plurals = {*(type + ending for ending in ("s", "es", "n", "en")), *several.split()}
-    return plurals if plural else {type, *one.split(), *plurals}
-
-
-def lines_naming(text: str, types: Iterable[str]) -> list[int]:
-    """Return the lines of a text, from 1, with a name of one of the types in them.
-
-    >>> lines_naming("Why?\n**Lösung.** So.\n", ["solution"])
-    [2]
-    """
-    names = {name for kind in types for name in _names(kind.strip().casefold(), plural=False)}
-    answers = {name for each in _ANSWERS if "solution" in names for name in _names(each, plural=False)}
-    folded, found = text.casefold(), set[int]()
-    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
-    for name in names | answers:
-        at = folded.find(name)
-        while at >= 0:
-            found.add(bisect_right(starts, at))
-            at = folded.find(name, starts[bisect_right(starts, at)])
-    return sorted(found)
-
-
-# Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
-_LABEL = re.compile(
-    r"(?P<lead>[ \t>]*)(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
-    r"|(?P<plain>[^\W\d_]+(?:[ \t]+\(?\d[\w.)]*|(?=[.:])))[.:]?(?=\s|\Z))"
-)
-_TITLE_WORDS = 4  # "Show the solution", "Lösung zu Aufgabe 3"; longer titles are about something else
-_WORD = re.compile(r"[^\W\d_]+")
-_NUMBERED_LABEL = re.compile(r"[^\W\d_]+\s+\d+\.\d")
-_ANSWERS = ("answer", "antwort")
-
-
-@dataclass(frozen=True, slots=True)
-class Label:
-    """The words with which a paragraph is labelled, the type that they name (or nothing), and how they stand there."""
-
-    words: str
-    type: str
-    is_emphasized: bool
-    is_quoted: bool
-    indentation: int
-
-    @property
-    def is_certain(self) -> bool:
-        """Whether it is in emphasis: only then what follows is of its type without metadata."""
-        return bool(self.type) and self.is_emphasized
-
-    @property
-    def is_numbered(self) -> bool:
-        """Whether it is a word with a number of two parts, as in "Definition 2.2"."""
-        return _NUMBERED_LABEL.match(self.words) is not None
-
-
-def label_of(text: str, types: Collection[str]) -> Label | None:
-    """Return the label of a paragraph, None if it has none; the type is that of `types` that its first words name.
-
-    >>> [label_of(text, ["solution"]).type for text in ("**Lösung 5.1.** So.", "Solution 6.1. So.", "**Leaf 1.1.** A")]
-    ['solution', 'solution', '']
-    >>> label_of("**Solutions** of salt conduct.", ["solution"]), label_of("Solutions of salt", ["solution"])
-    (None, None)
-    """
-    match = _LABEL.match(text)
-    if match is None or (after := (match["after"] or "").strip()).islower():
-        return None
-    words = (match["words"] or match["plain"]).strip()
-    is_quoted = ">" in match["lead"]
-    named = _WORD.findall(words)[: 2 if match["mark"] else 1]
-    named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
-    kind = next(filter(None, (_named_word(word, types) for word in named)), "")
-    is_closed = not match["mark"] or words[-1] in ".:)" or words[-1].isdigit() or after in ("", ".", ":", "(")
-    return Label(words, kind if is_closed or _named_word(named[0] if named else "", types) else "",
-                 bool(match["mark"]), is_quoted, len(text) - len(text.lstrip(" \t")))  # fmt: skip
-
-
-def titled_type(title: str, types: Collection[str]) -> str:
-    """Return the type that the title of a callout, or the summary of details, names; empty if there is none.
-
-    >>> titled_type("Show solution", ["solution"]), titled_type("Why a solution of salt conducts", ["solution"])
-    ('solution', '')
-    """
-    words = _WORD.findall(title)
-    named = (_named_word(word, types) for word in words) if len(words) <= _TITLE_WORDS else ()
-    return next(filter(None, named), "")
-
-
-_TITLE = re.compile(
-    r"^[ \t]*:{3,}[^\n]*\btitle=(?:\"(?P<double>[^\"\n]*)\"|'(?P<single>[^'\n]*)')"
-    r"|<summary\b[^<>]*>(?P<summary>.{0,300}?)</summary",
-    re.IGNORECASE | re.DOTALL,
-)
-
-
-def title_in(text: str) -> str:
-    """Return the title of the callout that a text opens, or the summary of details in it; empty if there is none.
-
-    >>> title_in('::: {.callout-tip title="Solution"}'), title_in("<details><summary><b>Why?</b></summary>")
-    ('Solution', 'Why?')
-    """
-    match = _TITLE.search(text) if "title=" in text or "<summary" in text else None
-    return re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).strip() if match else ""
-
-
-def _named_word(word: str, types: Collection[str]) -> str:
-    answers = "solution" if is_one_of("solution", types) and any(named_type(word, [each]) for each in _ANSWERS) else ""
-    return named_type(word, types) or answers
-
 
 # -- metadata --------------------------------------------------------------------------------------
 
@@ -233,7 +91,7 @@ def _in_metadata(lines: list[str], block: MetadataBlock, types: Collection[str])
         if key not in (name, f"~{name}", metadata.generated_key(name), *metadata.locked_keys(name)):
             lines[at] = lines[at].replace(key, name, 1)
             yield at + 1, f"'{key}' is taken for '{name}'"
-        kind = _type_meant(scalar.text, types) if name == "type" else ""
+        kind = type_meant(scalar.text, types) if name == "type" else ""
         place = block.body_line + body.count("\n", 0, scalar.start) - 1
         if kind and scalar.text in lines[place]:
             before, _, after = lines[place].rpartition(scalar.text)
@@ -246,25 +104,9 @@ def _key_meant(key: str, value: str, types: Collection[str]) -> str:
     bare = bare_key(key) if not key.startswith("~~") else ""
     if bare in _CONTROLS:
         return bare
-    if is_slip(bare, "type") and (_type_meant(value, types) or is_one_of(value, types)):
+    if is_slip(bare, "type") and (type_meant(value, types) or is_one_of(value, types)):
         return "type"
     return next((name for name in ("skip", "frozen") if is_slip(bare, name) and _SWITCH.match(value)), "")
-
-
-def _type_meant(value: str, types: Collection[str]) -> str:
-    """Return the type that a value nearly is, or an empty string.
-
-    >>> [_type_meant(v, ["solution"]) for v in ("Solutions", "soluton", "solution (draft)", "solution", "evolution")]
-    ['solution', 'solution', 'solution', '', '']
-    """
-    words = _WORDS.split(value.strip().casefold()) if not is_one_of(value, types) else []
-    for word in (each.strip(".:!?\"'“”‘’*_`()[]") for each in words if len(words) < 4):
-        for kind in types:
-            bare = kind.strip().casefold()
-            answers = bare == "solution" and named_type(word, ["answer"])
-            if answers or named_type(word, [kind]) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
-                return kind
-    return ""
 
 
 def without_effect(text: str, types: Collection[str]) -> Iterator[tuple[int, str, str]]:
@@ -293,7 +135,7 @@ def without_effect(text: str, types: Collection[str]) -> Iterator[tuple[int, str
 def _meant_by(key: str, value: object, types: Collection[str]) -> str:
     """Return what was meant by a key of metadata that says nothing to us, if it was who may read a text."""
     bare, inner = bare_key(key) if not key.startswith("~") else "", value if isinstance(value, dict) else {}
-    kinds = [_type_meant(one, types) or one for one in texts_of(value)]
+    kinds = [type_meant(one, types) or one for one in texts_of(value)]
     kind = next((one for one in kinds if is_one_of(one, types)), "")
     if kind and (bare in _LIKE_TYPE or "type" in inner or (bare == "type" and inner)):
         return f"type: {kind}"

@@ -9,26 +9,27 @@ contains a heading or metadata. `stretches` determines how far a type extends.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from functools import cached_property
+from itertools import pairwise
 from typing import Any, Literal
 
 from lmm.markdown import Span, metadata, spans
-from lmm.markdown.blocks import ForeignHeader
+from lmm.markdown.blocks import Block, ForeignHeader, TextBlock
+from lmm.markdown.comments import is_comment
 from lmm.markdown.page_marks import Pages, page_marks
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, TextNode, blocks_to_tree, preorder
-from lmm.markdown.units import enclosed, fences_of_divs, rests_of_units
 from lmm.notebook.chat_log import LOG_KEYS
 from lmm.notebook.edits import EDIT, old_view
 from lmm.notebook.generated_fields import is_on
-from lmm.notebook.outputs import environments
+from lmm.notebook.text_types import Stretch, TypedDocument
+from lmm.type_names import types_in
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.dialects import as_shown
-from lmm_education.ingestion.near_types import Label, as_meant, label_of, named_type, parsed, title_in, titled_type
+from lmm_education.ingestion.near_types import as_meant, parsed
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
-from lmm_education.payloads import is_one_of, plain, types_in
+from lmm_education.payloads import plain
 
 # -- kinds of blocks -------------------------------------------------------------------------------
 # The kinds of blocks, as far as joining and splitting need them.
@@ -91,278 +92,6 @@ def _from_start(text: str) -> list[Span]:
 
 def _is_code(span: Span) -> bool:
     return span.kind == "code_block" or (span.kind == "raw" and span.target != "tex")
-
-
-def is_comment(text: str) -> bool:
-    """Return whether a block is nothing but an HTML comment.
-
-    >>> is_comment("<!-- later -->"), is_comment("<!-- a --> text")
-    (True, False)
-    """
-    if not text.lstrip().startswith("<!--"):
-        return False
-    found = _from_start(text)
-    return bool(found) and found[0].kind == "comment" and not text[found[0].end :].strip()
-
-
-# -- ranges of types -------------------------------------------------------------------------------
-# How far the type of a text extends: the only place that decides this, for ingestion, exports, exercises and students.
-#
-# A type above a heading applies to the section with everything below it; that of the header, to the document; that of a
-# div (``::: {.exercise}``, Quarto's ``#exr-`` and ``#sol-``) or a chunk of bookdown's, to its content. A metadata block
-# above a text applies to that text. But for a solution, students could then read what follows its first paragraph: a
-# type that *lasts* extends to the next heading of the section's level or above, the next metadata block by the author,
-# a heading called Exercises, the next typed div, or the end of the div that contains it; directly below a heading, it
-# applies to the section. A heading called Exercises or Solutions is of that type without metadata, but what is inside a
-# solution is part of it, whatever its heading is called: students must not see it. The innermost type counts.
-#
-# Where an exercise stands before them (above them under the same heading, or in a section of exercises), callouts and
-# details called Solution are solutions, too, and so are the texts from a label in emphasis (``**Solution 2.1.**``) to
-# the next label of an exercise or with a number, the next heading, typed div or metadata. In a section of exercises,
-# each such label of an exercise begins one.
-
-
-_ENVIRONMENTS = ("exercise", "solution")
-_OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
-
-
-@dataclass(frozen=True, slots=True)
-class Stretch:
-    """Texts that have their types from the same place: a `line` of metadata, of a heading, or of a fence."""
-
-    types: tuple[str, ...]
-    line: int
-
-    @property
-    def value(self) -> str | list[str]:
-        """The types as a metadata value."""
-        return self.types[0] if len(self.types) == 1 else list(self.types)
-
-
-def stretches(tree: HeadingNode, kinds: Withholding = DEFAULT) -> dict[int, Stretch]:
-    """Return the origin of each node's type, by the node's id; nodes without a type are missing. The types in
-    `kinds.lasting` extend beyond the text below a metadata block; headings may be named after them, or be exercises.
-
-    >>> from lmm.markdown import load_text
-    >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\n- and so\\n\\n# B\\n\\nText.\\n")
-    >>> found = stretches(tree)
-    >>> [node.text for node in preorder(tree) if id(node) in found]
-    ['So.', '- and so']
-    """
-    return _Document(tree, kinds).stretches()
-
-
-class _Document:
-    """The nodes of a document in order, and where its divs end."""
-
-    def __init__(self, tree: HeadingNode, kinds: Withholding) -> None:
-        self.tree, self.kinds = tree, kinds
-        self.solved = 0  # where the solutions end that have been found so far
-        self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
-        self.order = list(preorder(tree))
-        self.place = {id(node): at for at, node in enumerate(self.order)}
-        self.rests = rests_of_units(tree)
-        self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
-        self.opened = {last: first for first, last in self.fences.items()}
-        blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
-        environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
-        self.typed = {at: kind for at, kind in environments if kind}
-        self.titled = dict(self._titled())
-
-    def stretches(self) -> dict[int, Stretch]:
-        """See `stretches`."""
-        found, begin = dict[int, Stretch](), dict[int, list[tuple[int, Stretch]]]()
-        for start, end, stretch in self.marks():
-            begin.setdefault(start, []).append((end, stretch))
-        open_: list[tuple[int, Stretch]] = []
-        for at, node in enumerate(self.order if begin else ()):
-            open_ += begin.get(at, ())
-            while open_ and open_[-1][0] <= at:
-                open_.pop()
-            if open_:
-                found[id(node)] = open_[-1][1]
-        return found
-
-    def marks(self) -> Iterator[tuple[int, int, Stretch]]:
-        """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
-        for at, node in enumerate(self.order):
-            if kind := self.typed.get(at):
-                end = self.fences.get(at, at) + 1
-                yield at, end, Stretch((kind,), node.line)
-                self._note((kind,), end)
-                self._ask((kind,), node, end)
-            types = types_in({"type": node.own("type")}) if node.metadata_block is not None else ()
-            if not types and isinstance(node, HeadingNode) and (kind := self._named(node)):
-                types = (kind,)
-            if not types and at not in self.typed and (named := self._titled_or_labelled(at)):
-                start, end, kind = named
-                yield start, end, Stretch((kind,), node.line)
-                self._note((kind,), end)
-                self._ask((kind,), node, end)
-            self._ask(types, node, at + 1)
-            lasts = self._lasts(types)
-            stretch = Stretch(types, node.line)
-            if types and isinstance(node, HeadingNode):
-                yield at, self._end_of_section(at), stretch
-                self._note(types, self._end_of_section(at))
-                # Each subsection of a section of exercises is one exercise.
-                for below in node.headings if not lasts else ():
-                    yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
-            elif types:
-                end = at + 1 + len(self.rests.get(id(node), ()))
-                end = self._last_end(at, end) if lasts else end
-                yield at, end, stretch
-                self._note(types, end)
-                if lasts and (heading := _heading_right_above(node)) is not None:
-                    start = self.place[id(heading)]
-                    yield start, self._end_of_section(start), stretch
-                    self._note(types, self._end_of_section(start))
-
-    def _lasts(self, types: Collection[str]) -> bool:
-        return any(is_one_of(kind, self.kinds.lasting) for kind in types)
-
-    def _note(self, types: Collection[str], end: int) -> None:
-        self.solved = max(self.solved, end) if self._lasts(types) else self.solved
-
-    def _ask(self, types: Collection[str], node: Node, end: int) -> None:
-        """Note where the solutions of an exercise may stand: in its section, or up to the next heading."""
-        if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
-            return
-        if isinstance(node, HeadingNode):
-            self.asking = max(self.asking, self._end_of_section(self.place[id(node)]))
-        self.asked = max(self.asked, self.asking)
-        if end > self.asked:  # else the next heading is where that of an earlier exercise is, or before it
-            headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
-            self.asked = next(headings, len(self.order))
-
-    def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
-        """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
-        types = (*self.kinds.lasting, *self.kinds.exercises)
-        texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
-        ends = enclosed(texts) if any(text and "<details" in text for text in texts) else {}
-        for at, text in enumerate(texts):
-            if text is None or not (kind := titled_type(title_in(text), types)):
-                continue
-            if at in self.fences:
-                yield at, (at, self.fences[at] + 1, kind)
-            elif "<details" in text:  # below a text without a blank line, it begins with the next one
-                start = at if text.lstrip().startswith("<details") else at + 1
-                yield at, (start, ends.get(at, at) + 1, kind)
-
-    def _titled_or_labelled(self, at: int) -> tuple[int, int, str] | None:
-        """Return start, end and type of a callout, details or labelled paragraph that is one without metadata."""
-        node, exercises = self.order[at], self.kinds.exercises
-        if not isinstance(node, TextNode) or at < self.solved:
-            return None
-        if named := self.titled.get(at):
-            start, end, kind = named
-            if start < end and (at < self.asked or is_one_of(kind, exercises)):
-                if start == at:
-                    self.fences.setdefault(at, end - 1)
-                return named
-        label = label_of(node.text, (*self.kinds.lasting, *exercises))
-        if label is None or not label.type:
-            return None
-        asks = is_one_of(label.type, exercises)
-        if asks and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
-            self._ask((label.type,), node, at + 1)
-            return None
-        if not asks and not (label.is_emphasized and at < self.asked):
-            return None
-        return at, self._end_of_labelled(at, label), label.type
-
-    def _end_of_labelled(self, start: int, label: Label) -> int:
-        """Return the end of the texts that belong to a label."""
-        types = (*self.kinds.lasting, *self.kinds.exercises)
-        number = self._numbers[start]  # of the exercise, in a list
-        end = start + 1
-        while end < len(self.order):
-            node = self.order[end]
-            if not isinstance(node, TextNode) or end in self.typed or _says_something(node):
-                break
-            text, other = node.text, label_of(node.text, types)
-            is_next = number is not None and re.match(rf" {{0,3}}{number + 1}[.)]\s", text)
-            is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
-            is_other = other is not None and (other.is_certain or other.is_numbered)
-            is_titled = end in self.titled and is_one_of(self.titled[end][2], self.kinds.exercises)
-            is_unquoted = label.is_quoted and not text.lstrip().startswith(">")
-            if is_next or is_outside or is_other or is_titled or is_unquoted:
-                break
-            end += 1
-        return end
-
-    @cached_property
-    def _numbers(self) -> list[int | None]:
-        """The number of the last list item above each node, below the same heading."""
-        found, number = list[int | None](), None
-        for node in self.order:
-            found.append(number)
-            items = re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) if isinstance(node, TextNode) else ()
-            number = int(items[-1]) if items else number if isinstance(node, TextNode) else None
-        return found
-
-    def _named(self, node: HeadingNode) -> str:
-        """Return the type that a heading is named after, unless a type directly below it says otherwise; inside a
-        solution, no heading is one over exercises."""
-        first = next(iter(node.children), None)
-        if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
-            return ""
-        is_inside = self.place[id(node)] < self.solved
-        return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
-
-    def _end_of_section(self, at: int) -> int:
-        return at + sum(1 for _ in preorder(self.order[at]))
-
-    def _last_end(self, start: int, end: int) -> int:
-        """Return the end of a lasting type, given that the text at `start` goes to `end`."""
-        parent = self.order[start].parent
-        level = (parent.level if parent is not None else 0) or 6
-        inside = start  # where the divs end that begin after `start`
-        while end < len(self.order):
-            node = self.order[end]
-            inside = max(inside, self.fences.get(end, 0))
-            leaves_div = self.opened.get(end, start) < start
-            ends = isinstance(node, HeadingNode) and (0 < node.level <= level or self._named(node))
-            if (ends and end > inside) or leaves_div or end in self.typed or _says_something(node):
-                break
-            end += 1
-        return end
-
-
-def _indentation(text: str) -> int:
-    return len(text) - len(text.lstrip(" \t"))
-
-
-def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
-    """Return the type of a div or chunk that a text opens, by its class or label; empty if there is none.
-
-    >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
-    ('solution', 'exam', '')
-    """
-    return next((name for name in environments(text) if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
-
-
-def _heading_right_above(node: Node) -> HeadingNode | None:
-    """Return the heading directly above a text if it has no type itself, ignoring comments in between."""
-    heading = node.parent
-    if heading is None or not heading.level or heading.own("type"):
-        return None
-    for before in heading.children:
-        if before is node:
-            return heading
-        if before.metadata_block is not None or not (isinstance(before, TextNode) and is_comment(before.text)):
-            return None
-    return None
-
-
-def _says_something(node: Node) -> bool:
-    """Return whether a node has metadata by its author, ignoring what programs wrote and questions to a model."""
-    block = node.metadata_block
-    if block is None:
-        return False
-    values: Mapping[str, Any] = block.values()
-    own = [key for key in values if not key.startswith("~") and key not in _OF_PROGRAMS]
-    return bool(own) or not (values or block.prompts)
 
 
 # -- the outline -----------------------------------------------------------------------------------
@@ -457,13 +186,31 @@ def read_outline(text: str, *, title: str = "", kinds: Withholding = DEFAULT) ->
     tree = blocks_to_tree(blocks, title=title)
     if tree is None:
         return Outline(title, Heading(title, 0, (), 1), ())
-    document = _Document(tree, kinds)
+    document = TypedDocument(tree, kinds.names)
     typed = document.stretches()
+    if document.mixed:
+        tree = blocks_to_tree(list(_split(blocks, document)), title=title)
+        assert tree is not None
+        document = TypedDocument(tree, kinds.names)
+        typed = document.stretches()
     root = _heading(tree, None, typed)
     return Outline(tree.title, root, tuple(_items(tree, root, typed, document)), page_marks(blocks))
 
 
-def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], document: _Document) -> Iterator[Item]:
+def _split(blocks: Iterable[Block], document: TypedDocument) -> Iterator[Block]:
+    """Iterate over the blocks, with texts that hold solutions divided into several."""
+    mixed = {id(node.block): at for at in document.mixed if isinstance(node := document.order[at], TextNode)}
+    for block in blocks:
+        if (at := mixed.get(id(block))) is None:
+            yield block
+            continue
+        before, content, after = block.around()
+        for start, end in pairwise([0, *document.mixed[at], len(content)]):
+            piece = f"{before * (not start)}{content[start:end]}{after * (end == len(content))}"
+            yield TextBlock(piece, block.line + content.count("\n", 0, start))
+
+
+def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], document: TypedDocument) -> Iterator[Item]:
     rests, order = document.rests, document.order
     # The other nodes of each div that has a type, by the id of its first node.
     divs = {id(order[at]): order[at + 1 : end + 1] for at, end in document.fences.items() if id(order[at]) in typed}

@@ -22,6 +22,7 @@ from lmm.errors import LmmError
 from lmm.importing.formats import FORMATS, suffix_of
 from lmm.markdown.blocks import ErrorBlock, HeaderBlock
 from lmm.markdown.parse_markdown import first_block, header_values
+from lmm.type_names import is_one_of, types_in
 from lmm_education.audience import DEFAULT
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.books.rendered_text import rendered_text
@@ -31,15 +32,7 @@ from lmm_education.ingestion.outline import read_outline
 from lmm_education.ingestion.prepared import ORIGINAL, read_mark
 from lmm_education.ingestion.source_files import OUR_OWN, POOLED, SourceFile, file_name, step_of
 from lmm_education.material import Chunk, PreparedDocument
-from lmm_education.payloads import (
-    Payload,
-    StoredDocument,
-    chunk_payload,
-    hash_of_text,
-    is_one_of,
-    section_payload,
-    types_in,
-)
+from lmm_education.payloads import Payload, StoredDocument, chunk_payload, hash_of_text, section_payload
 
 # A prompt or a transcript of an agent begins with one of these tags (comments aside), whatever its ending.
 _CHATMD = re.compile(

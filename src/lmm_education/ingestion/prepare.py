@@ -14,6 +14,7 @@ from lmm.markdown.page_marks import pages_of
 from lmm.markdown.spans import link_addresses
 from lmm.models.builtin import STOP_WORDS, stem_of
 from lmm.notebook.outputs import code_apart
+from lmm.type_names import types_in
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.rendered_text import rendered_text
@@ -32,7 +33,7 @@ from lmm_education.ingestion.packing import Limits
 from lmm_education.ingestion.source_files import own_stem, sort_key
 from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool, whole_blocks
 from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
-from lmm_education.payloads import Ids, plain, texts_of, types_in
+from lmm_education.payloads import Ids, plain, texts_of
 
 # -- annotations -----------------------------------------------------------------------------------
 

@@ -21,12 +21,13 @@ from lmm.disk import files
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.page_marks import pages_of
 from lmm.markdown.parse_markdown import header_values
+from lmm.type_names import is_one_of, types_in
 from lmm_education.errors import IngestError
 from lmm_education.ingestion.outline import Heading, Item, TextItem, without_conversation
 from lmm_education.ingestion.prepare import Steps
 from lmm_education.ingestion.source_files import MARK, POOLED, is_own_output, own_stem
 from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part
-from lmm_education.payloads import hash_of_text, is_one_of, types_in
+from lmm_education.payloads import hash_of_text
 
 LINES = "~~lines"
 ORIGINAL = "original"

@@ -10,12 +10,12 @@ from itertools import groupby, takewhile
 from lmm.markdown import spans
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
+from lmm.type_names import types_in
 from lmm_education.config import Preparation
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, kind_of
 from lmm_education.ingestion.packing import Limits, cut, key_of
 from lmm_education.ingestion.splitting import split
 from lmm_education.material import Lines
-from lmm_education.payloads import types_in
 
 # -- step 1: pool ----------------------------------------------------------------------------------
 # Step 1, pooling: texts that mean little by themselves join their neighbours, so that context is not lost.

@@ -49,15 +49,16 @@ from lmm.models.port import ModelLike, given_model
 from lmm.models.structured import Schema, object_of
 from lmm.notebook.annotations import language_name
 from lmm.notebook.generated_fields import Batch, is_on
+from lmm.notebook.text_types import Stretch, stretches
 from lmm.prompts.templates import Prompts
+from lmm.type_names import is_one_of
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import CourseSettings, StudySettings
-from lmm_education.ingestion.outline import Heading, Stretch, TextItem, stored_outline, stretches
+from lmm_education.ingestion.outline import Heading, TextItem, stored_outline
 from lmm_education.ingestion.plan import error_of
 from lmm_education.ingestion.prepare import unrevealing, values_for_students
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
-from lmm_education.payloads import is_one_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.study.study_documents import (
     Reading,
@@ -359,7 +360,7 @@ async def make_cards(
         """Return the text that a section teaches, if it is long enough."""
         if not typed:
             *_, root = node, *node.ancestors()
-            typed.update(stretches(root, kinds))
+            typed.update(stretches(root, kinds.names))
         types = {id(each): typed[id(each)].types for each in node.texts if id(each) in typed}
         left_out = {key for key, found in types.items() if any(is_one_of(kind, without) for kind in found)}
         texts = [each for each in node.texts if not (is_on(each.own("skip")) or id(each) in left_out)]

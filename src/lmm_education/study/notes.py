@@ -40,16 +40,16 @@ from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm.notebook.outputs import read_cell
+from lmm.notebook.text_types import Stretch, named_type, stretches
+from lmm.type_names import is_one_of
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import with_inclusions
 from lmm_education.config import StudySettings
 from lmm_education.errors import ExportError, UnreadableMetadata
-from lmm_education.ingestion.near_types import as_meant, check_metadata, named_type
-from lmm_education.ingestion.outline import Stretch, stretches
+from lmm_education.ingestion.near_types import as_meant, check_metadata
 from lmm_education.ingestion.plan import error_of, passed_over
 from lmm_education.ingestion.source_files import find_sources
 from lmm_education.options import Edits, ExportOptions as ExportOptions, several
-from lmm_education.payloads import is_one_of
 from lmm_education.study.exercises import find_exercises
 from lmm_education.study.study_documents import TEXT, is_special, settings_at, study_document
 
@@ -190,7 +190,7 @@ def _resolved(blocks: list[Block], edits: Edits, where: str) -> list[Block]:
 
 def _chosen(tree: HeadingNode, keep: Collection[str], special: Withholding) -> tuple[set[int], list[LeftOut]]:
     """Return the ids of the headings and texts to keep, and what is left out."""
-    found = stretches(tree, special)
+    found = stretches(tree, special.names)
     fences = fences_of_divs(tree)
     for first, last in fences:
         found.pop(id(last), None)

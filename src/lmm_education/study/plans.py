@@ -14,9 +14,9 @@ from typing import Any
 from lmm.markdown import WORDS, Span, replace_spans
 from lmm.markdown.tree import count_words
 from lmm.terminal import count
+from lmm.type_names import is_one_of
 from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
-from lmm_education.payloads import is_one_of
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
 

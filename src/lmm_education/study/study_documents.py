@@ -19,6 +19,7 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import link_addresses
+from lmm.type_names import is_one_of, types_in
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.catalogue import Catalogue, Entry as Entry
@@ -31,7 +32,7 @@ from lmm_education.ingestion.prepare import readable
 from lmm_education.ingestion.source_files import find_sources, own_stem
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.parts import CourseParts, config_for
-from lmm_education.payloads import OUTLINE, is_one_of, types_in
+from lmm_education.payloads import OUTLINE
 from lmm_education.store.port import RECORDS
 
 TEXT = "text"

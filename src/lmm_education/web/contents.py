@@ -13,12 +13,13 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
+from lmm.notebook.text_types import named_type
+from lmm.type_names import is_one_of
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, StoreMissing
-from lmm_education.ingestion.near_types import named_type
 from lmm_education.material import Lines, Passage, Section
-from lmm_education.payloads import StoredDocument, hit_of, is_one_of, section_of
+from lmm_education.payloads import StoredDocument, hit_of, section_of
 from lmm_education.search.search import CourseSearch, SearchView
 from lmm_education.store.port import Match
 from lmm_education.study.cards import card_as_values, card_id, inline, study_cards

@@ -1,0 +1,537 @@
+"""Which texts of a document are exercises, and which are solutions: the only place that decides it, for annotations,
+ingestion, students, exports, exercises and cards.
+
+A type above a heading applies to the section with everything below it; that of the header, to the document; that of a
+div (``::: {.exercise}``, Quarto's ``#exr-`` and ``#sol-``) or a chunk of bookdown's, to its content. A metadata block
+above a text applies to that text. But for a solution, students could then read what follows its first paragraph: a type
+that *lasts* extends to the next heading of the section's level or above, the next metadata block by the author, a
+heading called Exercises, the next typed div, or the end of the div that contains it; directly below a heading, it
+applies to the section. A heading called Exercises, Solution or Solution to Exercise 3 is of that type without metadata,
+but what is inside a solution is part of it, whatever its heading is called. The innermost type counts.
+
+Where an exercise stands before them (above them under the same heading, in a section of exercises, or in the same
+paragraph), callouts and details called Solution are solutions, too, and so are the texts from a label (``**Solution
+2.1.**``, ``Solution:``) to the next label of an exercise or with a number, the next heading, typed div or metadata. In
+a section of exercises, each such label of an exercise begins one.
+"""
+
+from __future__ import annotations
+
+import functools
+import re
+from bisect import bisect_right
+from collections.abc import Collection, Iterable, Iterator, Mapping
+from dataclasses import dataclass
+from functools import cached_property
+from itertools import accumulate, pairwise
+from typing import Any
+
+from lmm.markdown.comments import is_comment
+from lmm.markdown.metadata import bare_key, is_slip
+from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
+from lmm.markdown.units import ITEM, enclosed, fences_of_divs, rests_of_units, unit_ends
+from lmm.notebook.outputs import environments
+from lmm.type_names import DEFAULT, TypeNames, is_one_of, types_in
+
+# -- names -----------------------------------------------------------------------------------------
+
+# What texts of a type are called in headings and labels, besides the name of the type: one, and several.
+_CALLED = {
+    "exercise": (
+        "übung aufgabe übungsaufgabe exercice ejercicio esercizio exercício oefening opgave ćwiczenie zadanie övning"
+        " uppgift øvelse cvičení úloha 演習 演習問題 練習問題 练习 習題 习题",
+        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen opgaven ćwiczenia zadania"
+        " övningar uppgifter øvelser úlohy",
+    ),
+    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
+    "solution": (
+        "lösung musterlösung lösungsvorschlag corrigé solución soluzione solução oplossing uitwerking rozwiązanie"
+        " lösning løsning řešení 解答 解答例 答案",
+        "lösungen musterlösungen lösungsvorschläge corrigés soluciones soluzioni soluções oplossingen uitwerkingen"
+        " rozwiązania lösningar løsninger",
+    ),
+}
+_ALSO = {"solution": ("answer", "antwort", "answer key", "solution key")}
+_QUALITIES = ("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected")
+_ASKED = ("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta")
+_AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
+_DIGITS = "0123456789. \t\xa0\u202f"
+_WORD = re.compile(r"[^\W\d_]+")
+_PART = re.compile(r"[^\W\d_]+|\d[\d.]*|[&+/]")
+_LONGEST_TITLE = 8  # words
+
+
+def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str:
+    """Return the type that a heading is named after, empty if there is none; with `plural`, only names over several.
+    Of two types that it names, one of an exercise that it refers to for example, it is the earlier one.
+
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("3.2 Solutions:", "Exercises and solutions")]
+    ['solution', 'exercise']
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("Solution to Exercise 3", "Aufgabe 3: Lösung")]
+    ['solution', 'solution']
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("Exercise 3: Leaves", "Solutions of salt")]
+    ['exercise', '']
+    """
+    kinds, bare = list(types), title.replace("*", "").lstrip(_DIGITS).casefold()
+    name = bare.rstrip(f"{_DIGITS}:")
+    if kind := _kind_of(name, kinds, plural=plural):
+        return kind
+    parts = _PART.findall(bare)
+    parts = parts[1:] if parts and parts[0] in _QUALITIES else parts
+    if not 1 < len(parts) <= _LONGEST_TITLE:
+        return _kind_of(parts[0], kinds, plural=plural) if len(parts) == 1 else ""
+    first, last = (_kind_of(part, kinds, plural=False) for part in (parts[0], parts[-1]))
+    is_exercise = _kind_of(parts[0], ["exercise"], plural=False) or (parts[0] in _ASKED and parts[1][0].isdigit())
+    if is_exercise and last and last != first:
+        return first if parts[-2] in _AND else last
+    refers = parts[1][0].isdigit() or any(
+        _kind_of(one, ["exercise"], plural=False) or (one in _ASKED and other[0].isdigit())
+        for one, other in pairwise([*parts[1:], "."])
+    )
+    return first if first and refers and (not plural or _kind_of(parts[0], kinds, plural=True)) else ""
+
+
+def _kind_of(name: str, kinds: Iterable[str], *, plural: bool) -> str:
+    """Return the type that is called so."""
+    return next((kind for kind in kinds if name in _names(kind.strip().casefold(), plural=plural)), "")
+
+
+@functools.lru_cache(maxsize=64)
+def _names(type: str, *, plural: bool) -> set[str]:
+    """Return the names of headings over texts of a type; with `plural`, only those over several."""
+    one, several = _CALLED.get(type, ("", ""))
+    called = (type, *_ALSO.get(type, ()))
+    plurals = {*(each + ending for each in called for ending in ("s", "es", "n", "en")), *several.split()}
+    return plurals if plural else {*called, *one.split(), *plurals}
+
+
+def lines_naming(text: str, types: Iterable[str]) -> list[int]:
+    """Return the lines of a text, from 1, with a name of one of the types in them.
+
+    >>> lines_naming("Why?\\n**Lösung.** So.\\n", ["solution"])
+    [2]
+    """
+    folded, found = text.casefold(), set[int]()
+    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
+    for name in {name for kind in types for name in _names(kind.strip().casefold(), plural=False)}:
+        at = folded.find(name)
+        while at >= 0:
+            found.add(bisect_right(starts, at))
+            at = folded.find(name, starts[bisect_right(starts, at)])
+    return sorted(found)
+
+
+# Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
+_LABEL = re.compile(
+    r"(?P<lead>[ \t>]*)(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
+    r"|(?P<plain>[^\W\d_]+(?:[ \t]+\(?\d[\w.)]*|(?=[.:])))(?P<stop>[.:]?)(?=\s|\Z))"
+)
+_STOPS = (".", ":")
+_TITLE_WORDS = 4  # "Show the solution"; longer titles are about something else, unless they are named so
+_NUMBERED_LABEL = re.compile(r"[^\W\d_]+\s+\d+\.\d")
+
+
+@dataclass(frozen=True, slots=True)
+class Label:
+    """The words with which a paragraph is labelled, the type that they name (or nothing), and how they stand there."""
+
+    words: str
+    type: str
+    is_emphasized: bool
+    is_quoted: bool
+    indentation: int
+
+    @property
+    def is_certain(self) -> bool:
+        """Whether what follows is of its type, if an exercise stands before: it is in emphasis, or ends with a stop."""
+        return bool(self.type) and (self.is_emphasized or self.words[-1:] in _STOPS or self.words[-1:].isdigit())
+
+    @property
+    def is_numbered(self) -> bool:
+        """Whether it is a word with a number of two parts, as in "Definition 2.2"."""
+        return _NUMBERED_LABEL.match(self.words) is not None
+
+
+def label_of(text: str, types: Collection[str]) -> Label | None:
+    """Return the label of a paragraph, None if it has none; the type is that of `types` that its first words name.
+
+    >>> [label_of(text, ["solution"]).type for text in ("**Lösung 5.1.** So.", "Solution 6.1. So.", "**Leaf 1.1.** A")]
+    ['solution', 'solution', '']
+    >>> [label_of(text, ["solution"]).words for text in ("> [!TIP]- Solution", "Solution: So.")]
+    ['Solution', 'Solution:']
+    >>> label_of("**Solutions** of salt conduct.", ["solution"]), label_of("Solutions of salt", ["solution"])
+    (None, None)
+    """
+    if alert := _ALERT.match(text):  # as Obsidian and GitHub write it
+        words = alert["title"].strip() or alert["kind"]
+        return Label(words, titled_type(words, types), True, True, _indentation(text))
+    if underlined := _UNDERLINED.fullmatch(text):
+        return Label(underlined[1], named_type(underlined[1], types), True, False, 0)
+    match = _LABEL.match(text)
+    if match is None or (after := (match["after"] or "").strip()).islower():
+        return None
+    words = (match["words"] or match["plain"]).strip()
+    is_quoted = ">" in match["lead"]
+    named = _WORD.findall(words)[: 2 if match["mark"] else 1]
+    named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
+    kind = next(filter(None, (_kind_of(word.casefold(), types, plural=False) for word in named)), "")
+    is_closed = not match["mark"] or words[-1] in ".:)" or words[-1].isdigit() or after in ("", *_STOPS, "(")
+    is_first = bool(named) and _kind_of(named[0].casefold(), types, plural=False) != ""
+    words += match["stop"] or ""
+    return Label(words, kind if is_closed or is_first else "", bool(match["mark"]), is_quoted, _indentation(text))
+
+
+_WITHIN = re.compile(r"^(?=.)|(?<=[.?!:)][ \t])(?=[*_]{1,3}[^\W\d_])", re.MULTILINE)
+_LONGEST_LABEL = 200
+
+
+def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
+    """Return where solutions begin inside a text, by their labels, and where what follows them begins: the next item of
+    the list, or the next label.
+
+    >>> labels_within("Why? **Solution.** So."), labels_within("- A?\\n  *Answer:* B.\\n- C?")
+    ([5], [5, 20])
+    """
+    if "```" in text or "~~~" in text or not any(map(text.__contains__, ("\n", "*", "_"))):
+        return []
+    found, inside = list[int](), False
+    outer = _indentation(text)
+    for match in _WITHIN.finditer(text):
+        at = match.end()
+        begins_line = not at or text[at - 1] == "\n"
+        label = label_of(text[at : at + _LONGEST_LABEL], kinds.all)
+        is_label = label is not None and label.is_certain and (begins_line or label.is_emphasized)
+        is_item = begins_line and ITEM.match(text, at) is not None and _indentation(text[at : at + 20]) <= outer
+        if is_label and label is not None and not is_one_of(label.type, kinds.exercises):
+            found += [at] if at and not inside else []
+            inside = True
+        elif inside and (is_item or is_label):
+            found += [at]
+            inside = False
+    return found
+
+
+def titled_type(title: str, types: Collection[str]) -> str:
+    """Return the type that the title of a callout, or the summary of details, names; empty if there is none.
+
+    >>> titled_type("Show solution", ["solution"]), titled_type("Why a solution of salt conducts", ["solution"])
+    ('solution', '')
+    """
+    words = _WORD.findall(title.casefold())
+    named = (_kind_of(word, types, plural=False) for word in words) if len(words) <= _TITLE_WORDS else ()
+    return next(filter(None, named), "") or named_type(title, types)
+
+
+_UNDERLINED = re.compile(r" {0,3}(\S[^\n]{0,80})\n {0,3}(?:-{2,}|={2,})\s*")  # a heading of two lines
+_ALERT = re.compile(r"[ \t]*(?:>[ \t]?)+\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)")
+_TITLE = re.compile(  # of callouts of Quarto and Docusaurus, admonitions and tabs of MkDocs, details, Hugo's shortcodes
+    r"^[ \t]*:{3,}[^\n]*\btitle=(?:\"([^\"\n]*)\"|'([^'\n]*)')"
+    r"|^[ \t]*:{3,}[ \t]*\w+(?:\[([^\]\n]*)\]|[ \t]+([^\s:{][^:{\n]*)$)"
+    r"|^[ \t]*(?:!!!|\?\?\?\+?|===!?\+?)[ \t]+(?:[\w-]+[ \t]+)*\"([^\"\n]*)\""
+    r"|^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)[ \t]*$"
+    r"|<summary\b[^<>]*>(.{0,300}?)</summary|\{\{[<%][ ]*\w[^{}\n]*\b(?:title|summary|label|name)=\"([^\"\n]*)\""
+    r"|^[ \t]*\{\{[<%][ ]*(\w+)[ ]*[%>]\}\}",
+    re.IGNORECASE | re.DOTALL | re.MULTILINE,
+)
+_TITLED = ("title=", "<summary", ":::", "!!!", "???", "===", "{{<", "{{%")
+
+
+def title_in(text: str) -> str:
+    """Return the title of the callout, admonition, tab or details that a text opens; empty if there is none.
+
+    >>> title_in('::: {.callout-tip title="Solution"}'), title_in("<details><summary><b>Why?</b></summary>")
+    ('Solution', 'Why?')
+    >>> title_in('??? success "Lösung"\\n    So.'), title_in(":::note[Answer]")
+    ('Lösung', 'Answer')
+    """
+    match = _TITLE.search(text) if any(mark in text for mark in _TITLED) else None
+    return re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).strip() if match else ""
+
+
+_WORDS = re.compile(r"[\s,;/+&|]+")
+_LONG = 5  # letters of a type that a slip leaves recognisable
+
+
+def type_meant(value: str, types: Collection[str]) -> str:
+    """Return the type that a value nearly is, or an empty string.
+
+    >>> [type_meant(v, ["solution"]) for v in ("Solutions", "soluton", "solution (draft)", "solution", "evolution")]
+    ['solution', 'solution', 'solution', '', '']
+    """
+    words = _WORDS.split(value.strip().casefold()) if not is_one_of(value, types) else []
+    for word in (each.strip(".:!?\"'“”‘’*_`()[]") for each in words if len(words) < 4):
+        for kind in types:
+            bare = kind.strip().casefold()
+            if _kind_of(word, [kind], plural=False) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
+                return kind
+    return ""
+
+
+# -- ranges ---------------------------------------------------------------------------------------
+
+
+_ENVIRONMENTS = ("exercise", "solution")
+_OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
+
+
+@dataclass(frozen=True, slots=True)
+class Stretch:
+    """Texts that have their types from the same place: a `line` of metadata, of a heading, of a label or of a fence;
+    negative for the second label in a line."""
+
+    types: tuple[str, ...]
+    line: int
+
+    @property
+    def value(self) -> str | list[str]:
+        """The types as a metadata value."""
+        return self.types[0] if len(self.types) == 1 else list(self.types)
+
+
+def stretches(tree: HeadingNode, kinds: TypeNames = DEFAULT) -> dict[int, Stretch]:
+    """Return the origin of each node's type, by the node's id; nodes without a type are missing. The types in
+    `kinds.lasting` extend beyond the text below a metadata block; headings may be named after them, or be exercises.
+
+    >>> from lmm.markdown import load_text
+    >>> tree = load_text("# A\\n\\nWhy?\\n\\n---\\ntype: solution\\n---\\nSo.\\n\\n- and so\\n\\n# B\\n\\nText.\\n")
+    >>> found = stretches(tree)
+    >>> [node.text for node in preorder(tree) if id(node) in found]
+    ['So.', '- and so']
+    """
+    return TypedDocument(tree, kinds).stretches()
+
+
+class TypedDocument:
+    """The nodes of a document in order, and where its divs end."""
+
+    def __init__(self, tree: HeadingNode, kinds: TypeNames = DEFAULT) -> None:
+        self.tree, self.kinds = tree, kinds
+        self.solved = 0  # where the solutions end that have been found so far
+        self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
+        self.order = list(preorder(tree))
+        self.place = {id(node): at for at, node in enumerate(self.order)}
+        self.rests = rests_of_units(tree)
+        self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
+        self.opened = {last: first for first, last in self.fences.items()}
+        blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
+        environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
+        self.typed = {at: kind for at, kind in environments if kind}
+        self.titled = dict(self._titled())
+        self.mixed = dict[int, list[int]]()
+        """Where to split texts, by their places, so that a solution inside them is a text of its own."""
+
+    def stretches(self) -> dict[int, Stretch]:
+        """See `stretches`."""
+        found, begin = dict[int, Stretch](), dict[int, list[tuple[int, Stretch]]]()
+        for start, end, stretch in self.marks():
+            begin.setdefault(start, []).append((end, stretch))
+        open_: list[tuple[int, Stretch]] = []
+        for at, node in enumerate(self.order if begin else ()):
+            open_ += begin.get(at, ())
+            while open_ and open_[-1][0] <= at:
+                open_.pop()
+            if open_:
+                found[id(node)] = open_[-1][1]
+        return found
+
+    def marks(self) -> Iterator[tuple[int, int, Stretch]]:
+        """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
+        for at, node in enumerate(self.order):
+            if kind := self.typed.get(at):
+                end = self.fences.get(at, at) + 1
+                yield at, end, Stretch((kind,), node.line)
+                self._note((kind,), end)
+                self._ask((kind,), node, end)
+            types = self._own_types(node)
+            if not types and isinstance(node, HeadingNode) and (kind := self._named(node)):
+                types = (kind,)
+            if not types and at not in self.typed and (named := self._titled_or_labelled(at)):
+                start, end, kind = named
+                is_second = self.order[at - 1].line == node.line  # it follows the exercise in the same line
+                yield start, end, Stretch((kind,), -node.line if is_second else node.line)
+                self._note((kind,), end)
+                self._ask((kind,), node, end)
+            self._ask(types, node, at + 1)
+            lasts = self._lasts(types)
+            stretch = Stretch(types, node.line)
+            if types and isinstance(node, HeadingNode):
+                yield at, self._end_of_section(at), stretch
+                self._note(types, self._end_of_section(at))
+                # Each subsection of a section of exercises is one exercise.
+                for below in node.headings if not lasts else ():
+                    yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
+            elif types:
+                end = at + 1 + len(self.rests.get(id(node), ()))
+                end = self._last_end(at, end) if lasts else end
+                yield at, end, stretch
+                self._note(types, end)
+                if lasts and (heading := _heading_right_above(node)) is not None:
+                    start = self.place[id(heading)]
+                    yield start, self._end_of_section(start), stretch
+                    self._note(types, self._end_of_section(start))
+
+    def _own_types(self, node: Node) -> tuple[str, ...]:
+        """Return the types in a node's metadata; one that is nearly that of a solution is meant as that."""
+        values = node.metadata if node.metadata_block is not None else {}
+        given = node.own("type") if values else None
+        found = types_in({"type": given}) or tuple(
+            meant
+            for key, value in values.items()
+            if is_slip(bare_key(key), "type") and isinstance(value, str)
+            for meant in (
+                kind if is_one_of(value, [kind]) else type_meant(value, [kind]) for kind in self.kinds.lasting
+            )
+            if meant
+        )
+        return tuple(type_meant(each, self.kinds.lasting) or each for each in found)
+
+    def _lasts(self, types: Collection[str]) -> bool:
+        return any(is_one_of(kind, self.kinds.lasting) for kind in types)
+
+    def _note(self, types: Collection[str], end: int) -> None:
+        self.solved = max(self.solved, end) if self._lasts(types) else self.solved
+
+    def _ask(self, types: Collection[str], node: Node, end: int) -> None:
+        """Note where the solutions of an exercise may stand: in its section, or up to the next heading."""
+        if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
+            return
+        if isinstance(node, HeadingNode):
+            self.asking = max(self.asking, self._end_of_section(self.place[id(node)]))
+        self.asked = max(self.asked, self.asking)
+        if end > self.asked:  # else the next heading is where that of an earlier exercise is, or before it
+            headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
+            self.asked = next(headings, len(self.order))
+
+    def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
+        """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
+        types = self.kinds.all
+        texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
+        has_any = any(text and any(mark in text for mark in ("<details", *_TITLED)) for text in texts)
+        ends, units = (enclosed(texts), unit_ends(texts)) if has_any else ({}, [])
+        for at, text in enumerate(texts):
+            if text is None or not (kind := titled_type(title_in(text), types)):
+                continue
+            if at in self.fences:
+                yield at, (at, self.fences[at] + 1, kind)
+            elif "<details" in text:  # below a text without a blank line, it begins with the next one
+                start = at if text.lstrip().startswith("<details") else at + 1
+                yield at, (start, ends.get(at, at) + 1, kind)
+            else:  # an admonition, or paired shortcodes
+                yield at, (at, max(units[at], ends.get(at, at) + 1), kind)
+
+    def _titled_or_labelled(self, at: int) -> tuple[int, int, str] | None:
+        """Return start, end and type of a callout, details or labelled paragraph that is one without metadata."""
+        node, exercises = self.order[at], self.kinds.exercises
+        if not isinstance(node, TextNode) or at < self.solved:
+            return None
+        if named := self.titled.get(at):
+            start, end, kind = named
+            if start < end and (at < self.asked or is_one_of(kind, exercises)):
+                if start == at:
+                    self.fences.setdefault(at, end - 1)
+                return named
+        label, parts = label_of(node.text, self.kinds.all), labels_within(node.text, self.kinds)
+        asks = label is not None and is_one_of(label.type, exercises)
+        if parts and (asks or at < self.asked):
+            self.mixed[at] = parts
+            return at, at + 1, self.kinds.lasting[0]
+        if label is None or not label.type:
+            return None
+        if asks and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
+            self._ask((label.type,), node, at + 1)
+            return None
+        if not asks and not (label.is_certain and at < self.asked):
+            return None
+        return at, self._end_of_labelled(at, label), label.type
+
+    def _end_of_labelled(self, start: int, label: Label) -> int:
+        """Return the end of the texts that belong to a label."""
+        number = self._numbers[start]  # of the exercise, in a list
+        end = start + 1
+        while end < len(self.order):
+            node = self.order[end]
+            if not isinstance(node, TextNode) or end in self.typed or _says_something(node):
+                break
+            text, other = node.text, label_of(node.text, self.kinds.all)
+            is_next = number is not None and re.match(rf" {{0,3}}{number + 1}[.)]\s", text)
+            is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
+            is_other = other is not None and ((other.type and other.is_emphasized) or other.is_numbered)
+            is_titled = end in self.titled and is_one_of(self.titled[end][2], self.kinds.exercises)
+            is_unquoted = label.is_quoted and not text.lstrip().startswith(">")
+            if is_next or is_outside or is_other or is_titled or is_unquoted:
+                break
+            end += 1
+        return end
+
+    @cached_property
+    def _numbers(self) -> list[int | None]:
+        """The number of the last list item above each node, below the same heading."""
+        found, number = list[int | None](), None
+        for node in self.order:
+            found.append(number)
+            items = re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) if isinstance(node, TextNode) else ()
+            number = int(items[-1]) if items else number if isinstance(node, TextNode) else None
+        return found
+
+    def _named(self, node: HeadingNode) -> str:
+        """Return the type that a heading is named after, unless a type directly below it says otherwise; inside a
+        solution, no heading is one over exercises."""
+        first = next(iter(node.children), None)
+        if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
+            return ""
+        is_inside = self.place[id(node)] < self.solved
+        return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
+
+    def _end_of_section(self, at: int) -> int:
+        return at + sum(1 for _ in preorder(self.order[at]))
+
+    def _last_end(self, start: int, end: int) -> int:
+        """Return the end of a lasting type, given that the text at `start` goes to `end`."""
+        parent = self.order[start].parent
+        level = (parent.level if parent is not None else 0) or 6
+        inside = start  # where the divs end that begin after `start`
+        while end < len(self.order):
+            node = self.order[end]
+            inside = max(inside, self.fences.get(end, 0))
+            leaves_div = self.opened.get(end, start) < start
+            ends = isinstance(node, HeadingNode) and (0 < node.level <= level or self._named(node))
+            if (ends and end > inside) or leaves_div or end in self.typed or _says_something(node):
+                break
+            end += 1
+        return end
+
+
+def _indentation(text: str) -> int:
+    return len(text) - len(text.lstrip(" \t"))
+
+
+def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
+    """Return the type of a div or chunk that a text opens, by its class or label; empty if there is none.
+
+    >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
+    ('solution', 'exam', '')
+    """
+    return next((name for name in environments(text) if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
+
+
+def _heading_right_above(node: Node) -> HeadingNode | None:
+    """Return the heading directly above a text if it has no type itself, ignoring comments in between."""
+    heading = node.parent
+    if heading is None or not heading.level or heading.own("type"):
+        return None
+    for before in heading.children:
+        if before is node:
+            return heading
+        if before.metadata_block is not None or not (isinstance(before, TextNode) and is_comment(before.text)):
+            return None
+    return None
+
+
+def _says_something(node: Node) -> bool:
+    """Return whether a node has metadata by its author, ignoring what programs wrote and questions to a model."""
+    block = node.metadata_block
+    if block is None:
+        return False
+    values: Mapping[str, Any] = block.values()
+    own = [key for key in values if not key.startswith("~") and key not in _OF_PROGRAMS]
+    return bool(own) or not (values or block.prompts)

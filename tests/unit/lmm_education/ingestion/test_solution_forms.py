@@ -1,0 +1,118 @@
+"""What is a solution, in whatever form: ingestion, students, exercises, exports, cards and annotations say the same."""
+
+from __future__ import annotations
+
+from pathlib import Path
+
+import pytest
+
+from lmm.markdown.tree import HeadingNode, load_text, preorder
+from lmm.notebook.annotations import solutions_in
+from lmm.notebook.generated_fields import text_of
+from lmm_education.audience import EVERYONE
+from lmm_education.config import Preparation
+from lmm_education.ingestion.prepare import prepare_document
+from lmm_education.study.cards import write_cards
+from lmm_education.study.exercises import find_exercises
+from lmm_education.study.notes import clean_notes
+from lmm_education.study.study_documents import study_document
+
+TAUGHT = "A sample is a part of the population, and its mean is near that of the population if it is large enough. " * 3
+SECTION = "## Exercises\n\n"
+TYPED = "## Practice\n\n---\ntype: exercise\n---\nIs a census one?\n\n"
+DIV = "::: {#exr-a}\nIs a census one?\n:::\n\n"
+Q1, Q2 = "1. Is a census one?\n", "2. How large is it?\n"
+S1, S2 = "No zebra.", "Twenty zebras."
+FORMS = {
+    # headings
+    **{title: f"{SECTION}Is a census one?\n\n### {title}\n\n{S1}\n\nNor is that one, zebra.\n" for title in (
+        "Solution", "Solutions:", "1.2 Lösung", "Corrigés", "Solución", "Oplossing", "Rozwiązanie", "Lösning", "解答",
+        "Solution to Exercise 3", "Solution of Exercise 2.1", "Lösung zu Aufgabe 3", "Solution de l'exercice 3",
+        "Exercise 3: Solution", "Exercise 3 (solution)", "Aufgabe 3 – Lösung", "Solutions to the exercises",
+        "Worked solution", "Solution 3: the zebra", "Answer key", "Answers", "Answer to question 3", "**Solution**",
+    )},
+    "heading of the first level": f"{SECTION}Is a census one?\n\n# Solutions to Exercises\n\n{S1}\n\n# Zebras\n",
+    "setext": f"{SECTION}Is a census one?\n\nSolution\n--------\n\n{S1}\n",
+    # metadata
+    "type": f"{TYPED}---\ntype: solution\n---\n{S1}\n\nNor is that, zebra.\n",
+    "type below a heading": f"{TYPED}## Key\n\n---\ntype: solution\n---\n\n{S1}\n\n### Deeper\n\nzebra\n",
+    "nearly the type": f"{TYPED}---\ntype: Solutions\n---\n{S1}\n",
+    "nearly the key": f"{TYPED}---\nType: solution\n---\n{S1}\n",
+    # divs and chunks
+    "div": f"{DIV}::: {{.solution}}\n\n{S1}\n\nzebra\n\n:::\n",
+    "a text, an exercise in a div, and a text": f"{TYPED}---\ntype: solution\n---\n{S1}\n\nzebra\n\n"
+    "::: {.exercise}\nWhy?\n\n"
+    f"::: {{.solution}}\nzebra\n:::\n:::\n\nThe next section begins.\n",
+    "Quarto's label": f"{DIV}::: {{#sol-a}}\n{S1}\n:::\n",
+    "a chunk": f"{SECTION}Is a census one?\n\n```{{r f, exercise=TRUE}}\n1\n```\n\n```{{r f-solution}}\nzebra\n```\n",
+    # labels
+    "a label": f"{SECTION}**Exercise 1.1.** Is a census one?\n\n**Solution.** {S1}\n\nNor a zebra.\n\n"
+    f"**Exercise 1.2.** How large is it?\n\n**Lösung 5.1.** {S2}\n",
+    "a label after a div": f"{DIV}*Answer:* {S1}\n",
+    "a label without emphasis": f"{SECTION}Exercise 6.1. Is a census one?\n\nSolution 6.1. {S1}\n",
+    "a plain label": f"{TYPED}Solution: {S1}\n\nNor a zebra.\n",
+    "a label to an exercise": f"{SECTION}Is a census one?\n\n**Solution to Exercise 1.** {S1}\n",
+    "a label in a list": f"{SECTION}{Q1}\n   **Solution.** {S1}\n\n{Q2}",
+    "a label below a list": f"{SECTION}{Q1}\n**Solution.** {S1}\n\n1. Zebra.\n\n{Q2}",
+    "a label in a tight list": f"{SECTION}{Q1}   **Solution.** {S1}\n{Q2}   *Answer:* {S2}\n",
+    "a label in a line": f"{SECTION}**Exercise 1.** Is a census one? **Solution.** {S1}\n",
+    "a label on the next line": f"**Exercise 1.** Is a census one?\n**Solution.** {S1}\n",
+    "a plain label on the next line": f"{SECTION}Is a census one?\nSolution: {S1}\n",
+    # callouts, admonitions, details, tabs
+    "a callout": f'{SECTION}Is a census one?\n\n::: {{.callout-tip title="Solution"}}\n{S1}\n\nzebra\n:::\n',
+    "a callout after a div": f'{DIV}::: {{.callout-tip title="Solution"}}\n{S1}\n\nzebra\n:::\n',
+    "an admonition": f'{DIV}??? success "Lösung"\n\n    {S1}\n\n    zebra\n',
+    "an admonition of that kind": f"{DIV}!!! solution\n\n    {S1}\n\n    zebra\n",
+    "a quote": f"{DIV}> **Solution.** {S1}\n\n> A zebra.\n",
+    "an alert": f"{DIV}> [!TIP] Solution\n> {S1}\n>\n> A zebra.\n",
+    "an alert of that kind": f"{DIV}> [!solution]-\n> {S1}\n",
+    "Docusaurus": f"{DIV}:::tip[Solution]\n\n{S1}\n\nzebra\n\n:::\n",
+    "details": f"{TYPED}<details>\n<summary>Show <b>solution</b></summary>\n\n{S1}\n\nzebra\n\n</details>\n",
+    "a shortcode": f'{DIV}{{{{< details title="Solution" >}}}}\n\n{S1}\n\n{{{{< /details >}}}}\n',
+}  # fmt: skip
+AFTER = "\n## Weights\n\nThe next section on cases.\n"
+
+
+@pytest.mark.parametrize("form", FORMS)
+def test_a_solution_is_one_everywhere(tmp_path: Path, form: str) -> None:
+    text = f"# Samples\n\n{TAUGHT}\n\n{FORMS[form]}{AFTER}"
+    prepared = prepare_document(text, docid="d", file="a.md", settings=Preparation())
+    shown = {"students": "\n".join(each.text for each in prepared.chunks if each.audience == EVERYONE)}
+    exercises = find_exercises([study_document(text, file="a.md")])
+    shown |= {"exercises": "\n".join(each.text for each in exercises), "export": clean_notes(text).text}
+    tree = load_text(text)
+    assert tree is not None
+    found = solutions_in(tree)
+    shown["annotations"] = "\n".join(text_of(node, found) for node in preorder(tree) if isinstance(node, HeadingNode))
+    sent = list[str]()
+    (tmp_path / "a.md").write_text(text)
+    write_cards([tmp_path / "a.md"], model=lambda request: sent.append(request) or '{"cards": []}')  # type: ignore[func-returns-value]
+    shown["cards"] = "\n".join(sent)
+    assert [name for name, seen in shown.items() if "zebra" in seen] == []
+    for name in ("students", "export", "annotations"):
+        assert "The next section" in shown[name], name
+    assert "census" in shown["students"]
+    assert "zebra" in "\n".join(each.solution for each in exercises) or "Exercise 1" in text[:900], exercises
+    assert any("large" in each.text for each in exercises) == ("large is it" in text)
+    assert prepared.withheld
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        "## Solutions of salt\n\nThe zebra is dissolved.\n",
+        "## Buffer solutions\n\nThe zebra is dissolved.\n",
+        "## Solutions to common problems\n\nThe zebra is dissolved.\n",
+        "## Answers to frequently asked questions\n\nThe zebra is dissolved.\n",
+        f"{DIV}**Solutions** of salt conduct, zebra.\n",
+        f"{DIV}The solution: a zebra.\n",
+        "Salt dissolves.\n**Solution.** A mixture of zebras.\n",
+        "## Exercises\n\n---\ntype: text\n---\n**Solution 1.** A mixture of zebras.\n",
+    ],
+)
+def test_what_is_no_solution(text: str) -> None:
+    prepared = prepare_document(f"# A\n\n{text}", docid="d", file="a.md", settings=Preparation())
+    assert "zebra" in "\n".join(each.text for each in prepared.chunks if each.audience == EVERYONE)
+    tree = load_text(f"# A\n\n{text}")
+    assert tree is not None
+    assert solutions_in(tree) == set()
