@@ -5,17 +5,19 @@ from __future__ import annotations
 import asyncio
 import time
 from abc import ABC, abstractmethod
-from collections.abc import AsyncGenerator, Iterable
+from collections.abc import AsyncGenerator
 from contextlib import aclosing
+from typing import TypeVar
 
 from lmm import errors
 from lmm.loop import ended
-from lmm.messages import ChatEvent, ChatRequest, Notice, ReasoningDelta, Reply, TextDelta
+from lmm.messages import ChatEvent, ChatRequest, Notice
 from lmm.models.outgoing import Outgoing, schema_key
 
+T = TypeVar("T")
 CHOSEN = ("temperature", "top_p", "reasoning_effort")
 """Settings that models refuse: users have chosen them, and read that they are left out."""
-PAUSE = 0.05
+PAUSE = 0.08
 """Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text."""
 
 
@@ -52,7 +54,7 @@ class Adapter(ABC):
                     yield Notice(f"{self.name} is not offered the tool '{tool}': {reason}")
             known = set(self.learned)
             try:
-                async with aclosing(gathered(self.once(request, sent))) as events:
+                async with aclosing(self.once(request, sent)) as events:
                     async for event in events:
                         begun = True
                         yield event
@@ -79,23 +81,24 @@ class Adapter(ABC):
         return not known
 
 
-async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEvent]:
-    """Iterate over the same events, with text joined that arrives within `PAUSE` seconds. The connection is not read
-    meanwhile, so that one read returns all of it."""
-    held, arrived, is_whole = list[ChatEvent](), asyncio.Event(), False
+async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
+    """Iterate over the same items in lists of those that arrive within `PAUSE` seconds. The connection is not read
+    meanwhile, so that one read returns all of them."""
+    held, arrived = list[T](), asyncio.Event()
 
     async def read() -> None:
         begun = last = 0.0
-        async with aclosing(events):
-            async for event in events:
-                held.append(event)
-                now = time.monotonic()
-                begun = begun or now
-                wait = last + min(PAUSE, (now - begun) / 10) - now  # shorter at first: the first block is awaited
-                if len(held) == 1 and wait > 0 and isinstance(event, TextDelta | ReasoningDelta):
-                    await asyncio.sleep(wait)
-                last = time.monotonic()
-                arrived.set()  # those that are here already are read before anybody notices
+        async with aclosing(items):
+            async for item in items:
+                held.append(item)
+                if len(held) == 1:
+                    now = time.monotonic()
+                    begun = begun or now
+                    wait = last + min(PAUSE, (now - begun) / 10) - now  # shorter at first: the first block is awaited
+                    if wait > 0:
+                        await asyncio.sleep(wait)
+                    last = time.monotonic()
+                    arrived.set()  # those that are here already are read before anybody notices
 
     reading = asyncio.create_task(read())
     reading.add_done_callback(lambda task: arrived.set())
@@ -103,26 +106,11 @@ async def gathered(events: AsyncGenerator[ChatEvent]) -> AsyncGenerator[ChatEven
         while held or not reading.done():
             await arrived.wait()
             arrived.clear()
-            batch = _joined(held)
+            batch = held.copy()
             held.clear()
-            for event in batch:
-                is_whole = isinstance(event, Reply)
-                yield event
+            if batch:
+                yield batch
         reading.result()
     finally:
-        if not is_whole:  # else it is closing its connections
-            reading.cancel()
+        reading.cancel()
         await ended(reading)
-
-
-def _joined(events: Iterable[ChatEvent]) -> list[ChatEvent]:
-    found = list[ChatEvent]()
-    for event in events:
-        match found[-1:], event:
-            case [TextDelta(before, item)], TextDelta(text, ""):
-                found[-1] = TextDelta(before + text, item)
-            case [ReasoningDelta(before)], ReasoningDelta(text):
-                found[-1] = ReasoningDelta(before + text)
-            case _:
-                found.append(event)
-    return found

@@ -13,9 +13,13 @@ import json
 import re
 import uuid
 from collections.abc import AsyncGenerator, Callable, Iterable, Iterator, Mapping, Sequence
-from contextlib import asynccontextmanager
+from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, field
+from itertools import groupby
+from operator import itemgetter
 from typing import TYPE_CHECKING, Any
+
+import msgspec
 
 from lmm import errors
 from lmm.config import ModelSettings
@@ -33,7 +37,7 @@ from lmm.messages import (
     encodable,
     message_parts,
 )
-from lmm.models.adapter import Adapter
+from lmm.models.adapter import Adapter, batches
 from lmm.models.outgoing import ANY_ID, NINE, Outgoing, fit_request, is_strict, schema_key
 from lmm.models.server import ModelServer
 from lmm.models.tokens import priced
@@ -176,9 +180,13 @@ class ChatCompletions(Adapter):
         """Send a request, and read the stream, or the whole answer of a server that does not stream."""
         used = {call.id for message in request.messages for call in message.calls}
         reply = _Incoming(self._server, self._source, sent.names, used)
-        async with self.connected() as client, self._server.post(client, self._body(sent.request)) as response:
-            async for data in server_sent_events(response):
-                for event in reply.add(data):
+        async with (
+            self.connected() as client,
+            self._server.post(client, self._body(sent.request)) as response,
+            aclosing(server_sent_events(response)) as arriving,
+        ):
+            async for batch in arriving:
+                for event in reply.add(batch):
                     yield event
                 if reply.ended:
                     break
@@ -187,6 +195,7 @@ class ChatCompletions(Adapter):
 
 
 _THOUGHTS = ("reasoning_content", "reasoning_details", "reasoning")
+_NAMES_OF_THOUGHTS = frozenset(_THOUGHTS)
 
 
 def _content(part: str | Image) -> dict[str, Any]:
@@ -221,26 +230,31 @@ def _tool_in(said: str, body: Mapping[str, Any], names: Mapping[str, str]) -> st
     return next((names[name] for name in tools if re.search(rf"['\"`]{re.escape(name)}['\"`]", said)), "")
 
 
-async def server_sent_events(response: httpx2.Response) -> AsyncGenerator[bytes]:
-    """Iterate over the data of server-sent events; what is none, such as a whole answer, is one piece of data.
+async def server_sent_events(response: httpx2.Response) -> AsyncGenerator[list[bytes]]:
+    """Iterate over the data of server-sent events, in lists of those that arrive together; what is none, such as a
+    whole answer, is one piece of data.
 
     Lines end at line feeds only: JSON may contain other separators.
     """
     rest, data, other = b"", list[bytes](), list[bytes]()
-    async for piece in response.aiter_bytes():
-        *lines, rest = (rest + piece).removeprefix(b"\xef\xbb\xbf").split(b"\n")
-        for line in lines:
-            if line.startswith(b"data:"):
-                data.append(line[5:].strip())
-            elif not line.strip() and data:
-                yield b"\n".join(data)
-                data, other = [], []
-            else:
-                other.append(line)
+    async with aclosing(batches(response.aiter_bytes())) as arriving:
+        async for pieces in arriving:
+            found = list[bytes]()
+            *lines, rest = b"".join((rest, *pieces)).removeprefix(b"\xef\xbb\xbf").split(b"\n")
+            for line in lines:
+                if line.startswith(b"data:"):
+                    data.append(line[5:].strip())
+                elif not line.strip() and data:
+                    found.append(data[0] if len(data) == 1 else b"\n".join(data))
+                    data, other = [], []
+                else:
+                    other.append(line)
+            if found:
+                yield found
     if rest.startswith(b"data:"):
         data.append(rest[5:].strip())
     if data or b"".join(other).lstrip()[:1] in (b"{", b"<") or rest.lstrip()[:1] in (b"{", b"<"):
-        yield b"\n".join(data or [*other, rest])
+        yield [b"\n".join(data or [*other, rest])]
 
 
 @dataclass(slots=True)
@@ -274,48 +288,62 @@ class _Incoming:
     usage: Mapping[str, Any] = field(default_factory=dict)
     other: bytes = b""  # what is no piece of a reply
     half: str = ""
+    failure: errors.ModelError | None = None
     finish: str = ""
     ended: bool = False
 
-    def add(self, data: bytes) -> Iterator[ChatEvent]:
-        """Add a chunk, a whole answer, or the mark of the end; iterate over what of it can be shown."""
-        self.ended = data == b"[DONE]"
-        try:
-            chunk = json.loads(data) if not self.ended else {}
-        except (ValueError, RecursionError):
-            chunk = {}
-        chunk = chunk if isinstance(chunk, dict) else {}
+    def add(self, batch: Iterable[bytes]) -> Iterator[ChatEvent]:
+        """Add chunks, a whole answer, or the mark of the end; iterate over what of it can be shown, joined.
+
+        Raises:
+            ModelError: one of them is an error.
+        """
+        pieces = (piece for data in batch if not self.ended for piece in self._pieces(data))
+        for is_text, group in groupby(pieces, itemgetter(0)):
+            text = "".join(text for _, text in group)
+            if not is_text:
+                yield ReasoningDelta(encodable(text))
+                continue
+            text = self.half + text
+            self.half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""  # of a character cut between two pieces
+            if text := text.removesuffix(self.half):
+                self.text.append(text)
+                yield TextDelta(text)
+        if self.failure:
+            raise self.failure
+
+    def _pieces(self, data: bytes) -> Iterator[tuple[bool, str]]:
+        """Read one of them; iterate over pieces of text, or of thoughts that are to be shown."""
+        if data == b"[DONE]":
+            self.ended = True
+            return
+        chunk = _object(data)
         if "choices" not in chunk:
             self.other = data
         if error := chunk.get("error"):
             code = error.get("code") if isinstance(error, Mapping) else None
             status = code if isinstance(code, int) and 400 <= code < 500 else 0
-            raise self.server.refusal(status, json.dumps({"error": error}))
+            self.failure, self.ended = self.server.refusal(status, json.dumps({"error": error})), True
+            return
         self.usage = chunk.get("usage") or self.usage
         for choice in (chunk.get("choices") or ())[:1]:
             self.ended = "message" in choice and "delta" not in choice
             self.finish = choice.get("finish_reason") or self.finish
             delta = choice.get("delta") or choice.get("message") or {}
-            yield from self._add_thought(delta)
-            for kind, text in _texts(delta.get("content")):
-                if kind == "text":
-                    yield from self._add_text(text)
-                else:
+            if not _NAMES_OF_THOUGHTS.isdisjoint(delta):
+                yield from self._thoughts(delta)
+            content = delta.get("content")
+            for is_text, text in ((True, content),) if isinstance(content, str) else _texts(content):
+                if not is_text:
                     self.thoughts[""] = self.thoughts.get("", "") + text
-                    yield ReasoningDelta(encodable(text))
+                if text:
+                    yield is_text, text
             if delta.get("refusal"):
                 self.finish = "content_filter"
             for piece in delta.get("tool_calls") or ():
                 self._add_call(piece)
 
-    def _add_text(self, text: str) -> Iterator[TextDelta]:
-        text = self.half + text
-        self.half = text[-1] if "\ud800" <= text[-1] <= "\udbff" else ""  # of a character cut between two pieces
-        if text := text.removesuffix(self.half):
-            self.text.append(text)
-            yield TextDelta(text)
-
-    def _add_thought(self, delta: Mapping[str, Any]) -> Iterator[ChatEvent]:
+    def _thoughts(self, delta: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
         found = {name: text for name in _THOUGHTS if isinstance(text := delta.get(name), str) and text}
         for detail in delta.get("reasoning_details") or ():
             last = self.details[-1] if self.details else {}
@@ -330,7 +358,7 @@ class _Incoming:
                 found = {"reasoning_details": text}
         for name, text in found.items():
             self.thoughts[name] = self.thoughts.get(name, "") + text
-        yield from (ReasoningDelta(encodable(text)) for text in [*found.values()][:1])
+        yield from ((False, text) for text in [*found.values()][:1])
 
     def _add_call(self, piece: Mapping[str, Any]) -> None:
         """Add a call, or a piece of one: of that with its index, else with its id, else of the last one.
@@ -403,13 +431,23 @@ class _Incoming:
         return ToolCall(call.id, name, arguments, "", extra, self.source if extra else "")
 
 
-def _texts(content: Any) -> Iterator[tuple[str, str]]:
-    """Iterate over the pieces of a content, as ``text`` or ``thought``; Mistral sends a list of parts."""
-    if isinstance(content, str) and content:
-        yield "text", content
+def _object(data: bytes) -> Mapping[str, Any]:
+    """Return a JSON object; an empty one for anything else."""
+    try:
+        value = msgspec.json.decode(data)
+    except (msgspec.DecodeError, ValueError, RecursionError):
+        try:  # half of a character, which only the other half makes valid
+            value = json.loads(data)
+        except (ValueError, RecursionError):
+            return {}
+    return value if isinstance(value, dict) else {}
+
+
+def _texts(content: Any) -> Iterator[tuple[bool, str]]:
+    """Iterate over the parts of a content, of which Mistral sends a list: whether each is text, or a thought."""
     for part in content if isinstance(content, list) else ():
-        if isinstance(part, Mapping) and isinstance(text := part.get("text"), str) and text:
-            yield "text", text
+        if isinstance(part, Mapping) and isinstance(text := part.get("text"), str):
+            yield True, text
         elif isinstance(part, Mapping) and (thought := part.get("thinking")):
             inside = [thought] if isinstance(thought, str) else [one.get("text", "") for one in thought]
-            yield "thought", "".join(inside)
+            yield False, "".join(inside)

@@ -10,8 +10,8 @@ from __future__ import annotations
 
 import importlib
 import json
-from collections.abc import AsyncGenerator, Mapping, Sequence
-from contextlib import AbstractAsyncContextManager
+from collections.abc import AsyncGenerator, Iterable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import Any, cast
 
@@ -42,7 +42,7 @@ from lmm.messages import (
     message_parts,
     render,
 )
-from lmm.models.adapter import CHOSEN, Adapter
+from lmm.models.adapter import CHOSEN, Adapter, batches
 from lmm.models.outgoing import Outgoing, fit_request, schema_key
 from lmm.models.server import ModelServer
 from lmm.models.tokens import priced
@@ -121,6 +121,12 @@ class PydanticAIModel(Adapter):
 
     async def once(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
         """Send a request; raise what the provider answers instead of a reply."""
+        async with aclosing(batches(self._events(request, sent))) as arriving:
+            async for batch in arriving:
+                for event in _joined(batch):
+                    yield event
+
+    async def _events(self, request: ChatRequest, sent: Outgoing) -> AsyncGenerator[ChatEvent]:
         for field in self._refused:  # pydantic-ai would leave it out in silence
             if self.learn(field):
                 yield Notice(f"{self.name} does not take {field}, which is left out")
@@ -153,9 +159,9 @@ class PydanticAIModel(Adapter):
                     if ours:
                         yield ours
                 reply = self._reply(stream.get(), request, sent.names)
-                for thought in reply.reasoning[told:]:
-                    yield thought
-                yield reply
+            for thought in reply.reasoning[told:]:
+                yield thought
+            yield reply
         except exceptions.ModelAPIError as error:
             raise self._translate(error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
@@ -196,6 +202,19 @@ class PydanticAIModel(Adapter):
         if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
             return errors.TooLong(found.message, hint=found.hint)
         return found
+
+
+def _joined(events: Iterable[ChatEvent]) -> list[ChatEvent]:
+    found = list[ChatEvent]()
+    for event in events:
+        match found[-1:], event:
+            case [TextDelta(before, item)], TextDelta(text, ""):
+                found[-1] = TextDelta(before + text, item)
+            case [ReasoningDelta(before)], ReasoningDelta(text):
+                found[-1] = ReasoningDelta(before + text)
+            case _:
+                found.append(event)
+    return found
 
 
 _SETTINGS_OF = {

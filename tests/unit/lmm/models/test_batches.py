@@ -5,7 +5,6 @@ from __future__ import annotations
 import asyncio
 from collections.abc import AsyncGenerator
 
-from lmm.messages import ChatEvent, Reply, TextDelta
 from lmm.models import adapter
 
 
@@ -23,15 +22,13 @@ def test_pieces_are_joined_and_none_waits_for_another() -> None:
             found.append("|")
             connection.put_nowait("end")
 
-        async def read() -> AsyncGenerator[ChatEvent]:
+        async def read() -> AsyncGenerator[str]:
             while (text := await connection.get()) != "end":
-                yield TextDelta(text)
-            yield Reply("", "a model")
+                yield text
 
         sending = asyncio.create_task(send())
-        async for event in adapter.gathered(read()):
-            if isinstance(event, TextDelta):
-                found.append(event.text)
+        async for batch in adapter.batches(read()):
+            found.append("".join(batch))
         await sending
         return found
 
