@@ -6,6 +6,7 @@ import ast
 import operator
 import re
 import unicodedata
+from collections import defaultdict
 from collections.abc import Callable, Iterable, Iterator, Sequence
 from decimal import Decimal
 from functools import lru_cache
@@ -351,6 +352,41 @@ def is_said(number: Number, others: Iterable[Number], *, roughly: bool = False) 
     """
     decimals = number.decimals
     return any(_is_same(number, other, decimals, roughly=roughly) for other in others)
+
+
+class NumberIndex:
+    """Numbers by their size, to look one up without a comparison with each.
+
+    >>> index = NumberIndex(numbers_of("12.4 kg, 45 %, 1,998 leaves"))
+    >>> [index.has(number) for number in numbers_of("12 oaks, 0.45 of them, 13 leaves")]
+    [True, True, False]
+    """
+
+    def __init__(self, numbers: Iterable[Number]) -> None:
+        self.numbers = list(numbers)
+        self._by_size = defaultdict[int, list[Number]](list)
+        for number in self.numbers:
+            for value in number.values:
+                share = number.unit is not None and number.unit.measures == "share"
+                for size in (_size(value), _size(value / 100)) if share else (_size(value),):
+                    self._by_size[size].append(number)
+
+    def has(self, number: Number, *, roughly: bool = False) -> bool:
+        """Return whether one of them is the number: see `is_said`."""
+        others = self.numbers
+        if not (roughly or number.unit or number.is_ordinal or number.is_decade):
+            sizes = {_size(value) for value in number.values}
+            if all(size < _ROUND or size % _ROUND for size in sizes):  # else it may be rounded
+                near = {each + by for each in sizes for by in (-1, 0, 1)}
+                others = [other for size in near for other in self._by_size.get(size, ())]
+        return is_said(number, others, roughly=roughly)
+
+
+_ROUND = 1000
+
+
+def _size(value: Decimal) -> int:
+    return min(int(abs(value)), _LARGEST)
 
 
 def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:

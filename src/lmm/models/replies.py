@@ -312,7 +312,8 @@ def goes_in_circles(text: str) -> bool:
         for times, most in ((_TIMES, 0), (_COUNTED, 1)):
             end = shape[-max(_CIRCLE, times * period) :]
             last = numbers[len(numbers) - end.count("0") :]
-            more = (b - a for a, b in zip(last, last[end[:period].count("0") :], strict=False))
-            if len(end) >= max(_CIRCLE, times * period) and end[period:] == end[:-period] and set(more) <= {0, most}:
+            pairs = zip(last, last[end[:period].count("0") :], strict=False)
+            is_long = len(end) >= max(_CIRCLE, times * period)
+            if is_long and end[period:] == end[:-period] and all(b - a in (0, most) for a, b in pairs):
                 return not most or len(_WORD.findall(end[:period])) >= _SENTENCE
     return False

@@ -61,6 +61,11 @@ def citations(text: str, offered: Collection[int]) -> list[Citation]:
     >>> citations("They fall [9].", {1})
     [Citation(start=10, end=13, numbers=(9,), known=False)]
     """
+    return list(_citations(text, frozenset(offered)))
+
+
+@lru_cache(maxsize=32)  # an answer is read for its citations when it is verified, rendered and sent
+def _citations(text: str, offered: frozenset[int]) -> Sequence[Citation]:
     skipped = _skipped(text)
     begins = [start for start, _ in skipped]
     found, following, ends = list[Citation](), len(text), False
@@ -100,7 +105,6 @@ def _citation(text: str, match: re.Match[str], offered: Collection[int], *, ends
     return Citation(*match.span(), numbers, known=False) if is_wrong else None
 
 
-@lru_cache(maxsize=32)  # an answer is read for its citations when it is verified, rendered and sent
 def _skipped(text: str) -> Sequence[tuple[int, int]]:
     """Return the code, the formulas and the links in a text, in which no number cites."""
     found, end = list[tuple[int, int]](), 0

@@ -18,6 +18,7 @@ from typing import Literal, NamedTuple
 from lmm.markdown import Span, prose_of, replace_spans, spans
 from lmm.markdown.numbers import (
     Number,
+    NumberIndex,
     calculated,
     has_other_unit,
     is_computed,
@@ -267,9 +268,10 @@ class Source:
         return [read_sentence(prose[start:end], self.language) for start, end in sentence_ranges(prose)]
 
     @cached_property
-    def numbers(self) -> Sequence[Number]:
+    def numbers(self) -> NumberIndex:
         """The numbers in the text, and in its sentences, which join lines."""
-        return [*numbers_of(readable(self.text)), *(each for one in self.sentences for each in one.numbers)]
+        joined = (number for sentence in self.sentences for number in sentence.numbers)
+        return NumberIndex([*numbers_of(readable(self.text)), *joined])
 
     @cached_property
     def formula(self) -> str:
@@ -354,9 +356,10 @@ def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
     half of the others."""
     words = LETTERS.findall(text.casefold())[:200]
     content = [key for word in words if (key := word_id(word, language)) is not None]
+    if language not in LANGUAGES or len(words) - len(content) > len(words) / 5:
+        return language in LANGUAGES
     known = frozenset[Key]().union(*(source.words for source in sources))
-    there = sum(key in known for key in content)
-    return language in LANGUAGES and (len(words) - len(content) > len(words) / 5 or 2 * there >= len(content) > 0)
+    return 2 * sum(key in known for key in content) >= len(content) > 0
 
 
 # -- comparison ------------------------------------------------------------------------------------
@@ -430,7 +433,6 @@ def _numbers(
     """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
     A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
     searched = cited if is_own else [*cited, *others]
-    there = [number for source in searched for number in source.numbers]
     near = [(share, each, source) for source in searched for share, each in source.common(said)[:3]]
     near.sort(key=lambda each: -each[0])
     operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
@@ -441,20 +443,26 @@ def _numbers(
         if number.is_count:
             missing += [number] if _counts_differ(number, near) else []
             continue
-        if is_said(number, [each for each in there if each.unit and number.unit]):
-            continue
-        if other := has_other_unit(number, there):
-            source = next(each for each in searched if other in each.numbers)
-            return Discrepancy("units", (number.text,), source, other.text)
+        if number.unit:
+            there = [each for source in searched for each in source.numbers.numbers if each.unit]
+            if is_said(number, there):
+                continue
+            if other := has_other_unit(number, there):
+                source = next(each for each in searched if other in each.numbers.numbers)
+                return Discrepancy("units", (number.text,), source, other.text)
         more = [*operands, *known, *(each for each in said.numbers if each != number)]
         roughly = _is_rough(said, number)
-        if not is_said(number, [*there, *known], roughly=roughly) and not is_computed(number, more):
+        has = any(source.numbers.has(number, roughly=roughly) for source in searched)
+        if not (has or is_said(number, known, roughly=roughly) or is_computed(number, more)):
             missing.append(number)
-    used = [each for source in (cited, others) for one in source for each in one.numbers] if said.operands else []
-    missing += [number for number in said.operands if not is_said(number, [*used, *known, *said.numbers])]
+    for number in said.operands:
+        if not (
+            any(each.numbers.has(number) for each in (*cited, *others)) or is_said(number, [*known, *said.numbers])
+        ):
+            missing.append(number)
     if not missing:
         return _replaced(said, near, known)
-    found = _found_elsewhere(said, others, lambda each: all(is_said(number, each.numbers) for number in missing))
+    found = _found_elsewhere(said, others, lambda each: all(map(each.numbers.has, missing)))
     if found and is_own:
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))

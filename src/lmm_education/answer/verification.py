@@ -12,6 +12,7 @@ import re
 from bisect import bisect_left, bisect_right
 from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass
+from functools import lru_cache
 from textwrap import shorten
 from typing import Any, NamedTuple
 
@@ -137,6 +138,7 @@ def without_quotations(text: str) -> str:
 Failure = Quotation | Claim
 
 
+@lru_cache(maxsize=1024)  # a failure is shown in several places
 def mark_of(failure: Failure) -> SearchNotice:
     """Return the mark that readers see after a failure.
 

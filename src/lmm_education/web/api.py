@@ -280,6 +280,8 @@ class CompletionAnswer:
         """Return the citations in the text, each with a link that opens its source on the course's page, and quotations
         that are not in their sources, with the type ``unverified``."""
         cited, text = {source.number: source for source in answer.cited}, without_remote_pictures(answer.text)
+        addresses = {number: source_address(self.address, source) for number, source in cited.items()}
+        titles = {number: ", ".join(filter(None, (each.path, each.place.page))) for number, each in cited.items()}
         begins = len("".join(self.said).partition(text)[0]) if self.said else 0
         missing = len(answer.text) - len(text)
 
@@ -291,12 +293,12 @@ class CompletionAnswer:
                 "url_citation",
                 start,
                 end,
-                title=", ".join(filter(None, (cited[number].path, cited[number].place.page))),
-                url=source_address(self.address, cited[number]),
+                title=titles[number],
+                url=addresses[number],
             )
-            for start, end, numbers, known in citations(text, cited)
+            for start, end, numbers, known in citations(text, {source.number for source in answer.offered})
             for number in numbers
-            if known
+            if known and number in cited
         ] + [
             annotation("unverified", start, start + len(said), message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
