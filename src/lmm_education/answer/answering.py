@@ -121,7 +121,8 @@ class Answering:
         asked = with_latest(asked, history[-TURNS if tutoring.exercise else -1 :])
         if tutoring.hinted and not explaining(sources, tutoring.hinted):
             _, sources = await self._look_up(" ".join(tutoring.hinted.headings[-1:]) or asked.search)
-        name, entry = await asyncio.to_thread(self._by_number, result, tutoring)
+        is_quoted = not (self.can_write or tutoring.hinted)
+        name, entry = await asyncio.to_thread(self._by_number, result) if is_quoted else ("", None)
         relevant = self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general
         if not (relevant or entry) or (name and not entry):
             nothing = self._nothing(result, sources)
@@ -272,10 +273,8 @@ class Answering:
             notices=tuple(notices),
         )  # fmt: skip
 
-    def _by_number(self, result: SearchResult, tutoring: Tutoring) -> tuple[str, Passage | None]:
+    def _by_number(self, result: SearchResult) -> tuple[str, Passage | None]:
         """Return what the built-in model quotes whole: see `by_number`."""
-        if self.can_write or tutoring.hinted:
-            return "", None
         with self.searching.view() as view:
             return by_number(result, view, self.course.settings.study)
 

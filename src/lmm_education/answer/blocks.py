@@ -5,6 +5,7 @@ from __future__ import annotations
 import asyncio
 import re
 from collections.abc import AsyncGenerator, Iterable
+from concurrent.futures import ThreadPoolExecutor
 from contextlib import aclosing
 from dataclasses import replace
 
@@ -18,6 +19,8 @@ from lmm_education.material import Passage
 _FENCE = re.compile(r"\n* {0,3}(?P<marks>`{3,}|~{3,})(?:(?<=~)[^\n]*|[^`\n]*)\n")
 _ITEM = re.compile(r"^ {0,3}(?:[-*+]|\d{1,9}[.)])[ \t]", re.MULTILINE)
 _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
+# One answer after the other: more threads that compute would keep the event loop, and so all words, waiting.
+_VERIFYING = ThreadPoolExecutor(1, "verify")
 _BEGINNING = 12  # characters of a line in which a new item of a list begins
 
 
@@ -95,9 +98,10 @@ async def verified(
                 elif isinstance(event, Answer):
                     if rest := blocks.rest():
                         yield checked(rest)
-                    # In a thread, so that the words of other answers go on meanwhile.
-                    found = await asyncio.to_thread(verify, event.text, event.offered, said)
-                    event = replace(event, verification=found)
+                    turn = asyncio.get_running_loop().run_in_executor(
+                        _VERIFYING, verify, event.text, event.offered, said
+                    )
+                    event = replace(event, verification=await turn)
                 yield event
                 if isinstance(event, TextDelta) and (block := blocks.feed(event.text)):
                     yield checked(block)
