@@ -171,10 +171,10 @@ def test_an_edit_that_loses_a_mark_says_so() -> None:
     text = "---\n=: put it into one sentence\n---\n# Trees\n\n<!-- p. 7 -->\n\nOaks grow. They fall.\n"
     document = Document.from_text(text)
     document.answer(model=ScriptedModel(["<new>Oaks grow and fall.</new>"]))
-    assert "it drops the mark of a page '<!-- p. 7 -->'" in document.text
+    assert "it drops the mark of a page '<!-- p. 7 -->'" in document.edits[0].warnings
     kept = Document.from_text(text)
     kept.answer(model=ScriptedModel(["<new><!-- p. 7 -->\n\nOaks grow and fall.</new>"]))
-    assert "~~warning" not in kept.text
+    assert kept.edits[0].warnings == ()
 
 
 # -- subtitles -----------------------------------------------------------------------------------------------

@@ -14,7 +14,7 @@ from typing import Any
 from lmm.config import ModelSettings, Settings
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
-from lmm.markdown.parse_markdown import misread, unclosed_construct
+from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
 from lmm.markdown.tree import HeaderNode, HeadingNode
 from lmm.messages import Failed, Notice, Reply, render
 from lmm.models.client import Client
@@ -33,7 +33,7 @@ from lmm.notebook.chat_log import ChatExchange, current_chat, log_exchange, logg
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_edit, check_restorable, find_edits, ids_for, place_edit, place_revision
+from lmm.notebook.edits import check_edit, find_edits, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
 from lmm.notebook.patches import PutResults, Target
 from lmm.notebook.pending_prompts import (
@@ -122,19 +122,20 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> 
 
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt], new_id: Callable[..., str]) -> list[Block]:
-    result, ids = list(blocks), list[str]()
+    result, ids = list(blocks), set[str]()
     pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
     for ask, reply in ((one.prompt, one.reply) for one in answered):
         new = ask.new or new_text(reply.text, ask.request)
         new = replace(new, doubts=(*new.doubts, ask.doubt)) if ask.doubt else new
         if ask.revises is not None:
-            ids.append(ask.revises.id)
             result = place_revision(result, ask.revises, ask.prompt, reply, new)
         else:
-            ids.append(new_id(ask.prompt.text, serialize(ask.seen), reply.text))
             place = (ask.block, ask.extent, ask.prompt)
-            result = place_edit(result, *place, reply, new, ids[-1], seen=ask.seen, pending=pending)
-    check_restorable(blocks, [(one.prompt.block, one.prompt.prompt) for one in answered], result, ids)
+            ids.add(edit_id := new_id(ask.prompt.text, serialize(ask.seen), reply.text))
+            result = place_edit(result, *place, reply, new, edit_id, seen=ask.seen, pending=pending)
+    if not ids <= {edit.id for edit in find_edits(parse_markdown_text(serialize(result)))}:
+        hint = "ask for an edit of a paragraph outside of it"
+        raise LmmError("an edit of this text would be read as part of a list, a comment or code", hint=hint)
     return result
 
 
@@ -184,6 +185,7 @@ class AnswerPlan:
     threads: tuple[PromptThread, ...]
     settings: Settings
     view: DocumentView
+    prompts: tuple[PendingPrompt, ...] = ()  # all of the document, and those to be asked again
 
 
 Outcomes = list[AnsweredPrompt | Failure]
@@ -228,8 +230,8 @@ class AnswerPlanner:
         elif self.again and line is not None:
             logs = ((i, read_log(b.values())) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock))
             anew = [(i, log[-1]) for i, log in logs if log and covers(blocks[i], line)]
-        found = plan(blocks, title=document.name, anew=anew)
-        found = [thread for thread in found if self.in_flight.isdisjoint(map(_key, thread.asks))]
+        every = plan(blocks, title=document.name, anew=anew)
+        found = [thread for thread in every if self.in_flight.isdisjoint(map(_key, thread.asks))]
         threads = found
         if line is not None:
             waiting = [thread for thread in found if not thread.asks[0].again]
@@ -246,7 +248,8 @@ class AnswerPlanner:
         errors = _refusals(blocks, [ask for thread in threads for ask in thread.asks])
         asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
         threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
-        return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks))
+        prompts = tuple(ask for thread in every for ask in thread.asks)
+        return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks), prompts)
 
     async def ask(self, plan: AnswerPlan, client: Client) -> tuple[Patch, Report[AnsweredPrompt]]:
         """Ask the prompts of all threads; return the patch with the replies, and the failures, in document order."""
@@ -258,7 +261,7 @@ class AnswerPlanner:
             self.in_flight.difference_update(asked)
         outcomes = [outcome for some in found if not isinstance(some, LmmError) for outcome in some]
         failures = tuple(outcome for outcome in outcomes if isinstance(outcome, Failure))
-        return _patch(plan.document, [one for one in outcomes if isinstance(one, AnsweredPrompt)]), Report((), failures)
+        return _patch(plan, [one for one in outcomes if isinstance(one, AnsweredPrompt)]), Report((), failures)
 
     async def _answers(self, thread: PromptThread, plan: AnswerPlan, client: Client) -> Outcomes:
         prepared, missing = await self._prepare(thread, plan)
@@ -381,24 +384,23 @@ class AnswerPlanner:
         )
 
 
-def _patch(document: ParsedDocument, answered: Sequence[AnsweredPrompt]) -> PutResults[PendingPrompt, AnsweredPrompt]:
-    """Return the patch that places replies to prompts of `document` in any version of it.
+def _patch(planned: AnswerPlan, answered: Sequence[AnsweredPrompt]) -> PutResults[PendingPrompt, AnsweredPrompt]:
+    """Return the patch that places replies to prompts of a document in any version of it.
 
     The same question has the same words in the same section; if that is not exactly one, the same words and the same
     annotated text anywhere.
     """
     again = {(one.prompt.word, one.prompt.text) for one in answered if one.prompt.again}
-    first = list[tuple[Target, PendingPrompt]]()
 
     def places(version: ParsedDocument) -> list[tuple[Target, PendingPrompt]]:
-        if first and version is document:  # read once
-            return first
-        logs = logged(version.blocks) if again else ()
-        anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in again]
-        asks = [ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.asks]
+        asks = planned.prompts
+        if again or version is not planned.document:
+            logs = logged(version.blocks) if again else ()
+            anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in again]
+            asks = tuple(ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.asks)
         return [(Target((ask.word, ask.text, ask.again), ask.subject.path, ask.subject.hash), ask) for ask in asks]
 
-    first += places(document)
+    first = places(planned.document)
     position = {(ask.block, ask.prompt, ask.again): i for i, (_, ask) in enumerate(first)}
     prompts = ((one.prompt, one) for one in sorted(answered, key=lambda one: _turn(one.prompt)))
     results = {position[ask.block, ask.prompt, ask.again]: one for ask, one in prompts}

@@ -11,6 +11,7 @@ from collections.abc import Collection, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from typing import NamedTuple
 
 from lmm.errors import MetadataError, TooLong
 from lmm.markdown import metadata
@@ -126,7 +127,8 @@ class DocumentView:
     pieces: Sequence[str]
     hidden: Sequence[Collection[int]]
     summaries: Mapping[int, str]
-    _seen: dict[tuple[int, ...], tuple[list[str], list[int]]] = field(default_factory=dict)
+    headings: Mapping[int, HeadingBlock]
+    _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
 
     @classmethod
     def of(cls, blocks: Sequence[Block]) -> DocumentView:
@@ -138,7 +140,7 @@ class DocumentView:
         summaries = {id(node.heading): str(text) for node in sections if (text := node.own("summary"))}
         echo = _shows_code(blocks)
         pieces = [_visible(block, echo) for block in without_percent_comments(blocks)]
-        return cls(blocks, pieces, [new, *_skipped(tree)], summaries)
+        return cls(blocks, pieces, [new, *_skipped(tree)], summaries, headings_of(blocks))
 
     def context(self, at: int, start: int, end: int, prompt: str, limit: int) -> str:
         """Return the context of the text of the blocks from `start` to `end`, its place marked, for the block `at`.
@@ -146,72 +148,88 @@ class DocumentView:
         That is the whole document if it has at most `limit` bytes, else headings, with summaries if there are any,
         the blocks around the text, and what the `prompt` names.
         """
-        pieces, sizes = self._seen_from(at)
-        if not any(sizes[:start]) and not any(sizes[end:]):
+        seen = self._seen_from(at)
+        own = range(start, end)
+        if seen.total == sum(seen.sizes[i] for i in own):
             return ""
-        pieces = [*pieces[:start], f"{PLACE}\n\n", *pieces[end:]]
-        sizes = [*sizes[:start], _size(pieces[start]), *sizes[end:]]
-        blocks: list[Block | None] = [*self.blocks[:start], None, *self.blocks[end:]]
-        if sum(sizes) <= limit:
-            return _joined(pieces, blocks, range(len(pieces)))
+        pieces, blocks = [*seen.pieces[:start], f"{PLACE}\n\n", *seen.pieces[start:]], self.blocks
+        pieces[start + 1 : end + 1] = [""] * len(own)
+
+        def joined(kept: Collection[int]) -> str:
+            return _joined(pieces, blocks, start, sorted(i + (i >= start) for i in kept))
+
+        if seen.total - sum(seen.sizes[i] for i in own) + len(PLACE) <= limit:
+            return joined(range(len(blocks)))
         most = min(limit, _AROUND)
-        kept = _outline(sizes, blocks, most // 3) | {start}
-        named = {i for i in named_blocks(blocks, prompt) if i not in kept}
-        added = 0  # by summaries
-        for i in sorted(kept - {start}, key=lambda i: abs(i - start)):
+        kept = _outline([(level, i, size) for level, i, size in seen.headings if i not in own], most // 3)
+        named = {i for i in named_blocks(blocks, prompt, self.headings) if i not in kept and i not in own}
+        added, size = 0, sum(seen.sizes[i] for i in kept)
+        for i in sorted(kept, key=lambda i: abs(i - start)):
             if (summary := self.summaries.get(id(blocks[i]))) and (added := added + _size(summary)) <= most // 3:
-                pieces[i] = f"{pieces[i].rstrip()}\n\n{summary}\n\n"
-                sizes[i] = _size(pieces[i])
-        size = sum(sizes[i] for i in kept)
-        outwards = (i for distance in range(1, len(pieces)) for i in (start - distance, start + distance))
-        for i in (i for i in outwards if 0 <= i < len(pieces) and i not in kept):
-            size += sizes[i]
+                at = i + (i >= start)
+                pieces[at] = f"{pieces[at].rstrip()}\n\n{summary}\n\n"
+                size += _size(pieces[at]) - seen.sizes[i]
+        outwards = (i for distance in range(len(pieces)) for i in (start - 1 - distance, end + distance))
+        for i in (i for i in outwards if 0 <= i < len(blocks) and i not in kept):
+            size += seen.sizes[i]
             if size > most:
                 break
             kept.add(i)
         size = 0
         for i in sorted(named - kept):
-            size += sizes[i]
+            size += seen.sizes[i]
             kept |= {i} if size <= max(limit - most, most) else set()
-        return _joined(pieces, blocks, sorted(kept))
+        return joined(kept)
 
-    def _seen_from(self, at: int) -> tuple[list[str], list[int]]:
-        """Return what a question in the block `at` sees of each block, and its size; once for all that see the same."""
+    def _seen_from(self, at: int) -> _Seen:
+        """Return what a question in the block `at` sees of each block; once for all that see the same."""
         own = id(self.blocks[at])
         key = tuple(i for i, some in enumerate(self.hidden) if own not in some)
         if key not in self._seen:
             hidden = set[int]().union(*(self.hidden[i] for i in key))
             both = zip(self.blocks, self.pieces, strict=True)
             pieces = [piece if id(block) not in hidden else "" for block, piece in both]
-            self._seen[key] = pieces, [*map(_size, pieces)]
+            sizes = [*map(_size, pieces)]
+            headings = [(block.level, i, sizes[i]) for i, block in self.headings.items() if sizes[i]]
+            self._seen[key] = _Seen(pieces, sizes, sum(sizes), headings)
         return self._seen[key]
+
+
+class _Seen(NamedTuple):
+    """How each block is sent, its size, that of all, and the headings: level, position and size."""
+
+    pieces: list[str]
+    sizes: list[int]
+    total: int
+    headings: list[tuple[int, int, int]]
 
 
 def _size(piece: str) -> int:
     return len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
 
 
-def _outline(sizes: Sequence[int], blocks: Sequence[Block | None], most: int) -> set[int]:
+def _outline(headings: Sequence[tuple[int, int, int]], most: int) -> set[int]:
     """Return the positions of the headings, down to the level at which they still fit."""
-    levels = {i: b.level for i, b in enumerate(blocks) if isinstance(b, HeadingBlock) and sizes[i]}
     for deepest in range(6, 0, -1):
-        found = {i for i, level in levels.items() if level <= deepest}
-        if sum(sizes[i] for i in found) <= most:
-            return found
+        if sum(size for level, _, size in headings if level <= deepest) <= most:
+            return {i for level, i, _ in headings if level <= deepest}
     return set()
 
 
-def _joined(pieces: Sequence[str], blocks: Sequence[Block | None], kept: Collection[int]) -> str:
-    """Join the pieces that are `kept`, headings below one another; gaps beside a text are marked."""
+def _joined(pieces: Sequence[str], blocks: Sequence[Block], place: int, kept: Sequence[int]) -> str:
+    """Join the pieces that are `kept`, and that at the `place`, which is no block; headings below one another; gaps
+    beside a text are marked."""
     text, above, last = "", False, -1  # whether a heading is above
-    for i in (i for i in kept if pieces[i]):
-        heading = isinstance(blocks[i], HeadingBlock)
+    for i in sorted({place, *kept}):
+        if not pieces[i]:
+            continue
+        heading = i != place and isinstance(blocks[i - (i > place)], HeadingBlock)
         gap = any(pieces[last + 1 : i])
         if gap and not (heading and above):
             text = f"{text.rstrip()}\n\n{GAP}\n\n" if text else f"{GAP}\n\n"
         elif gap and heading:
             text = f"{text.rstrip()}\n"
-        elif text and not text.endswith("\n\n") and blocks[i] is None:
+        elif text and not text.endswith("\n\n") and i == place:
             text = f"{text.rstrip()}\n\n"
         text += pieces[i]
         above, last = heading, i
@@ -227,10 +245,15 @@ def _names(prompt: str) -> Iterator[tuple[str, str]]:
         yield (match[1] or "").rstrip(":-"), match[2] or ""
 
 
-def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
-    """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or a heading's words."""
+def headings_of(blocks: Sequence[Block]) -> dict[int, HeadingBlock]:
+    """Return the headings of a document by their positions."""
+    return {i: block for i, block in enumerate(blocks) if isinstance(block, HeadingBlock)}
+
+
+def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, HeadingBlock]) -> set[int]:
+    """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or the words of one of the
+    `headings`."""
     found = set[int]()
-    headings = {i: b for i, b in enumerate(blocks) if isinstance(b, HeadingBlock)}
     wanted = {(label or words).casefold() for label, words in _names(prompt)}
     for i, b in headings.items():
         title = b.title
@@ -241,12 +264,12 @@ def named_blocks(blocks: Sequence[Block | None], prompt: str) -> set[int]:
         options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
         defines = re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}")
         for i, block in enumerate(blocks):
-            if block is not None and defines.search(block.source):
+            if defines.search(block.source):
                 found |= {i, *(_section(blocks, i) if i in headings else ())}
     return found
 
 
-def _section(blocks: Sequence[Block | None], at: int) -> Iterator[int]:
+def _section(blocks: Sequence[Block], at: int) -> Iterator[int]:
     for i in range(at + 1, len(blocks)):
         if isinstance(blocks[i], HeadingBlock):
             return
@@ -261,9 +284,10 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     ['@fig-effect is not in this document.', '@Desing is no heading of this document: do you mean @Design?']
     """
     said, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
-    titles = [b.title for b in blocks if isinstance(b, HeadingBlock) and b.title] if labels else []
+    headings = headings_of(blocks) if labels else {}
+    titles = [heading.title for heading in headings.values() if heading.title]
     for label in labels:
-        if named_blocks(blocks, f"@{label}"):
+        if named_blocks(blocks, f"@{label}", headings):
             continue
         if label.partition("-")[0] in _LABELS and "-" in label:
             said.append(f"@{label} is not in this document.")

@@ -232,7 +232,7 @@ _WORDS = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]+")
 _LABELLED = re.compile(r"[*_#>\[ ]*((?:\w+ ){0,2}\w+)[*_]*(?: -|:[*_]*)(?=\s|\Z)")
 _MARK = re.compile(  # a line in brackets, between rules or in capitals, a symbol, a heading of remarks
     r"[\[{<][^\[\]{}<>()\n]*[\]}>]$|[-=]{2,}[ \t]*\w[^\n]*[-=]{2,}$|(?-i:[A-Z]{3,})$"
-    r"|[^\w\s\"'“”„«»‘’*_#|>+!\[`$@<~:.¿¡(&%^-]"
+    r"|[^\w\s\x00-\x1f\"'“”„«»‘’*_#|>+!\[`$@<~:.¿¡(&%^-](?=.)"
     r"|#+ (?:\w+ )?(?:changes|notes?|edits|explanation|änderungen|anmerkungen)\b",
     re.MULTILINE | re.IGNORECASE,
 )
@@ -482,7 +482,7 @@ def restored(new: str, request: EditRequest) -> str:
         text = serialize(rest) if repeats else text
     text = without_heading(text, request.heading.title if request.heading else "")
     text = _with_levels(text, old, request.heading)
-    bare = without(old, "code", "code_block", "comment")
+    bare = without(old, "code", "code_block", "comment") if "\\" in old else old
     for pattern, mark, opening in _IN_BACKSLASHES:
         if opening not in bare:
             text = _outside_code(text, pattern, lambda match, mark=mark: f"{mark}{match[1]}{mark}")  # type: ignore[misc]

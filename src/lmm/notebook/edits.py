@@ -25,7 +25,7 @@ level-6 headings, nor another edit, nor the text below can be mistaken for a par
 readers do not see them. If there was no text, there is only the new text.
 
 The record also contains ``~remark``, what the model said about its text, if anything, ``~~old``, which reveals a later
-change of the old text, and ``~~warning``, if there were warnings when the edit arrived.
+change of the old text, and ``~~warning``, doubts whether the reply is the whole text and only the text.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ from typing import Any, Literal
 from lmm.disk import digest
 from lmm.disk.diff import Hunk, hunks
 from lmm.errors import EditError, LmmError
-from lmm.markdown import Block, ErrorBlock, HeadingBlock, MetadataBlock, TextBlock, serialize
+from lmm.markdown import Block, HeadingBlock, MetadataBlock, TextBlock, serialize
 from lmm.markdown.blocks import ended, insert_blocks
 from lmm.markdown.metadata import Prompt, add_prompt, mask_prompts
 from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
@@ -319,7 +319,6 @@ def place_edit(
     `index` is the metadata block with the prompt; `extent` the blocks (start, end) of the text to be replaced,
     empty if there is none; `new` is what `reply` contains; `seen` the blocks that the model saw, as the author may have
     changed them since; `pending` are the edits above it.
-    `check_restorable` checks whether it can be undone exactly.
 
     Raises:
         MetadataError: nothing can be added to the block in its form.
@@ -330,7 +329,6 @@ def place_edit(
     assert isinstance(block, MetadataBlock)
     old, newline = list(blocks[start:end]), block.newline
     above = blocks[start - 1]
-    heading = above.title if isinstance(above, HeadingBlock) else ""
     added: list[Block] = [_text(source, newline) for source in (marker("new", edit_id) + "\n", NEW_HEADING)]
     added += [TextBlock(new.text.replace("\n", newline).rstrip("\r\n") + newline * 2, 0)]
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
@@ -339,7 +337,7 @@ def place_edit(
     if seen and seen[-1].source.endswith("\r"):  # with the line end below it: half a line end may begin another
         seen = parse_markdown_text(serialize([*seen[:-1], ended(seen[-1], newline)]))
     record |= {"~~old": _mark_of(seen)} if old else {}
-    record |= _warnings(serialize(seen), new, reply, prompt.text, heading)
+    record |= _warnings(new, reply)
     tail = None
     if old:
         # A blank line must precede the heading; if one is added, it is removed again later (`~~tail`).
@@ -357,9 +355,8 @@ def place_edit(
     return [*before[:-1], *insert_blocks(before[-1:], 1, [*added, *blocks[end:]])]
 
 
-def _warnings(old: str, new: EditReply, reply: Reply, prompt: str, heading: str) -> dict[str, str]:
-    wrong = [*((CUT,) if reply.cut else ()), *new.doubts, *losses(old, new.text, prompt)]
-    wrong += oddities(old, new.text, heading=heading)
+def _warnings(new: EditReply, reply: Reply) -> dict[str, str]:
+    wrong = [*((CUT,) if reply.cut else ()), *new.doubts]
     return {WARNING: "; ".join(wrong)} if wrong else {}
 
 
@@ -377,39 +374,11 @@ def place_revision(
     requests = [*_rounds(record), prompt.text]
     kept = {key: value for key, value in record.items() if key not in ("edit", "message", REMARK, WARNING, "~~model")}
     record = {"edit": record.get("edit", ""), "message": requests} | ({REMARK: new.remark} if new.remark else {})
-    old = visible_text(edit.old)
-    record |= (
-        kept | {"~~model": reply.model} | _warnings(old, new, reply, f"{edit.prompt}\n{prompt.text}", edit.heading)
-    )
+    record |= kept | {"~~model": reply.model} | _warnings(new, reply)
     changed = without_prompt(block.with_key(EDIT, record), waiting_prompt(block, prompt))
     first = edit.end - 1 - len(edit.new)
     text = TextBlock(new.text.replace("\n", block.newline).rstrip("\r\n") + block.newline * 2, 0)
     return [*blocks[: edit.block], changed, *blocks[edit.block + 1 : first], text, *blocks[edit.end - 1 :]]
-
-
-def check_restorable(
-    blocks: Sequence[Block], asked: Sequence[tuple[int, Prompt]], placed: Sequence[Block], ids: Collection[str]
-) -> None:
-    """Check that rejecting the edits just `placed` restores `blocks` without the prompts `asked`, byte for byte.
-
-    Raises:
-        LmmError: it does not.
-    """
-    original = list(blocks)
-    for index, prompt in sorted(asked, key=lambda pair: -pair[0]):
-        block = original[index]
-        assert isinstance(block, MetadataBlock)
-        following = original[index + 1] if index + 1 < len(original) else None
-        original[index : index + 1] = unless_emptied(without_prompt(block, prompt), following)
-    found = parse_markdown_text(serialize(placed))
-    edits, before = ([edit for edit in find_edits(some) if edit.id in ids] for some in (found, original))
-    expected = serialize(_resolve_edits(original, before, "reject"))
-    if len(edits) != len(asked) or serialize(_resolve_edits(found, edits, "reject")) != expected:
-        raise LmmError("an edit of this text could not be undone exactly", hint="ask for an edit of a paragraph in it")
-    own = {block.content for block in blocks if isinstance(block, ErrorBlock)}
-    new = [block for edit in edits for block in edit.new]
-    if any(isinstance(block, MetadataBlock | ErrorBlock) and block.content not in own for block in new):
-        raise LmmError("the reply would be read as metadata here", hint="ask again with another prompt")
 
 
 def _text(source: str, newline: str) -> TextBlock:
