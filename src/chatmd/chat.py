@@ -25,7 +25,7 @@ from chatmd.language.syntax import errors_of
 from chatmd.language.transcript import RepairedText, answer_of, parse_cached, repair
 from chatmd.refine.cases import read_cases
 from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
-from chatmd.rendering import Rendered, render_text
+from chatmd.rendering import Rendered, render_text, self_contained
 from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
 from chatmd.runtime.transcript_file import (
     Draft,
@@ -230,6 +230,19 @@ class Chat:
         return await render_text(self.text, self._place, run, run_agents=run_agents, servers=servers)
 
     render = blocking(arender)
+
+    @background
+    async def aexport(self, **options: Annotated[Any, RunOptions]) -> str:
+        """Return the transcript as one text that includes everything its messages refer to, to continue elsewhere.
+
+        Raises:
+            InvalidDocument: the text has errors.
+            ChatmdError: something that a message refers to cannot be read.
+        """
+        self.reload()
+        return await self_contained(self.text, self._place, self._prepared(**options))
+
+    export = blocking(aexport)
 
     @background
     async def aoffers(self, *, servers: bool = False, **options: Annotated[Any, RunOptions]) -> tuple[Offer, ...]:

@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import asyncio
 import json
-from collections.abc import Iterator
+import operator
+from collections.abc import Iterator, Mapping
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from typing import Any
@@ -15,15 +16,16 @@ from chatmd.call_texts import call_in_words
 from chatmd.content.documents import describe_image
 from chatmd.content.expand import expansions, shown_part
 from chatmd.context import AgentRequest, AskAgent, Run, model_settings, model_warnings, settings_of
-from chatmd.language.agent import MessageItem, SubAgent, read_agent
+from chatmd.language.agent import MessageItem, SubAgent, fill, read_agent
 from chatmd.language.lint import UNSEEN, find_unseen, problem_line
-from chatmd.language.syntax import parse
-from chatmd.language.transcript import messages_of, repair
+from chatmd.language.nodes import Element, Node, Text
+from chatmd.language.syntax import parse, serialize
+from chatmd.language.transcript import image_element, messages_of, repair
 from chatmd.runtime.runner import agree
 from chatmd.runtime.turns import schema_of, with_inputs, with_shown
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import offered_by
-from lmm.messages import Message, ToolDefinition, message_parts, message_texts
+from lmm.messages import Image, Message, ToolDefinition, message_parts, message_texts
 from lmm.models.tokens import count_tokens, window_of
 
 # -- A request for a model: as values, as text for people, and as data for programs ---------------------------
@@ -179,3 +181,48 @@ def _unasked(sources: list[str]) -> AskAgent:
         return f"[the answer of the agent {request.src}, which was not asked yet]"
 
     return ask
+
+
+# -- a transcript in one file ----------------------------------------------------------------------------------
+
+
+async def self_contained(text: str, path: Path, run: Run) -> str:
+    """Return a transcript that contains all its messages refer to or import, so that it can be continued elsewhere.
+
+    Agents in messages that were not asked yet stay as they are, and so do the files that tools and `<output>` name.
+
+    Raises: as `render_text`.
+    """
+    document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
+    spec, unasked = read_agent(document), list[str]()
+    run = replace(run, settings=settings_of(spec.config, run.configuration), ask=_unasked(unasked))
+    recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
+    known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
+    values = {
+        (part.span.file, part.span.start): known[part]
+        for part in known
+        if not (isinstance(part, SubAgent) and part.src in unasked)
+    }
+    given = {one.name: one.value for one in spec.inputs if one.value is not None}
+    return serialize(_with_contents(node, values, given) for node in document.children)
+
+
+def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], given: Mapping[str, str]) -> Node:
+    """Replace references in a node by their contents."""
+    if not isinstance(node, Element):
+        return node
+    value = values.get((node.span.file, node.span.start))
+    if isinstance(value, str):
+        return Text(value, raw=True)
+    if value is not None:
+        return image_element(value)
+    children = tuple(_with_contents(child, values, given) for child in node.children)
+    if all(map(operator.is_, children, node.children)):
+        return node
+    merged: list[Node] = []
+    for child in children:
+        if isinstance(child, Text):
+            last = merged.pop() if merged and isinstance(merged[-1], Text) else Text("")
+            child = Text(getattr(last, "value", "") + fill(child, given).value, raw=True)
+        merged.append(child)
+    return Element(node.tag, tuple(one for one in node.attributes if one.name != "record"), tuple(merged))

@@ -271,7 +271,7 @@ def check_came_along(folder: Path, part: Doc | Img) -> None:
     """
     if part.local and is_stored(part.src) and Folder(folder).stat(FOLDER) is None:
         message = f"the folder {FOLDER}, with the arguments and results of tools, is missing"
-        hint = "copy it beside this file, from where this file was"
+        hint = "copy it beside this file; or run lmm render --transcript FILE where it is, which writes one file"
         raise ChatmdError(message, where=part.span.where, hint=hint)
 
 

@@ -203,6 +203,7 @@ def test_render_counts_calls_results_and_tools(folder: Path, capsys: pytest.Capt
         (["bad.chatmd"], 1, "bad.chatmd:1:1: <user> is never closed"),
         (["doc.chatmd"], 1, "doc.chatmd:1:7: 'no.md': there is no such file"),
         (["doc.chatmd", "--model", "Nobody/x"], 2, "Nobody"),
+        (["doc.chatmd", "--json", "--transcript"], 2, "--transcript and --json cannot be used together"),
     ],
 )
 def test_what_cannot_be_rendered(

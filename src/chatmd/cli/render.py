@@ -5,6 +5,8 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+import click
+
 from chatmd.cli.run import input_values
 from lmm import terminal
 from lmm.cli import options
@@ -14,6 +16,7 @@ from lmm.terminal import DONE
 @options.command()
 @options.argument("file", "FILE", "A ChatMD file.", type=options.PATH)
 @options.flag("--json", "as_json", help="Print messages and tools as JSON, unchanged.")
+@options.flag("--transcript", help="Print the ChatMD file with its documents and results in it, to run it elsewhere.")
 @options.flag("--run-agents", help="Ask agents in messages whose answers were not recorded.")
 @options.flag("--servers", help="Start or call MCP servers, to count their tools.")
 @options.flag("--replay", help="Use recorded documents and agents; fetch and ask nothing.")
@@ -26,6 +29,7 @@ def render(
     *,
     file: Path,
     as_json: bool,
+    transcript: bool,
     run_agents: bool,
     servers: bool,
     config: Path | None,
@@ -40,7 +44,12 @@ def render(
     from chatmd.chat import Chat
     from chatmd.rendering import as_data, as_text
 
+    if transcript and as_json:
+        raise click.UsageError("--transcript and --json cannot be used together")
     chat = Chat.open(file, config=config, roots=roots)
+    if transcript:
+        terminal.say_document(chat.export(**how))
+        return DONE
     rendered = chat.render(servers=servers, run_agents=run_agents, confirm=confirm_on_terminal(), **how)
     if as_json:
         terminal.say_json(as_data(rendered))
