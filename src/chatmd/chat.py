@@ -39,7 +39,7 @@ from chatmd.runtime.turns import Conversation, value_in
 from chatmd.tools.calling import Offer, offered_by
 from chatmd.tools.consent import Declaration, consent, declared_by, is_agreed
 from lmm.arguments import check_arguments
-from lmm.disk.files import document_lock, read_document
+from lmm.disk.files import read_document
 from lmm.errors import IN_PYTHON, DocumentBusy, FileReadError, Place
 from lmm.loop import background, blocking, run as run_blocking, run_async
 from lmm.messages import Event, RunResult as RunResult, ignore
@@ -77,8 +77,6 @@ class Chat:
         self.path = path
         self.folder = path.resolve().parent if path else Path(folder)
         self.options = RunOptions(**options)
-        self._lock = contextlib.ExitStack()
-        self._locked = False
         self._runner: Runner | None = None
         self._raw: str | None = None
         self._take(text)
@@ -119,22 +117,6 @@ class Chat:
         said = count(sum(isinstance(item, MessageItem) for item in spec.sent), "message")
         turn = "the user" if spec.waits_for_user else "the model"
         return f"<Chat {self.path or 'in memory'}: {said}, {turn}'s turn>"
-
-    def __enter__(self) -> Self:
-        """Hold the file's lock until the end of the block.
-
-        Raises:
-            DocumentBusy: another process is working on the file.
-        """
-        if self.path is not None:
-            self._lock.enter_context(document_lock(self.path, timeout=0))
-            self._locked = True
-        self.reload()
-        return self
-
-    def __exit__(self, *error: object) -> None:
-        self._locked = False
-        self._lock.close()
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -511,7 +493,7 @@ class Chat:
             transcript = Transcript(repair(self._raw or "", goes_on=goes_on).text)
             yield transcript
         else:
-            with open_transcript(self.path, locked=self._locked, goes_on=goes_on) as transcript:
+            with open_transcript(self.path, goes_on=goes_on) as transcript:
                 yield transcript
         self._take(transcript.text)
 
@@ -520,7 +502,7 @@ class Chat:
         run = self._prepared(**options)
         if self.path is None:
             return open_text(self.text, run)
-        return open_run(self.path, run, locked=self._locked)
+        return open_run(self.path, run)
 
     @contextlib.contextmanager
     def _running(self, runner: Runner) -> Iterator[Runner]:

@@ -521,6 +521,34 @@ def test_a_long_paste_is_one_line(terminal: Terminal, server: ScriptedServer) ->
     assert sent(server.requests[0])[-1] == ("user", f"{long} what is it?")
 
 
+def test_what_a_shell_prints_is_offered(server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """!command is agreed to once as a tool is, gets no key, and its output is sent if it is not deleted."""
+    with Terminal("run", "-i", chat.name, columns=200) as terminal:  # for the path of the folder, on a line
+        terminal.wait_for(ENTER_KEY)
+        terminal.enter("!echo one; echo key=$OPENAI_API_KEY; pwd")
+        terminal.wait_for("!  runs sh -c", "y/N ›")
+        terminal.enter("y")
+        terminal.wait_for("key=\n", str(folder.resolve()), "› [!echo one;")
+        terminal.type("right?\r")
+        terminal.wait_for("tokens in", ENTER_KEY)
+        said = sent(server.requests[0])[-1][1]
+        assert said.startswith("$ echo one; echo key=$OPENAI_API_KEY; pwd\nexit code 0\n\nstdout:\none\nkey=\n")
+        assert said.endswith("\n right?")
+        terminal.enter("!exit 3")
+        terminal.wait_for("exit code 3", "› [!exit 3]")
+        terminal.type("\x15no output")
+        terminal.wait_for("› no output")
+        terminal.type("\r")
+        terminal.wait_for("Reply to: no output", ENTER_KEY)
+        assert sent(server.requests[1])[-1] == ("user", "no output")
+        terminal.enter("!echo $$ > pid; exec sleep 60")
+        pid = _read_pid(folder / "pid")
+        terminal.type("\x03")
+        terminal.wait_for("cancelled")
+    with pytest.raises(ProcessLookupError):
+        os.kill(pid, 0)
+
+
 def test_go_on_with_a_conversation(server: ScriptedServer, chat: Path, folder: Path) -> None:
     """The latest ones are listed with their last exchange, and it is shown when one goes on."""
     for name, said in (("one.chatmd", "What colour?"), ("two.chatmd", "What shape?")):
@@ -547,9 +575,9 @@ def test_what_is_no_command(terminal: Terminal, server: ScriptedServer) -> None:
     assert sent(server.requests[0])[-1] == ("user", "/etc/passwd is a file")
 
 
-def test_retry(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
-    """The reply is made anew."""
-    server.queue("Green.", "Round.", "Oval.")
+def test_retry_and_fork(terminal: Terminal, server: ScriptedServer, chat: Path, folder: Path) -> None:
+    """The reply is made anew; another way is gone in a file of its own, the message in the prompt."""
+    server.queue("Green.", "Round.", "Oval.", "Red.")
     terminal.enter("Colour?")
     terminal.wait_for("Green.", ENTER_KEY)
     terminal.enter("Shape?")
@@ -559,6 +587,15 @@ def test_retry(terminal: Terminal, server: ScriptedServer, chat: Path) -> None:
     whole = chat.read_text()
     assert whole.count("Shape?") == 1
     assert "Round." not in whole
+    terminal.enter("/fork 3")
+    terminal.wait_for("there is no message 3 of the user")
+    terminal.enter("/fork 1")
+    terminal.wait_until(lambda seen: "› Colour?\nOpenAI" in seen.partition("chat-2.chatmd goes another way")[2])
+    terminal.type(" Again?\r")
+    terminal.wait_for("Red.", ENTER_KEY)
+    assert chat.read_text() == whole
+    assert sent(server.requests[-1]) == [("system", "Be brief."), ("user", "Colour? Again?")]
+    assert "Colour? Again?" in (folder / "chat-2.chatmd").read_text()
 
 
 def test_the_status_line_and_another_model(server: ScriptedServer, folder: Path) -> None:

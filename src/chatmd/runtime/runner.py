@@ -144,13 +144,12 @@ def agree(run: Run, text: str) -> Run:
 class Runner:
     """Runs a file on the background loop. `steer` and `cancel` may be called from any thread.
 
-    Without a `path`, the transcript in `memory` is run. `locked` says that the caller holds the file's lock.
+    Without a `path`, the transcript in `memory` is run.
     """
 
     path: Path | None
     context: Run
     memory: Transcript | None = None
-    locked: bool = False
     _notes: deque[str] = field(default_factory=deque)
     _turn: asyncio.Task[None] | None = None
     _loop: asyncio.AbstractEventLoop | None = None
@@ -204,7 +203,7 @@ class Runner:
                 conversation = Conversation(self.context, self.memory, self.take_notes)
             else:  # the file stays open and locked until the end
                 assert self.path is not None
-                opened = open_transcript(self.path, locked=self.locked, goes_on=has_user or bool(say))
+                opened = open_transcript(self.path, goes_on=has_user or bool(say))
                 transcript = stack.enter_context(opened)
                 recorded = ExpansionRecord(self.path, only=self.context.options.replay)
                 run = replace(self.context, records=self.context.folder)
@@ -279,14 +278,12 @@ class Runner:
         return True
 
 
-def open_run(
-    path: Path, run: Run, output: Path | None = None, *, fork_at: int | None = None, locked: bool = False
-) -> Runner:
+def open_run(path: Path, run: Run, output: Path | None = None, *, fork_at: int | None = None) -> Runner:
     """Return the runner of a ChatMD file; ``run.options.confirm`` is called here if consent is missing.
 
     With `output`, the file stays unchanged, and a copy at that path is run; with `fork_at`, the copy ends before the
     user's message of that number. If `output` is `path`, an existing copy continues with a `run` that was prepared for
-    the original, whose consent counts. `locked` says that the caller holds the file's lock.
+    the original, whose consent counts.
 
     Raises: as `chatmd.Chat.run`, before anything is sent.
     """
@@ -295,7 +292,7 @@ def open_run(
         text = fork(text, fork_at, str(path)).text
     agreed = agree(run, text)
     if output is None:
-        return Runner(path, agreed, locked=locked)
+        return Runner(path, agreed)
     if output != path:
         write_copy(path, text, output)
     # Its tools are the same, to which the user has just agreed for the original.

@@ -297,16 +297,16 @@ def fix_torn(path: Path) -> bool:
 
 
 @contextlib.contextmanager
-def open_transcript(path: Path, *, locked: bool = False, goes_on: bool = False) -> Iterator[Transcript]:
+def open_transcript(path: Path, *, goes_on: bool = False) -> Iterator[Transcript]:
     """Open a transcript, with a result for each interrupted call, and lock it until the context ends.
 
-    If it is `locked`, the caller holds the lock. If the user `goes_on`, a cancelled reply stays in it.
+    If the user `goes_on`, a cancelled reply stays in it.
 
     Raises:
         DocumentBusy: another process is running it.
         FileReadError, FileWriteError: the file is missing, not UTF-8, or write-protected.
     """
-    with contextlib.nullcontext() if locked else document_lock(path, timeout=0):
+    with document_lock(path, timeout=0):
         file = SharedFile.open(path, undoable=False)
         check_writable(path)
         repaired = repair(file.base, str(path), goes_on=goes_on)

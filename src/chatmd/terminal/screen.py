@@ -42,6 +42,7 @@ KEYS = (
     ("Ctrl-X Ctrl-E", "opens $EDITOR"),
     ("Up, Ctrl-R", "earlier messages that begin with this, or contain it; Right takes the one that is shown dimmed"),
     ("@name, Tab", "a file or picture of the conversation's folder, which is sent along"),
+    ("!command", "runs it in a shell; what it prints is offered to your next message"),
     ("Ctrl-C", "cancels the turn; otherwise empties the line; twice leaves"),
     ("Ctrl-D", "leaves"),
 )
@@ -259,13 +260,12 @@ class Screen:
         def _(event: KeyPressEvent) -> None:
             text = event.data.replace("\r\n", "\n").replace("\r", "\n")
             lines = text.rstrip("\n").count("\n") + 1
-            self.buffer.insert_text(self._fold(text, lines) if lines > _FOLDED else text)
+            self.buffer.insert_text(self.folded(text, f"pasted {lines} lines") if lines > _FOLDED else text)
 
         return keys
 
-    def _fold(self, text: str, lines: int) -> str:
+    def folded(self, text: str, name: str) -> str:
         """Return a line that stands for a text until the message is sent; deleting it removes the text."""
-        name = f"pasted {lines} lines"
         labels = (f"[{name}]", *(f"[{name}, {n}]" for n in range(2, 1000)))
         label = next(label for label in labels if self._folded.get(label, text) == text)
         self._folded[label] = text

@@ -8,12 +8,14 @@ from __future__ import annotations
 
 import asyncio
 import contextlib
+import json
 import re
 import signal
 import time
 from collections import deque
 from collections.abc import Callable, Coroutine, Sequence
 from concurrent.futures import CancelledError
+from contextlib import AsyncExitStack
 from dataclasses import replace
 from functools import partial
 from pathlib import Path
@@ -26,24 +28,28 @@ from rich.text import Text
 from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
 from chatmd.compaction.compact import cut, estimate
 from chatmd.context import Run, model_settings
-from chatmd.language.agent import AgentConfig, read_agent
+from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
 from chatmd.language.syntax import parse
 from chatmd.runtime import transcript_file
-from chatmd.runtime.runner import Runner, open_run
+from chatmd.runtime.runner import Runner, open_run, write_copy
 from chatmd.sidecar import FOLDER
 from chatmd.terminal.screen import KEYS, Screen
 from chatmd.terminal.view import ChatView, exchange_in, remember, used_for
+from chatmd.tools.calling import ToolCaller, open_tools
+from chatmd.tools.command import scrubber
+from chatmd.tools.consent import consent
 from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature
 from lmm.errors import ConfigError, LmmError, Place, nearest
-from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, YourTurn
+from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, ToolResult, YourTurn
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
 from lmm.terminal import usage_text
 from lmm.terminal_markdown import clean
 
+_SHELL = Tool(kind="command", name="!", command="sh -c", description="what is typed after !")
 _WIDEST_NAME = 20  # columns
 _SHOWN = 600  # characters of the last message, when a conversation is continued
 _TICK = 0.2  # seconds between two checks of the file
@@ -64,7 +70,8 @@ class TerminalSession:
     """The conversation in the file `path`, whose first run is opened by `begin`, and later ones from the file."""
 
     def __init__(self, path: Path, run: Run, begin: Callable[[Run], Runner], *, ask: bool = False) -> None:
-        self.path, self.tally, self._begin = path, run.tally, begin
+        self.path, self.tally = path, run.tally
+        self._begin: Callable[[Run], Runner] | None = begin  # of a file that was not run here before
         self.before = used_for(self.path)
         self.turns_allowed = self.tally.limits.turns
         self.runner: Runner | None = None
@@ -119,15 +126,15 @@ class TerminalSession:
 
     async def _talk(self) -> None:
         """Run the file again and again; between two runs, do something with it."""
-        begun = False
+        user_first = False
         while True:
-            self._next_action, user_first = None, begun
+            self._next_action = None
             try:
-                if begun:
+                if self._begin is None:
                     self.runner = await asyncio.to_thread(open_run, self.path, self.context)
                 else:
                     self.runner = await asyncio.to_thread(self._begin, self.context)
-                    self.context, begun = self.runner.context.with_options(say="", inputs={}), True
+                    self.context, self._begin = self.runner.context.with_options(say="", inputs={}), None
                     said, answer = exchange_in(await asyncio.to_thread(read_document, self.path))
                     self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
                 await self.runner.run(user_first=user_first)
@@ -139,7 +146,7 @@ class TerminalSession:
                     self._next_action = item
                 else:
                     self.screen.draft(item)
-            self.runner, self._is_stuck = None, False
+            self.runner, self._is_stuck, user_first = None, False, self._begin is None or user_first
             if self._next_action is not None:
                 await self._perform(self._next_action)
 
@@ -360,6 +367,12 @@ class TerminalSession:
         """Carry out a text if it is a command; return whether it is one, or was meant to be one."""
         if self.markup:  # the text comes from /edit
             return False
+        if text.startswith("!") and text[1:].strip():
+            if self._action is None:
+                self._shelling = asyncio.create_task(self._perform(partial(self._shell, text[1:].strip())))
+            else:
+                self.note("another command is at work; Ctrl-C cancels it")
+            return True
         try:
             if (found := read_command(text)) is None:
                 return False
@@ -468,6 +481,34 @@ class TerminalSession:
         self.context = replace(self.context, configuration=configuration)  # of the next run
         self.change_file("model", partial(self._remark, f"{model.model} is asked from now on"))
 
+    async def fork(self, number: str) -> None:
+        """Continue in a new file with the conversation before a message, and put that message into the prompt."""
+        text = await asyncio.to_thread(read_document, self.path)
+        taken = transcript_file.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
+        names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
+        output = next(path for path in names if not path.exists())
+        await asyncio.to_thread(write_copy, self.path, taken.text, output)
+        self.note(f"{output.name} goes another way; {self.path.name} stays as it is")
+        self.path, self._begin = output, lambda run: open_run(output, run, output)
+        self.screen.draft(taken.draft.text)
+
+    # -- a shell ---------------------------------------------------------------------------------------------
+
+    async def _shell(self, command: str) -> None:
+        """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
+        self.screen.print(self.view.said(f"!{command}", style="dim"))
+        spec = AgentSpec(tools=(_SHELL,))
+        run = replace(self.context, functions=())
+        await asyncio.to_thread(consent, spec, run)
+        call = ToolCall("!", _SHELL.name, json.dumps({"arguments": [command]}))
+        results: dict[int, ToolResult] = {}
+        async with AsyncExitStack() as stack:
+            tools = await open_tools(spec.tools, run, stack)
+            await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
+        output = results[0].text.strip()
+        self.screen.print(self.view.shown(Text(clean(output))))
+        self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
+
 
 # -- The commands of the prompt, one row of a table each --------------------------------------------------------
 
@@ -496,6 +537,8 @@ COMMANDS = (
                  lambda chat, _: chat.change_file("edit", chat.edit)),
     SlashCommand("undo", "", "take back your last message and everything after it",
                  lambda chat, _: chat.change_file("undo", chat.undo)),
+    SlashCommand("fork", "N", "continue differently from your message N on, in a new file",
+                 lambda chat, number: chat.change_file("fork", partial(chat.fork, number))),
     SlashCommand("compact", "", "replace the older part of the conversation with a summary",
                  lambda chat, _: chat.change_file("compact", chat.compact)),
     SlashCommand("quit", "", "leave; lmm run FILE continues from there", lambda chat, _: chat.screen.close()),

@@ -33,10 +33,12 @@ from chatmd.tools.text_files import (
     with_newline,
 )
 from lmm import terminal
+from lmm.disk.files import read_document
 from lmm.disk.folder import FolderEntry, Unreadable, walk
 from lmm.disk.names import Glob, is_secret_file
 from lmm.disk.opened import open_folder, read_errors
 from lmm.errors import FileReadError, LmmError
+from lmm.markdown.parse_markdown import header_values
 from lmm.messages import ToolOutput
 from lmm.terminal import count, megabytes, visible
 
@@ -274,6 +276,43 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
         f"Look at an image file: PNG, JPEG, GIF or WebP. {roots.described()}",
         ("path",),
         path={"type": "string", "minLength": 1, "description": "the image's path"},
+    )
+
+
+# -- `read_skill`: folders with a `SKILL.md`; the model gets their names and descriptions ---------------------
+
+
+SKILL = "SKILL.md"
+_LONGEST = 1024  # characters of a description
+
+
+def open_read_skill(declared: Tool, run: Run) -> OpenTools:
+    """Open `read_skill` for the skills in the roots of its declaration."""
+    roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
+    there = (path for root in roots.roots for path in (root.real / SKILL, *sorted(root.real.glob(f"*/{SKILL}"))))
+    found = (roots.readable(str(path)).real for path in there if path.is_file())
+    skills, listed = {path.parent.name: path for path in found}, ""
+    if not skills:
+        hint = f"a skill is a folder with a {SKILL} below one of roots; looked in {roots.names}"
+        raise ChatmdError("there are no skills", where=declared.span.where, hint=hint)
+    for name, path in skills.items():
+        about = " ".join(str(header_values(read_document(path)).get("description") or "").split())
+        if not about:
+            hint = "begin it with the lines '---', 'name: …', 'description: …', '---'"
+            raise ChatmdError("this skill does not say what it is for", where=str(path), hint=hint)
+        listed += f"\n- {name}: {about[:_LONGEST]}"
+
+    def read_skill(skill: str, path: str = SKILL, offset: int = 1) -> str:
+        return read_file(roots, str(skills[skill].parent / path), int(offset), None, limit)
+
+    return offer(
+        "read_skill",
+        read_skill,
+        f"Read how a kind of task is done, before you begin with one of that kind. There are:{listed}",
+        ("skill",),
+        skill={"type": "string", "enum": list(skills)},
+        path=PATH | {"description": f"another file of that skill, as its text names it; {SKILL} if left out"},
+        offset=OFFSET,
     )
 
 

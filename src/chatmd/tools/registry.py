@@ -66,6 +66,7 @@ KINDS: dict[str, ToolKind] = {
 BUILTINS: dict[str, ToolKind] = {
     "read_file": _row("chatmd.tools.files:open_read_file", "read"),
     "read_directory": _row("chatmd.tools.files:open_read_directory", "read"),
+    "read_skill": _row("chatmd.tools.files:open_read_skill", "read"),
     "search_files": _row("chatmd.tools.files:open_search_files", "read"),
     "write_file": _row("chatmd.tools.files:open_write_file", "write"),
     "append_to_file": _row("chatmd.tools.files:open_append_to_file", "write"),

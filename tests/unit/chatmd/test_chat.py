@@ -14,7 +14,7 @@ from talking import PaidScript
 
 import chatmd
 from chatmd import Chat, Element
-from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument, NothingToCompact
+from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument
 from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
 from lmm.messages import ChatEvent, ChatRequest, Event, Reply, RunResult, TextDelta, ToolCall, ToolResult
 from lmm.testing import ScriptedModel
@@ -114,21 +114,6 @@ def test_as_a_function_it_forgets(path: Path) -> None:
     assert chat.ask("Another?", model=ScriptedModel(["Elm."])) == "Elm."
     answer, heard = chat.reply("Another?", model=ScriptedModel(["Ash."]))
     assert (answer, heard.answer, heard.path, path.read_text()) == ("Ash.", "Ash.", None, PLANTS)
-
-
-def test_one_lock_over_several_verbs(path: Path) -> None:
-    """Methods within the block work, those of other chats do not."""
-    other = Chat.open(path)
-    with Chat.open(path) as chat:
-        chat.run(model=ScriptedModel(["Oak."]))
-        chat.say("More?")
-        with pytest.raises(DocumentBusy):
-            other.say("Me too?")
-        chat.rewind()
-        with pytest.raises(NothingToCompact):
-            chat.compact(model=ScriptedModel([]))
-    other.say("And me?")
-    assert "And me?" in path.read_text()
 
 
 def test_a_copy(path: Path, tmp_path: Path) -> None:
