@@ -46,7 +46,7 @@ class Withholding:
 
     def of(self, types: Iterable[object]) -> Audience:
         """Return who may read a text of these types: one withheld type is enough."""
-        return TEACHER if any(is_one_of(kind, self.withhold) for kind in types) else EVERYONE
+        return TEACHER if types and any(is_one_of(kind, self.withhold) for kind in types) else EVERYONE
 
     def of_metadata(self, metadata: Mapping[str, Any]) -> Audience:
         """Return who may read a text with these properties."""

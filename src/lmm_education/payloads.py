@@ -182,7 +182,9 @@ def _place(place: Location) -> dict[str, Any]:
 
 def _listed(value: Any) -> Any:
     """Return a value with lists for tuples, as JSON has them."""
-    return [_listed(each) for each in value] if isinstance(value, tuple) else value
+    if not isinstance(value, tuple):
+        return value
+    return [*value] if not value or isinstance(value[0], str) else [_listed(each) for each in value]
 
 
 def plain(value: Any) -> Any:

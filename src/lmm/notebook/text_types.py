@@ -111,11 +111,11 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     >>> lines_naming("Why?\\n**Lösung.** So.\\n", ["solution"])
     [2]
     """
-    folded, found = text.casefold(), set[int]()
-    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
-    for name in {name for kind in types for name in _names(kind.strip().casefold(), plural=False)}:
+    folded, found, starts = text.casefold(), set[int](), list[int]()
+    for name in set[str]().union(*(_names(kind.strip().casefold(), plural=False) for kind in types)):
         at = folded.find(name)
         while at >= 0:
+            starts = starts or [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
             found.add(bisect_right(starts, at))
             at = folded.find(name, starts[bisect_right(starts, at)])
     return sorted(found)

@@ -75,7 +75,7 @@ def _like_solutions(text: str, prepared: PreparedDocument, kinds: Withholding) -
     with a number, or after an exercise."""
     shown, after_exercise = as_shown(text), False
     lines, named = shown.split("\n"), lines_naming(shown, (*kinds.lasting, *kinds.exercises))
-    for item in stored_outline(prepared.outline).items:
+    for item in stored_outline(prepared.outline).items if named else ():
         types = types_in(item.own) or types_in((item if isinstance(item, Heading) else item.heading).all)
         after_exercise = after_exercise or any(is_one_of(kind, kinds.exercises) for kind in types)
         if isinstance(item, Heading) or any(is_one_of(kind, kinds.lasting) for kind in types) or "text" in types:

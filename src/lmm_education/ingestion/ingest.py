@@ -368,18 +368,18 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
     pruned = [gone.id for gone in plan.gone] if options.prune else []
     if not options.dry_run and not run.report.rebuilt:
         withhold(run)
+    waiting, plan.changed = deque(plan.changed), []  # nothing is kept of what was prepared and written
     if options.dry_run:
         if not run.report.rebuilt:
             check_same(run.course.manifest, run.course.store.manifest(), run.course.store.location)
-        waiting = deque(plan.changed)
         while waiting:
             for item in _next_group(run, run.course.store, waiting):
                 end_written(run, item)
-    elif plan.changed or pruned:
-        size = sum(planned.document.source.path.stat().st_size for planned in plan.changed) / 1e6
+    elif waiting or pruned:
+        size = sum(planned.document.source.path.stat().st_size for planned in waiting) / 1e6
         if size > LARGE and (faster := run.course.faster_note):  # told before it begins, with the line that spares it
             run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
-        _write(run, plan.changed, pruned)
+        _write(run, waiting, pruned)
 
 
 def _leave(run: IngestRun, planned: PlannedDocument) -> None:
@@ -512,16 +512,15 @@ class _NothingToWrite(Exception):
     """Raised if every document failed, or one that a rebuilt store needs."""
 
 
-def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[str]) -> None:
+def _write(run: IngestRun, waiting: deque[PlannedDocument], pruned: Sequence[str]) -> None:
     """Write what changed, and publish it from time to time; a rebuilt store is published once."""
-    course, anew = run.course, run.report.rebuilt
-    waiting, least = deque(changed), PUBLISH_EVERY
+    course, anew, least = run.course, run.report.rebuilt, PUBLISH_EVERY
     while True:
         begun = ended = time.monotonic()
         with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
             opened, written = time.monotonic() - begun, 0
             if not anew:
-                waiting = _not_stored(run, waiting)
+                _leave_stored(run, waiting)
             while waiting:
                 written += _write_group(run, writer, _next_group(run, writer, waiting))
                 if not anew and time.monotonic() - begun > least:
@@ -539,19 +538,18 @@ def _write(run: IngestRun, changed: Sequence[PlannedDocument], pruned: Sequence[
             return
 
 
-def _not_stored(run: IngestRun, waiting: Iterable[PlannedDocument]) -> deque[PlannedDocument]:
-    """Return the documents still to be written, now that the lock is held: another run may have stored some since the
-    plan was made."""
+def _leave_stored(run: IngestRun, waiting: deque[PlannedDocument]) -> None:
+    """Take the documents that need not be written from the waiting ones, now that the lock is held: another run may
+    have stored some since the plan was made."""
     stored = {each.id: each for each in stored_documents(run.course.store)}
-    missing = deque[PlannedDocument]()
-    for planned in waiting:
-        replaces = tuple(id for id in planned.replaces if id in stored)
-        planned = replace(planned, stored=stored.get(planned.document.id), replaces=replaces)
+    for _ in range(len(waiting)):
+        planned = waiting.popleft()
+        planned.stored = stored.get(planned.document.id)
+        planned.replaces = tuple(id for id in planned.replaces if id in stored)
         if planned.is_stored and not run.options.again:
             _leave(run, planned)
         else:
-            missing.append(planned)
-    return missing
+            waiting.append(planned)
 
 
 def _next_group(run: IngestRun, reader: Reader, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:
@@ -559,7 +557,7 @@ def _next_group(run: IngestRun, reader: Reader, waiting: deque[PlannedDocument])
     what is stored of them."""
     group, chunks = list[PlannedDocument](), 0
     while waiting and chunks < GROUP and len(group) < BATCH:
-        planned = replace(waiting.popleft())  # for the whole run, the plan keeps nothing of what is prepared
+        planned = waiting.popleft()
         if prepare_file(run, planned):
             group.append(planned)
             chunks += len(planned.prepared.chunks)

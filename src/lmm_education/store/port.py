@@ -20,6 +20,8 @@ from dataclasses import asdict, dataclass, field, fields
 from typing import Any, Literal, NamedTuple, Protocol
 from uuid import UUID
 
+import msgspec
+
 from lmm.terminal import count
 from lmm_education.encodings import find_encoding
 from lmm_education.errors import StoreError, StoreMismatch, StoreOutdated
@@ -573,8 +575,8 @@ def numbers_in(point: Point) -> int:
 
 
 def payload_size(payload: Mapping[str, Any]) -> int:
-    """Return an upper limit of the bytes that a payload takes as JSON."""
-    return len(json.dumps(payload, default=str))
+    """Return the bytes that a payload takes as JSON."""
+    return len(msgspec.json.encode(payload, enc_hook=str))
 
 
 def to_scored(found: Iterable[Any], leg: Leg) -> list[Scored]:
