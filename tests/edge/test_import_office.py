@@ -287,7 +287,10 @@ def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:
     )
     box = "<drawing:frame><drawing:text-box><text:p>in the box</text:p></drawing:text-box></drawing:frame>"
     ruby = "<text:ruby><text:ruby-base>漢字</text:ruby-base><text:ruby-text>かんじ</text:ruby-text></text:ruby>"
-    field, hidden = "<text:sequence>7</text:sequence>", '<text:span text:style-name="T1">the key</text:span>'
+    field, hidden = (
+        "<text:sequence>7</text:sequence> of <text:date>5 May</text:date>",
+        '<text:span text:style-name="T1">the key</text:span>',
+    )
     body = [
         '<text:p text:style-name="P1">Leaves</text:p>',
         f"<text:p>Figure {field}: veins {hidden}</text:p>",
@@ -311,7 +314,9 @@ def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:
             new.writestr(name, content if name == "content.xml" else old.read(name))
     report = import_file(tmp_path / "a.odt")
     text = report.text.partition("---\n\n")[2]
-    assert text == "# Leaves\n\nFigure 7: veins\n\nBefore after\n\nin the box\n\n漢字(かんじ)\n\ninner\n\nEnd\n"
+    assert (
+        text == "# Leaves\n\nFigure 7 of 5 May: veins\n\nBefore after\n\nin the box\n\n漢字(かんじ)\n\ninner\n\nEnd\n"
+    )
     assert report.notes == ("left out: 3 words in hidden text", "left out: 2 words in comments")
 
 
@@ -423,11 +428,16 @@ def test_headings_subscripts_and_numbers_of_rtf_stay(tmp_path: Path) -> None:
         "{\\rtf1\\ansi{\\stylesheet{\\s1\\fs48\\b Heading 1;}{\\s3 List;}}"
         "{\\*\\listtable{\\list{\\listlevel\\levelnfc0 }{\\listlevel\\levelnfc0 }\\listid1}}"
         "{\\*\\listoverridetable{\\listoverride\\listid1\\listoverridecount0\\ls1}}\n"
-        "{\\pard\\plain \\s1\\fs48\\b Water\\par}\n{\\pard\\plain \\s3 H{\\dn2 2}O\\par}\n"
+        "{\\pard\\plain \\s1\\fs48\\b{\\listtext\\pard\\plain \\tab}\\ls1 Water\\par}\n"
+        "{\\pard\\plain \\s3 H{\\dn2 2}O{\\super \\chftn{\\*\\footnote \\chftn\\pard {A note.}}}\\par}\n"
+        "{\\shp{\\*\\shpinst{\\sp{\\sn gtextUNICODE}{\\sv In a shape}}}}"
         + item(1, 0, "one") + item(1, 1, "inner") + item(2, 0, "two") + "}"
     )  # fmt: skip
-    text = import_file(tmp_path / "a.rtf", tmp_path / "a.md").text
-    assert "# Water\n\nH~2~O\n" in text
+    report = import_file(tmp_path / "a.rtf", tmp_path / "a.md")
+    text = report.text
+    assert "# Water\n\nH~2~O[^1]\n" in text
+    assert "[^1]: A note.\n" in text
+    assert report.notes == ("not read: 3 words in a shape: in a shape",)
     assert [line.strip() for line in text.splitlines() if ".  " in line] == ["1.  one", "1.  inner", "2.  two"]
 
 

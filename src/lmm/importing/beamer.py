@@ -15,7 +15,9 @@ _OVERLAY = re.compile(
 _WITHOUT_GROUP = re.compile(r"\\(?:onslide|uncover|only|visible|pause)\b(?![ \t]*\{)")
 _SHOWING = re.compile(r"\\(?:begin|end)\{(?:onlyenv|uncoverenv|visibleenv|actionenv|overprint)\}")
 _BLOCK = re.compile(r"\\begin\{(?:block|exampleblock|alertblock)\}[ \t]*\{(?P<title>[^{}]*)\}")
-_END_BLOCK = re.compile(r"\\end\{(?:block|exampleblock|alertblock)\}")
+_END_BLOCK = re.compile(
+    r"\\end\{(?:block|exampleblock|alertblock)\}|\\(?:begin|end)\{columns?\}(?:\[[^\]\n]*\]|\{[^{}\n]*\})*"
+)
 _OLD_FRAME = re.compile(r"\\frame[ \t]*(?=\{)")
 _FRAME = re.compile(r"\\begin\{frame\}(?:[ \t]*\[[^\]\n]*\])*[ \t]*")
 _TITLE = re.compile(r"\\(?P<kind>frametitle|framesubtitle)(?:\[[^\]\n]*\])?[ \t]*(?=\{)")

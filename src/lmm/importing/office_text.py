@@ -269,9 +269,9 @@ def _paragraph(text: str) -> Any:
 
 _TEXT = "{urn:oasis:names:tc:opendocument:xmlns:text:1.0}"
 _HIDEABLE = ("p", "h", "span", "section", "hidden-text", "hidden-paragraph")
-_FIELDS = ("content-control", "text-input", "user-field-get", "user-field-input", "variable-set", "variable-get",
-           "variable-input", "drop-down", "placeholder", "conditional-text", "expression", "sequence", "sequence-ref",
-           "database-display", "ruby", "ruby-base", "ruby-text")  # fmt: skip
+# What Pandoc reads within a paragraph, or what has no text; all other elements there are fields, whose text it drops.
+_NO_FIELDS = ("span", "a", "note", "s", "tab", "line-break", "bibliography-mark", "bookmark-ref", "reference-ref",
+              "note-ref", "script", "change", "tracked-changes")  # fmt: skip
 
 
 def open_text(archive: Archive) -> tuple[dict[str, bytes], dict[str, str]]:
@@ -308,7 +308,9 @@ def open_text(archive: Archive) -> tuple[dict[str, bytes], dict[str, str]]:
     for table in [table for cell in content.iter("{*}table-cell") for table in cell.iterchildren("{*}table")]:
         _replace(table, [*table.iter(f"{_TEXT}p", f"{_TEXT}h")])
     for node in content.iter():
-        if (kind := local(str(node.tag))) in _FIELDS:
+        kind, parent = local(str(node.tag)), node.getparent()
+        is_inner = parent is not None and local(str(parent.tag)) in ("p", "h", "span", "a")
+        if is_inner and str(node.tag).startswith(_TEXT) and kind not in _NO_FIELDS:
             node.tag = f"{_TEXT}span"
         elif kind == "object":
             for name, address in node.items():

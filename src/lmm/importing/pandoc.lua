@@ -244,6 +244,19 @@ local function content(node) return node.content end
 
 local function span(node) return node.classes:includes('kbd') and pandoc.Code(stringify(node)) or node.content end
 
+-- A note is not raised twice, does not repeat its number, and is not a quotation because LibreOffice indents it.
+local function without_number(node)
+  local first = node.content[1]
+  if #node.content == 1 and first.t == 'BlockQuote' then node.content = first.content end
+  local text = node.content[1] and node.content[1].t:find('^Pa') and node.content[1].content
+  if text and #text > 1 and text[1].t == 'Superscript' and stringify(text[1]):find('^%d+$') then text:remove(1) end
+  return node
+end
+
+local function raised(node)
+  return #node.content == 1 and node.content[1].t == 'Note' and node.content or nil
+end
+
 -- -- tables ---------------------------------------------------------------------------------------------
 
 local function rows_of(node)
@@ -390,7 +403,7 @@ function Pandoc(doc)
     Link = function(node) targets[node.target:match('^#(.*)') or ''] = true end}
   for name in pairs(targets) do linked[name] = linked[name] and 'used' end
   doc = doc:walk {Header = without_contents, Para = without_contents, Figure = figure, Div = division, Span = span,
-    Underline = content, SmallCaps = content, BulletList = items, OrderedList = items,
+    Underline = content, SmallCaps = content, Note = without_number, Superscript = raised, BulletList = items, OrderedList = items,
     Table = plain_table}
   return doc:walk {Str = word, Math = formula, Code = code, Para = paragraph, Plain = paragraph,
     CodeBlock = fence, Image = image, Link = link, Header = heading, Blocks = apart,

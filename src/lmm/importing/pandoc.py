@@ -160,7 +160,8 @@ def with_title(document: Imported, values: Mapping[str, Any] = {}, *, pictures: 
 
 
 def _rich_text(data: bytes) -> bytes:
-    """Return RTF with what Pandoc does not read in the way it does: headings by their styles, lowered texts."""
+    """Return RTF with what Pandoc does not read in the way it does: headings by their styles, lowered texts, and, as
+    LibreOffice writes them, numbered headings and footnotes."""
     named = re.finditer(rb"\{\\s(\d+)\b[^{}]*?\bheading (\d);\}", data[: 1 << 20], re.IGNORECASE)
     levels = {match[1]: int(match[2]) - 1 for match in named}
 
@@ -168,6 +169,8 @@ def _rich_text(data: bytes) -> bytes:
         return match[0] + (b"\\outlinelevel%d " % levels[match[1]] if match[1] in levels else b"")
 
     data = re.sub(rb"\\s(\d{1,4})(?!\d)(?![^{}]{0,1000};\})", with_level, data) if levels else data
+    data = re.sub(rb"(\\outlinelevel\d[^{}]{0,1000})\{\\listtext\b[^{}]{0,1000}\}\\ls\d+", rb"\1", data)
+    data = data.replace(rb"{\*\footnote", rb"{\footnote")
     data = re.sub(rb"\\dn[1-9]\d*", rb"\\sub", data)
     data = re.sub(rb"\{[^{}]*\\deleted\b(?!0)[^{}]*\}", b"", data)
     return re.sub(rb"(\\u-?\d+) ?\?", rb"\1\\'3f", data)  # a letter after a substitute would be taken for a part of it

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import posixpath
 import re
 from collections.abc import Iterable, Iterator, Mapping
@@ -25,8 +26,9 @@ _PARAGRAPH = re.compile(
     r"<(?P<tag>p|div)(?P<rest>\s[^<>]*)?>(?P<inner>(?:(?!</?(?:p|div)\b).){0,1000}?)</(?P=tag)>", re.DOTALL
 )
 _NOTE_LINK = re.compile(
-    r"<a\b(?P<rest>[^<>]*\bhref=\"(?P<page>[^\"#<>]+)#(?P<id>[^\"<>]+)\"[^<>]*)>(?P<mark>(?:(?!</?a\b).){0,80}?)</a>"
+    r"<a\b(?P<rest>[^<>]*\bhref=\"(?P<page>[^\"#<>]*)#(?P<id>[^\"<>]+)\"[^<>]*)>(?P<mark>(?:(?!</?a\b).){0,80}?)</a>"
 )
+_NOTE_BOX = re.compile(r"<(?P<tag>li|p|aside|div|dd)\b[^<>]*\bid=\"(?P<id>[^\"<>]+)\"[^<>]*>")
 _NOTE_TYPE = re.compile(r"epub:type=\"[^\"]*(?:footnote|endnote|rearnote|noteref)")
 
 
@@ -76,7 +78,7 @@ def _checked(archive: Archive) -> tuple[str, tuple[str, ...], dict[str, bytes]]:
     styles = "\n".join(decode_html(archive.read(name)) for name in archive.names if name.lower().endswith(".css"))
     raised = {name: with_scripts(page, styles) for name, page in texts.items()}
     changed = {name: page for name, page in raised.items() if page != texts[name]} | with_titles(raised, entries)
-    changed |= with_notes(raised | changed)
+    changed |= with_notes({name: page for name, page in (raised | changed).items() if name not in lists})
     contents = f"/{'/'.join(posixpath.basename(name) for name in lists)}/"
     utf8 = {name: re.sub(r"\A<\?xml[^>]*\?>", "", page).encode() for name, page in changed.items()}
     return contents, pages, utf8
@@ -98,6 +100,8 @@ def entries_of(archive: Archive, name: str) -> Iterator[ContentsEntry]:
     def below(node: Element, depth: int) -> Iterator[ContentsEntry]:
         for child in node:
             tag = local(child.tag)
+            if any(value in ("page-list", "landmarks") for value in child.attrib.values()):
+                continue  # no titles
             if tag == "navPoint":
                 texts = [text.text or "" for part in child if local(part.tag) == "navLabel" for text in part.iter()]
                 address = next((part.get("src", "") for part in child if local(part.tag) == "content"), "")
@@ -148,50 +152,51 @@ def _words(markup: str) -> str:
 
 
 def with_notes(pages: Mapping[str, str]) -> dict[str, str]:
-    """Return the pages that refer to notes on other pages with these notes, and the other pages without them."""
-    changed: dict[str, str] = {}
-    count = 0
-    for name in pages:
-        taken: list[str] = []
-        page, at, kept = changed.get(name) or pages[name], 0, list[str]()
+    """Return the pages that refer to notes, there or on other pages, with these notes as EPUB 3 has them, and the pages
+    without them."""
+    edits: dict[str, list[tuple[int, int, str]]] = {}
+    notes: dict[str, list[str]] = {}
+    count = itertools.count(1)
+    boxes = {name: {match["id"]: match for match in _NOTE_BOX.finditer(page)} for name, page in pages.items()}
+    for name, page in pages.items():
+        file = posixpath.basename(name)
         for link in _NOTE_LINK.finditer(page):
-            other = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link["page"])))
-            mark = _words(link["mark"]).strip("[]()")
-            if other == name or other not in pages or not mark or len(mark) > 4:
+            path = posixpath.normpath(posixpath.join(posixpath.dirname(name), unquote(link["page"])))
+            other, is_typed = path if link["page"] else name, _NOTE_TYPE.search(link["rest"])
+            mark, box = _words(link["mark"]).strip("[]()"), boxes.get(other, {}).get(link["id"])
+            if box is None or not mark or len(mark) > 4 or (other == name and (is_typed or box.start() < link.start())):
                 continue
-            found = _element(changed.get(other) or pages[other], link["id"])
-            if found is None:
+            own = re.search(r"\bid=\"([^\"<>]+)\"", link["rest"])
+            back = f'"#{own[1]}"' if own and other == name else f"{file}#"
+            end = _end_of(pages[other], box)
+            element = pages[other][box.start() : end]
+            if not element or not (back in element or is_typed or _NOTE_TYPE.search(element[:300])):
                 continue
-            start, end, element = found
-            leads_back = f"{posixpath.basename(name)}#" in element
-            if not (leads_back or _NOTE_TYPE.search(link["rest"]) or _NOTE_TYPE.search(element[:300])):
-                continue
-            there = changed.get(other) or pages[other]
-            changed[other] = there[:start] + there[end:]
-            count += 1
-            inner = re.sub(
-                rf"<a\b[^<>]*{re.escape(posixpath.basename(name))}#[^<>]*>.*?</a>", "", element, flags=re.DOTALL
-            )
+            id = f"lmm-note-{next(count)}"
+            inner = re.sub(rf"<a\b[^<>]*{re.escape(back)}[^<>]*>.*?</a>", "", element, flags=re.DOTALL)
             inner = re.sub(r"\A<\w+[^<>]*>|</\w+>\Z", "", inner)
-            taken.append(f'<aside epub:type="footnote" id="lmm-note-{count}"><div>{inner}</div></aside>')
-            kept += [page[at : link.start()], f'<a epub:type="noteref" href="#lmm-note-{count}">{mark}</a>']
-            at = link.end()
-        if taken:
-            page = "".join([*kept, page[at:]])
-            page = re.sub(r"<sup>\s*(<a epub:type=\"noteref\"[^<>]*>[^<>]*</a>)\s*</sup>", r"\1", page)
-            changed[name] = page.replace("</body>", f"{''.join(taken)}</body>", 1)
+            notes.setdefault(name, []).append(f'<aside epub:type="footnote" id="{id}"><div>{inner}</div></aside>')
+            edits.setdefault(other, []).append((box.start(), end, ""))
+            edits.setdefault(name, []).append(
+                (link.start(), link.end(), f'<a epub:type="noteref" href="#{id}">{mark}</a>')
+            )
+    changed: dict[str, str] = {}
+    for name in edits:
+        parts, at = list[str](), 0
+        for start, end, text in sorted(edits[name]):
+            if start >= at:
+                parts += [pages[name][at:start], text]
+                at = end
+        page = "".join([*parts, pages[name][at:]])
+        changed[name] = page.replace("</body>", f"{''.join(notes.get(name, ()))}</body>", 1)
     return changed
 
 
-def _element(page: str, id: str) -> tuple[int, int, str] | None:
-    """Return the place and the source of the paragraph, item or box with an id."""
-    opening = re.search(rf"<(li|p|aside|div|dd)\b[^<>]*\bid=\"{re.escape(id)}\"[^<>]*>", page)
-    if opening is None:
-        return None
+def _end_of(page: str, opening: re.Match[str]) -> int:
+    """Return the end of an element, or 0 if it is not closed."""
     depth = 0
-    for tag in re.finditer(rf"<(/?){opening[1]}\b[^<>]*>", page[opening.start() : opening.start() + 50_000]):
+    for tag in re.compile(rf"<(/?){opening['tag']}\b[^<>]*>").finditer(page, opening.start(), opening.start() + 50_000):
         depth += -1 if tag[1] else 0 if tag[0].endswith("/>") else 1
         if depth == 0:
-            end = opening.start() + tag.end()
-            return opening.start(), end, page[opening.start() : end]
-    return None
+            return tag.end()
+    return 0

@@ -485,17 +485,27 @@ def image_of(address: str) -> ImportedImage | None:
 
 def _with_footnotes(main: LexborNode) -> str:
     """Return the page as HTML, with its footnotes in a form that Pandoc recognises."""
+    for link in main.css("a[href^='#/']"):  # of reveal.js
+        link.attrs["href"] = f"#{_get(link, 'href')[2:]}"
     notes = {_get(note, "id"): note for note in main.css("li[id], aside[id], p[id], div[id], dd[id]")}
+    for link in main.css("a[name][href^='#']"):  # of LibreOffice and Word: a mark leads to the mark in the note
+        link.attrs["id"] = _get(link, "id") or _get(link, "name")
+        boxes = [
+            box for box in islice(_around(link), 3) if box.tag in ("p", "div") and _words(box).startswith(_words(link))
+        ]
+        notes |= {_get(link, "id"): boxes[-1]} if boxes else {}
     back = {id: {_get(link, "href") for link in note.css("a[href^='#']")} for id, note in notes.items()}
-    called, marks = dict[str, str](), set[str]()
+    called, marks, taken = dict[str, str](), set[str](), set[str]()
     for link in main.css("a[href^='#']"):
         id, box = _get(link, "href")[1:], link.parent
         box = box if box is not None and box.tag in ("sup", "span") else link  # which may have the id instead
         own = {f"#{_get(node, 'id')}" for node in (link, box) if _get(node, "id")}
         mark = _words(link).strip("[]()")
-        if own & back.get(id, set()) and len(mark) <= 4 and mark.translate(_NOTE_MARKS).isalnum():
+        is_mark = len(mark) <= 4 and mark.translate(_NOTE_MARKS).isalnum() and own.isdisjoint(taken)
+        if is_mark and own & back.get(id, set()):
             link.attrs["href"] = f"#{called.setdefault(id, f'lmm-note-{len(called)}')}"
             link.attrs["role"] = "doc-noteref"
+            taken.add(f"#{id}")
             marks |= own
             if box.tag == "sup":
                 box.unwrap()

@@ -219,7 +219,7 @@ def _open_document(data: bytes) -> Iterator[_Text]:
     with Archive(data, kind="OpenDocument") as archive:
         kind = archive.read("mimetype").rpartition(b".")[2] if "mimetype" in archive.names else b""
         is_sheet = kind == b"spreadsheet"
-        unseen = ("tracked-changes", "math", "page-number", "date", "creator", "note-citation")
+        unseen = ("tracked-changes", "math", "page-number", "note-citation")
         places = {"text-box": "a text box", "table": "a table", "note": "a footnote", "page": "a slide",
                   "table-of-content": _CONTENTS}  # fmt: skip
         places |= {} if is_sheet else {"annotation": _COMMENTS}
@@ -231,7 +231,7 @@ def _open_document(data: bytes) -> Iterator[_Text]:
         for name in ("content.xml", *charts):
             place = "an object" if "/" in name else "the text"
             yield from _paragraphs(archive.xml(name), place, ("p", "h"), (), places,
-                                   lambda node: local(node.tag) in unseen)  # fmt: skip
+                                   lambda node: local(node.tag) in unseen or "/dc/elements/" in node.tag)  # fmt: skip
 
 
 def _paragraphs(
@@ -272,27 +272,31 @@ def _paragraphs(
 class _PageText(HTMLParser):
     """Collects the text of a page; what stands around the main part is not counted."""
 
+    IN_BOOK = ("head", "title", "script", "style", "template", "svg", "math")
     AROUND = ("head", "title", "script", "style", "template", "noscript", "nav", "header", "footer", "aside", "form",
               "svg", "math", "button", "select", "iframe")  # fmt: skip
     INLINE = ("a", "b", "i", "em", "strong", "span", "sub", "sup", "code", "u", "s", "small", "mark", "abbr", "cite",
               "q", "kbd", "samp", "var", "ins", "del", "font", "strike", "tt", "wbr", "bdi", "bdo", "ruby",
               "rb")  # fmt: skip
 
-    def __init__(self) -> None:
+    def __init__(self, around: Sequence[str] = AROUND) -> None:
         super().__init__()
+        self._unread = around
         self.texts: list[str] = []
         self._around: list[str] = []
+        self._is_mark = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in self.AROUND:
+        if tag in self._unread:
             self._around.append(tag)
-        self._divide(tag)
+        self._is_mark = tag == "a" and "#" in (dict(attrs).get("href") or "")  # of a note
+        self._divide("" if self._is_mark else tag)
 
     def handle_endtag(self, tag: str) -> None:
         if tag in self._around:
             while self._around.pop() != tag:
                 pass
-        self._divide(tag)
+        self._divide("" if tag == "a" and self._is_mark else tag)
 
     def _divide(self, tag: str) -> None:
         if tag not in self.INLINE:
@@ -303,8 +307,8 @@ class _PageText(HTMLParser):
             self.texts.append(data)
 
 
-def _page(data: bytes) -> Iterator[_Text]:
-    page = _PageText()
+def _page(data: bytes, around: Sequence[str] = _PageText.AROUND) -> Iterator[_Text]:
+    page = _PageText(around)
     page.feed(decode_html(data))
     page.close()
     yield from _lines("the page", "".join(page.texts))
@@ -313,8 +317,9 @@ def _page(data: bytes) -> Iterator[_Text]:
 def _book(data: bytes) -> Iterator[_Text]:
     with Archive(data, kind="EPUB") as archive:
         for name in sorted(archive.names):
-            if name.endswith((".xhtml", ".html", ".htm")) and b'epub:type="toc"' not in archive.read(name):
-                yield from ((name.rpartition("/")[2], text) for _, text in _page(archive.read(name)))
+            data = archive.read(name) if name.endswith((".xhtml", ".html", ".htm")) else b""
+            if data and not re.search(rb"(?:epub:type|id)=[\"']toc[\"']", data):
+                yield from ((name.rpartition("/")[2], text) for _, text in _page(data, _PageText.IN_BOOK))
 
 
 # -- PDF ---------------------------------------------------------------------------------------------------
@@ -343,7 +348,7 @@ def _pages(data: bytes) -> Iterator[_Text]:
 def _notebook(data: bytes) -> Iterator[_Text]:
     """Iterate over the texts of the cells, and over those of their outputs that have no better form."""
     for number, cell in enumerate(json.loads(data).get("cells", ()), 1):
-        yield (f"cell {number}", "".join(cell.get("source", "")))
+        yield (f"cell {number}", re.sub(r"\]\(attachment:[^()]*\)", "]", "".join(cell.get("source", ""))))
         for output in cell.get("outputs", ()):
             forms = output.get("data", {})
             text = output.get("text") or ([output["evalue"]] if "evalue" in output else forms.get("text/plain", ""))
@@ -359,7 +364,8 @@ def _subtitles(data: bytes) -> Iterator[_Text]:
 
 
 _RTF = re.compile(
-    rb"(?P<open>\{(?:\\\*|\\(?:fonttbl|colortbl|stylesheet|info|pict|header[lrf]?|footer[lrf]?|field\\\*)\b)?)|(?P<close>\})"
+    rb"(?P<open>\{(?:\\\*(?!\\(?:footnote|shpinst)\b)|\\(?:fonttbl|colortbl|stylesheet|info|pict|sp|header[lrf]?|footer[lrf]?"
+    rb"|field\\\*)\b)?)|(?P<close>\})"
     rb"|\\'(?P<hex>[0-9a-fA-F]{2})|\\u(?P<code>-?\d+) ?(?:\\'[0-9a-fA-F]{2}|[^\\{}])?"
     rb"|\\(?P<word>[a-z]+)(?P<number>-?\d*) ?|\\(?P<sign>.)|[\r\n]+|(?P<text>[^\\{}\r\n]+)",
     re.DOTALL,
@@ -371,6 +377,8 @@ def _rich_text(data: bytes) -> Iterator[_Text]:
     codepage = re.search(rb"\\ansicpg(\d+)", data[:500])
     charset = f"cp{codepage[1].decode()}" if codepage else "cp1252"
     texts, skipped = list[str](), [False]
+    for match in re.finditer(rb"\{\\sn gtextUNICODE\}\{\\sv ([^{}]*)\}", data):
+        yield ("a shape", match[1].decode(charset, "replace"))
     for match in _RTF.finditer(data):
         if match["open"]:
             skipped.append(skipped[-1] or len(match["open"]) > 1)
@@ -385,7 +393,9 @@ def _rich_text(data: bytes) -> Iterator[_Text]:
         elif match["code"]:
             texts.append(chr(int(match["code"]) % 65_536))
         elif match["word"]:
-            texts += ["\n"] * (match["word"] in (b"par", b"line", b"cell", b"row", b"sect", b"page", b"tab"))
+            texts += ["\n"] * (
+                match["word"] in (b"par", b"line", b"cell", b"row", b"sect", b"page", b"tab", b"footnote")
+            )
         else:
             texts.append((match["text"] or match["sign"] or b"").decode(charset, "replace").replace("~", " "))
     yield from _lines("the text", "".join(texts))
@@ -396,6 +406,7 @@ def _rich_text(data: bytes) -> Iterator[_Text]:
 
 _TEX_MARKUP = re.compile(
     r"""(?<!\\)%.*|\$\$?[^$]*\$\$?
+    |\\begin\{(?:tabular\w?|longtable|array|columns?|minipage|multicols|thebibliography)\*?\}(?:\[[^\]]*\]|\{[^}]*\})*
     |\\(?:begin|end|label|ref|cite\w*|includegraphics|usepackage)\*?(?:\[[^\]]*\]|<[^>]*>)*\{[^}]*\}(?:<[^>]*>|\[[^\]]*\])*
     |\\[A-Za-z]+\*?(?:\[[^\]]*\]|<[^>]*>)*|\\.|<[\d,-]*>""",
     re.VERBOSE,
@@ -405,14 +416,15 @@ _TEX_MARKUP = re.compile(
 def _tex(data: bytes) -> Iterator[_Text]:
     text = data.decode("utf-8", "replace")
     text = text.partition(r"\begin{document}")[2] or text
-    yield from _lines("the text", _TEX_MARKUP.sub("", text))
+    yield from _lines("the text", _TEX_MARKUP.sub(lambda match: " " * (match[0][0] == "$" or match[0] == "\\\\"), text))
 
 
 def _markup(data: bytes) -> Iterator[_Text]:
     """Iterate over the lines of Org and reStructuredText that are no directives, fields or targets."""
     for line in data.decode("utf-8", "replace").splitlines():
         if not re.match(r"\s*(?:\.\. |:[\w -]+:|#\+|\*{3,}$|[-=~^\"#*+.]{3,}$)", line):
-            yield ("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?", " ", line))
+            line = re.sub(r"(?<=\w)[_^]\{(\w+)\}", r"\1", line)
+            yield ("the text", re.sub(r"<[^>]*>|:\w+:|\[\[[^\]]*\]\[?|\[fn:\w+\]", " ", line))
 
 
 _ROWS: dict[str, Callable[[bytes], Iterator[_Text]]] = {

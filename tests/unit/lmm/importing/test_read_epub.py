@@ -71,6 +71,17 @@ def test_notes_in_a_file_of_their_own_are_notes() -> None:
     assert document.body == "# One\n\nText.[^1]\n\n[^1]: A note.\n"
 
 
+def test_notes_of_older_books_and_a_list_of_pages() -> None:
+    """Notes on the same page, without types of EPUB 3; what the contents call a page of the book is no mark."""
+    page = "<html><body><h1>One</h1><p>Text<a href='#n' id='r'>1</a>.</p><ol><li id='n'>A note."
+    page = page.replace("'", '"') + '<a href="#r">b</a></li></ol></body></html>'
+    nav = '<nav epub:type="page-list"><ol><li><a href="text/b c.xhtml#n2">n2</a></li></ol></nav>'
+    more = '<p>More<a epub:type="noteref" href="#n2">2</a>.</p><aside epub:type="footnote" id="n2">Another.</aside>'
+    pages = {"OPS__text__a.xhtml": page, "OPS__text__b c.xhtml": f"<html><body>{more}</body></html>"}
+    document = book(**pages, **{"OPS__nav.xhtml": f"<html xmlns:epub='e'><body>{nav}</body></html>"})
+    assert document.body == "# One\n\nText[^1].\n\nMore[^2].\n\n[^1]: A note.\n\n[^2]: Another.\n"
+
+
 def test_a_protected_book_is_refused_and_scrambled_fonts_are_not() -> None:
     """What the publisher protects stays so."""
     method = '<encryption xmlns="e"><EncryptedData><EncryptionMethod Algorithm="{}"/></EncryptedData></encryption>'

@@ -116,11 +116,19 @@ GITHUB = """<table class=highlight><tr><td class=blob-num data-line-number=1><td
         (TABS, "**Linux**\n\nUse apt.\n\n**Mac**\n\nUse brew.\n"),
         ("<h3><button aria-expanded=false>Why?</button></h3><div class=collapse hidden>So.</div>", "### Why?\n\nSo.\n"),
         (HEXO, "```\na = 1\nb = 2\n```\n"),
+        (
+            "<p>A <a name=c1 href='#s1'><sup>1</sup></a> b.<div id=n1><p><a name=s1 href='#c1'>1</a>Note.</div>",
+            "A [^1] b.\n\n[^1]: Note.\n",
+        ),
+        (
+            "<p>A<a id=r1 href='#/n1'><sup>1</sup></a><section><ol><li id=n1>Note.<a href='#/r1'>b</a></ol></section>",
+            "A[^1]\n\n[^1]: Note.\n",
+        ),
         ("<p><span class=MathJax>x2</span><script type='math/tex'>x^2</script> once.", "$x^2$ once.\n"),
     ],
 )
 def test_what_a_click_shows_and_what_a_script_set_is_read_once(page: str, text: str) -> None:
-    """Tab panels, accordions, code beside its line numbers, formulas of MathJax 2."""
+    """Tab panels, accordions, code beside its line numbers, notes of LibreOffice and reveal.js, MathJax 2."""
     assert read(page.encode(), HERE).body == text
 
 
