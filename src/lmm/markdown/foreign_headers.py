@@ -18,7 +18,7 @@ _PERCENT = re.compile(
 _MULTIMARKDOWN = re.compile(
     r"(?:[A-Za-z][\w ]*+:[^\n]*+(?:\n|\Z)(?:[ \t]+[^ \t\r\n][^\n]*+(?:\n|\Z))*+)++(?=[ \t]*\r?(?:\n|\Z))"
 )
-_LINE = re.compile(r"^([A-Za-z][\w ]*+):([^\n]*+(?:\n[ \t]+[^\n]*+)*+)", re.MULTILINE)
+_LINE = re.compile(r"^([A-Za-z][\w ]*+):{1,2}([^\n]*+(?:\n[ \t]+[^\n]*+)*+)", re.MULTILINE)
 _OF_DOCUMENTS = {"title", "author", "authors", "date", "subtitle", "affiliation", "base header level", "latex mode"}
 
 

@@ -69,9 +69,11 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     ['solution', 'exercise']
     >>> [named_type(title, ["solution", "exercise"]) for title in ("Solution to Exercise 3", "Aufgabe 3: Lösung")]
     ['solution', 'solution']
-    >>> [named_type(title, ["solution", "exercise"]) for title in ("Exercise 3: Leaves", "Solutions of salt")]
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("Exercise 3: Leaves", "`[answer]`")]
     ['exercise', '']
     """
+    if "`" in title:  # code, such as the name of a setting
+        return ""
     kinds, bare = list(types), title.replace("*", "").lstrip(_DIGITS).casefold()
     name = bare.rstrip(f"{_DIGITS}:")
     if kind := _kind_of(name, kinds, plural=plural):

@@ -21,7 +21,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 # A text without any of these is as its readers see it.
 _SPECIAL = re.compile(
     r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export )|8<-|data:|\[!|:::"
-    r"|[ \t]\^\w|\+\+\w|:\w+-[\w-]+:",
+    r"|[ \t]\^\w|\+\+\w|:\w+-[\w-]+:|\w:: |\(\(|:LOGBOOK:|\{[+=>~-]{2}|\{ \.|^\[_?(?:toc|TOC)",
     re.MULTILINE,
 )
 _DATA = re.compile(
@@ -192,8 +192,8 @@ def _alert(match: Match) -> str:
 
 
 def _titled_div(match: Match) -> str:
-    title = (match["titled"] or match["words"] or "").replace('"', "'").strip()
-    return f'{match["fence"]} {{.{match["kind"]} title="{title}"}}'
+    title = (match["titled"] or match["words"] or match["title"] or "").replace('"', "'").replace("**", "").strip()
+    return f"{match['fence']} {{.{match['kind'] or match['directive']}" + (f' title="{title}"}}' if title else "}")
 
 
 def _shortcode(match: Match) -> str:
@@ -208,6 +208,14 @@ def _shortcode(match: Match) -> str:
         return match[0]
     title = next((values[key] for key in _NAMED_TAGS.split("|") if key in values), "")
     return f"**{title}**" if title else ""
+
+
+def _criticism(match: Match) -> str:
+    """Return what is shown of CriticMarkup: additions and marked words, and deletions struck out."""
+    gone = match["gone"] or match["old"]
+    return (f"~~{gone}~~ " if match["old"] else f"~~{gone}~~" if gone else "") + (
+        match["added"] or match["marked"] or match["new"] or ""
+    )
 
 
 def _snippets(match: Match) -> str:
@@ -228,17 +236,31 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         "{",
         r"\{%-?\s*comment\b.{0,5000}?\{%-?\s*endcomment\s*-?%\}|\{::comment\}.{0,5000}?\{:/(?:comment)?\}"
-        r"|\{\{/\*.{0,5000}?\*/\}\}",
+        r"|\{\{/\*.{0,5000}?\*/\}\}|\{::\w+[^{}\n]*/\}",
         "",
         _S,
     ),
     _rule(
         "",
-        r"^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
+        r"^import\s*(?:\w+\s*,\s*)?\{[^{}'\"]{0,2000}\}\s*from\s*['\"][^'\"\n]+['\"];?[ \t]*$"
+        r"|^export (?:const|let|default|function)\b[^\n]*[({\[,=>][ \t]*(?:\n[^\n]+){1,200}?\n[)}\]]+;?[ \t]*$"
+        r"|^(?:import\b[^\n]*?['\"][^'\"\n]+['\"];?|export (?:const|let|default|function)\b[^\n]*)[ \t]*$"
         r"|\{/\*[^{}]{0,2000}?\*/\}",
         "",
         _S,
     ),
+    _rule(":: ", r"^[ \t]*(?:id:: [\w-]{36}|collapsed:: (?:true|false))[ \t]*$"),
+    _rule(":LOGBOOK:", r"^[ \t]*:LOGBOOK:[ \t]*\n(?:[^\n]*\n){0,200}?[ \t]*:END:[ \t]*$"),
+    _rule("{{", r"\{\{(?:embed|query|renderer)\b[^{}\n]*\}\}"),
+    _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)"),
+    _rule(
+        "{",
+        r"\{\+\+(?P<added>[^{}]{0,2000}?)\+\+\}|\{==(?P<marked>[^{}]{0,2000}?)==\}|\{>>[^{}]{0,2000}?<<\}"
+        r"|\{--(?P<gone>[^{}]{0,2000}?)--\}|\{~~(?P<old>[^{}]{0,2000}?)~>(?P<new>[^{}]{0,2000}?)~~\}",
+        _criticism,
+    ),
+    _rule("{ .", r"^[ \t]*\{ \.[^{}\n]*\}[ \t]*$"),
+    _rule("[", r"^[ \t]*(?:\[\[_?toc_?\]\]|\[_?toc_?\])[ \t]*$", "", _I),
     _rule("8<-", rf"{SNIPPET_MARK}[ \t]*\[(?:start|end):[^\]\n]*\][^\n]*$"),
     _rule(
         "8<-",
@@ -256,8 +278,10 @@ _RULES: tuple[_Rule, ...] = (
     _rule("[!", r"^(?P<quote>[ \t]*(?:>[ ]?)+)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)", _alert),
     _rule(
         ":::",
-        r"^(?P<fence>[ \t]*:{3,})[ \t]*(?P<kind>[a-z]+)"
-        r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))[ \t]*$",
+        r"^(?P<fence>[ \t]*:{3,})[ \t]*(?:(?P<kind>[a-z]+)"
+        r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))"
+        r"|\{(?P<directive>admonition|attention|caution|danger|error|hint|important|note|seealso|tip|warning)\}"
+        r"[ \t]*(?P<title>[^{}\n]*))[ \t]*$",
         _titled_div,
     ),
     _rule("^", r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),

@@ -299,8 +299,8 @@ def _code(span: Span, reader: _Reader) -> str:
 
 def _role(span: Span, reader: _Reader) -> str:
     """Return the text of a MyST role: a reference's text or label, or a formula."""
-    if span.target == "math":
-        return f"${span.text}$"
+    if mark := {"math": "$", "sub": "~", "subscript": "~", "sup": "^", "superscript": "^"}.get(span.target):
+        return f"{mark}{span.text}{mark}"
     if span.target.startswith("cite"):
         keys = [key.strip() for key in span.text.split(",")]
         return _cited([("", False, key, "") for key in keys], reader.chapter) or reader.text[span.start : span.end]
@@ -310,7 +310,7 @@ def _role(span: Span, reader: _Reader) -> str:
 
 def _image(span: Span, reader: _Reader) -> str:
     caption = _numbered_caption(span.group.id, reader.read(span.text), reader.chapter)
-    return _picture(caption, span.target)
+    return _picture(caption, span.target) if not span.target.startswith("data:") else caption
 
 
 def _link(span: Span, reader: _Reader) -> str:

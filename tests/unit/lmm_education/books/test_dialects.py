@@ -44,6 +44,23 @@ SHOWN = {
     '!!! note "A"\n    B.\n\n    C.\n\nText': "> **Note: A**\n> B.\n>\n> C.\n\nText",
     "$a<sup>b</sup> == c == d$ `&amp;`": "$a<sup>b</sup> == c == d$ `&amp;`",
     '{{< video "a.mp4" >}} {{< figure src="a.png" title="A" >}}': '{{< video "a.mp4" >}} ![A](<a.png>)',
+    # MDX: what is imported and exported over several lines
+    "import {\n  A,\n  B\n} from './x';\n\nText.": "\n\n\n\n\nText.",
+    "export const Red = ({children}) => (\n  <b>{children}</b>\n);\n\nText.": "\n\n\n\nText.",
+    "import duties are due\nand export of 'goods' too.": "import duties are due\nand export of 'goods' too.",
+    ":::tip[My **tip**]\nUse it.\n:::": '::: {.tip title="My tip"}\nUse it.\n:::',
+    ":::{warning} Hot\nUse it.\n:::": '::: {.warning title="Hot"}\nUse it.\n:::',
+    # Logseq's properties, logs, references and queries
+    "- Light\n  id:: 64f1a2b3-1111-2222-3333-444455556666\n\t- by ((64f1a2b3-1111-2222-3333-444455556666)).": (
+        "- Light\n\n\t- by ."
+    ),
+    "- TODO read\n  :LOGBOOK:\n  CLOCK:\n  :END:\n  collapsed:: true\n- {{query (todo)}} {{embed [[R]]}} {{ page }}": (
+        "- TODO read\n\n\n\n\n-   {{ page }}"
+    ),
+    # CriticMarkup
+    "It is {++very++} {--not--} {~~old~>new~~} {==green==}{>>who says so?<<}.": "It is very ~~not~~ ~~old~~ new green.",
+    "Text.\n{::options x=1 /}\n\n[TOC]\n\n[[_TOC_]]\n\nCode (1)\n{ .annotate }": "Text.\n\n\n\n\n\n\nCode (1)\n",
+    "a set { .5, 1 } and {--x}": "a set { .5, 1 } and {--x}",
 }
 
 
