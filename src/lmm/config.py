@@ -234,6 +234,16 @@ class Settings(Table, frozen=True):
         size = said.get("max_size", 2_000)
         return size * (4 if said.get("unit") == "tokens" else 1) if isinstance(size, int) else 2_000
 
+    @property
+    def language(self) -> str:
+        """The language of documents without a ``lang:`` of their own, which a course sets under [RAG].
+
+        >>> load_settings("[RAG]\\nlanguage = 'de'").language, load_settings("").language
+        ('de', 'en')
+        """
+        said = self.merged.get("RAG", {}).get("language")
+        return said.value if said is not None and isinstance(said.value, str) else "en"
+
     def is_set(self, table: str, key: str) -> bool:
         """Return whether a layer above the defaults sets a key."""
         return key in self.merged.get(table, {})

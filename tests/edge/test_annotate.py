@@ -109,16 +109,18 @@ def test_a_server_that_refuses_schemas(
     assert document.read_text().count("~questions_:\n  - Why?\n~keywords_:\n  - leaf\n  - root\n") == 3
 
 
-def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path) -> None:
-    """The document's language, and the prompt of the project's folder; no persona, which is for conversations."""
+@pytest.mark.parametrize("where", ["document", "course"])
+def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path, where: str) -> None:
+    """The document's language, or the course's, and the prompt of the project's folder; no persona, which is for conversations."""
     (folder / "prompts").mkdir()
     (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
     with (folder / "config.toml").open("a") as config:
-        config.write('\n[prompts]\nfolder = "prompts"\n')
+        config.write('\n[prompts]\nfolder = "prompts"\n' + '[RAG]\nlanguage = "de"\n' * (where == "course"))
     assert main(["trust", "--yes"]) == 0
     path = folder / "d.md"
     path.write_text(
-        "---\ntitle: T\nlang: de\nmodel:\n  system: Sei freundlich.\n  RAG: [questions]\n---\n# A\n\n" + WORDS + "\n"
+        f"---\ntitle: T\n{'lang: de' if where == 'document' else 'author: N'}\nmodel:\n  system: Sei freundlich.\n"
+        f"  RAG: [questions]\n---\n# A\n\n{WORDS}\n"
     )
     assert scan_rag(path).failures == ()
     (request,) = server.requests

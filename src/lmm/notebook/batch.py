@@ -101,6 +101,7 @@ class FieldPlan:
     found: Sequence[tuple[Target, FoundNode]]
     function: BatchFunction
     system: str
+    language: str
 
 
 @dataclass(frozen=True, slots=True)
@@ -126,7 +127,8 @@ class FieldPlanner:
         found = find_nodes(document)
         tree = found[0][1].root
         tree.default_header = self.header
-        return FieldPlan(document, tree, found, self.choose(settings), system)
+        language = str(tree.own("lang") or settings.language)
+        return FieldPlan(document, tree, found, self.choose(settings), system, language)
 
     async def ask(self, plan: FieldPlan, client: Client) -> tuple[Patch, Report[FieldStatus]]:
         """Run the function on the tree. If it is cancelled or fails (`error`), its results until then are kept."""
@@ -134,7 +136,7 @@ class FieldPlanner:
             plan.tree,
             client,
             system=plan.system,
-            language=str(plan.tree.own("lang") or "en"),
+            language=plan.language,
             refresh=self.refresh,
             file=plan.document.file,
         )

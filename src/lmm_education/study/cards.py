@@ -346,14 +346,14 @@ async def make_cards(
     language = language_name(batch.language)
     typed: dict[int, Stretch] = {}
 
-    async def make(node: HeadingNode, text: str) -> list[dict[str, str]]:
+    async def make(node: HeadingNode, text: str) -> list[dict[str, str]] | None:
         source = " > ".join((*node.heading_path, node.title))
         count = min(_MOST, 1 + count_words(text) // _WORDS_A_CARD)
         prompt = prompts.fill("cards", count=str(count), language=language)
         said = await batch.value(prompt, Attachment(text, "text", source), schema=_cards())
         cards = [{key: value.strip() for key, value in card.items()} for card in said["cards"]]
-        if complete := [card for card in cards if all(card.values())]:
-            return complete
+        if (complete := [card for card in cards if all(card.values())]) or not cards:
+            return complete or None  # a text with nothing to learn in it
         raise ModelRejected(f"{batch.client.name} wrote no cards", hint="choose another model, and run with --again")
 
     def source(node: HeadingNode, below: Any) -> str | None:
