@@ -1,9 +1,12 @@
-"""The types of texts, as ``type:`` in metadata names them."""
+"""The types of texts, as ``type:`` in metadata names them, and what such texts are called in headings."""
 
 from __future__ import annotations
 
-from collections.abc import Collection, Mapping
+import functools
+import re
+from collections.abc import Collection, Iterable, Mapping
 from dataclasses import dataclass
+from itertools import pairwise
 from typing import Any
 
 
@@ -37,3 +40,83 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
 def is_one_of(type: object, types: Collection[str]) -> bool:
     """Return whether a type is one of several, ignoring case."""
     return str(type).strip().casefold() in {each.strip().casefold() for each in types}
+
+
+# What texts of a type are called in headings and labels, besides the name of the type: one, and several.
+_CALLED = {
+    "exercise": (
+        "übung aufgabe übungsaufgabe exercice ejercicio esercizio exercício oefening opgave ćwiczenie zadanie övning"
+        " uppgift øvelse cvičení úloha 演習 演習問題 練習問題 练习 習題 习题",
+        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen opgaven ćwiczenia zadania"
+        " övningar uppgifter øvelser úlohy",
+    ),
+    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
+    "solution": (
+        "lösung musterlösung lösungsvorschlag corrigé solución soluzione solução oplossing uitwerking rozwiązanie"
+        " lösning løsning řešení 解答 解答例 答案",
+        "lösungen musterlösungen lösungsvorschläge corrigés soluciones soluzioni soluções oplossingen uitwerkingen"
+        " rozwiązania lösningar løsninger",
+    ),
+}
+_ALSO = {"solution": ("answer", "antwort", "answer key", "solution key")}
+_QUALITIES = ("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected")
+_ASKED = ("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta")
+_AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
+_DIGITS = "0123456789. \t\xa0\u202f"
+_PART = re.compile(r"[^\W\d_]+|\d[\d.]*|[&+/]")
+_LONGEST_TITLE = 8  # words
+
+
+def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str:
+    """Return the type that a heading is named after, empty if there is none; with `plural`, only names over several.
+    Of two types that it names, one of an exercise that it refers to for example, it is the earlier one.
+
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("3.2 Solutions:", "Exercises and solutions")]
+    ['solution', 'exercise']
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("Solution to Exercise 3", "Aufgabe 3: Lösung")]
+    ['solution', 'solution']
+    >>> [named_type(title, ["solution", "exercise"]) for title in ("Exercise 3: Leaves", "`[answer]`")]
+    ['exercise', '']
+    """
+    if "`" in title:  # code, such as the name of a setting
+        return ""
+    kinds, bare = list(types), title.replace("*", "").lstrip(_DIGITS).casefold()
+    name = bare.rstrip(f"{_DIGITS}:")
+    if kind := kind_called(name, kinds, plural=plural):
+        return kind
+    parts = _PART.findall(bare)
+    parts = parts[1:] if parts and parts[0] in _QUALITIES else parts
+    if not 1 < len(parts) <= _LONGEST_TITLE:
+        return kind_called(parts[0], kinds, plural=plural) if len(parts) == 1 else ""
+    first, last = (kind_called(part, kinds) for part in (parts[0], parts[-1]))
+    is_exercise = kind_called(parts[0], ["exercise"]) or (parts[0] in _ASKED and parts[1][0].isdigit())
+    if is_exercise and last and last != first:
+        return first if parts[-2] in _AND else last
+    refers = parts[1][0].isdigit() or any(
+        kind_called(one, ["exercise"]) or (one in _ASKED and other[0].isdigit())
+        for one, other in pairwise([*parts[1:], "."])
+    )
+    return first if first and refers and (not plural or kind_called(parts[0], kinds, plural=True)) else ""
+
+
+def names_of(type: str) -> set[str]:
+    """Return what texts of a type are called in headings, one or several, in any language.
+
+    >>> sorted(names_of("summary"))[:3], names_of("proof") >= {"proof", "proofs"}
+    (['resumen', 'resumo', 'riassunto'], True)
+    """
+    return _names(type.strip().casefold(), plural=False)
+
+
+def kind_called(name: str, kinds: Iterable[str], *, plural: bool = False) -> str:
+    """Return the type that is called so."""
+    return next((kind for kind in kinds if name in _names(kind.strip().casefold(), plural=plural)), "")
+
+
+@functools.lru_cache(maxsize=64)
+def _names(type: str, *, plural: bool) -> set[str]:
+    """Return the names of headings over texts of a type; with `plural`, only those over several."""
+    one, several = _CALLED.get(type, ("", ""))
+    called = (type, *_ALSO.get(type, ()))
+    plurals = {*(each + ending for each in called for ending in ("s", "es", "n", "en")), *several.split()}
+    return plurals if plural else {*called, *one.split(), *plurals}

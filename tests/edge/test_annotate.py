@@ -111,7 +111,7 @@ def test_a_server_that_refuses_schemas(
 
 @pytest.mark.parametrize("where", ["document", "course"])
 def test_language_system_and_own_prompts(server: ScriptedServer, folder: Path, where: str) -> None:
-    """The document's language, or the course's, and the prompt of the project's folder; no persona, which is for conversations."""
+    """The language of the document or the course, and the project's prompt; no persona, which is for conversations."""
     (folder / "prompts").mkdir()
     (folder / "prompts" / "questions.md").write_text("Frage etwas: questions in {language}\n")
     with (folder / "config.toml").open("a") as config:

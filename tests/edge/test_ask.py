@@ -476,8 +476,17 @@ def test_an_exercise_or_slide_is_quoted_by_its_number(folder: Path) -> None:
     (folder / "slides.md").write_text(
         "---\nsource: s.pptx\n---\n\n## Cells\n\n<!-- slide 1 -->\n\nNucleus\n\n## Walls\n\n<!-- slide 2 -->\n\nWood\n"
     )
-    assert lmm("ingest", "work.md", "slides.md").code == 0
+    (folder / "lines.md").write_text(
+        "# Lines\n\n**Definition 2.1** A *residual* is a difference.\n\n**Definition 2.2** (Slope). The slope is a\n"
+        "quotient:\n\n$$b$$\n\nIt is steep.\n\n## Least squares\n\nA line is chosen by its squares. Then it is drawn.\n"
+    )
+    assert lmm("ingest", "work.md", "slides.md", "lines.md").code == 0
     for question, said in {
+        "What does definition 2.2 say?": "**Lines**\n\n> **Definition 2.2** (Slope). The slope is a\n> quotient:\n>\n"
+        "> $$b$$",
+        "Definition 9.9": "There is no Definition 9.9 in the course; it has 2.1, 2.2.\n",
+        "Solve exercise 9.9!": "There is no exercise 9.9 in the course; it has 1, 4, 5.\n",
+        "What are least squares?": "**Lines**\n\n> A line is chosen by its squares. Then it is drawn. [1]\n",
         "What is exercise 4 about?": "**Exercise 4**\n\n> What is a move? [1]\n",
         "What is exercise 5 about?": "**Exercise 5**\n\n> Run:\n>\n> ```\n> ls\n> ```\n>\n> [1]\n",
         "What is on slide 2?": "**Walls**\n\n> Wood [1]\n",

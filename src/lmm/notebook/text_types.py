@@ -17,13 +17,12 @@ a section of exercises, each such label of an exercise begins one.
 
 from __future__ import annotations
 
-import functools
 import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
 from functools import cached_property
-from itertools import accumulate, pairwise
+from itertools import accumulate
 from typing import Any
 
 from lmm.markdown.comments import is_comment
@@ -31,80 +30,9 @@ from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 from lmm.markdown.units import ITEM, enclosed, fences_of_divs, rests_of_units, unit_ends
 from lmm.notebook.outputs import environments
-from lmm.type_names import DEFAULT, TypeNames, is_one_of, types_in
+from lmm.type_names import DEFAULT, TypeNames, is_one_of, kind_called, named_type, names_of, types_in
 
-# -- names -----------------------------------------------------------------------------------------
-
-# What texts of a type are called in headings and labels, besides the name of the type: one, and several.
-_CALLED = {
-    "exercise": (
-        "übung aufgabe übungsaufgabe exercice ejercicio esercizio exercício oefening opgave ćwiczenie zadanie övning"
-        " uppgift øvelse cvičení úloha 演習 演習問題 練習問題 练习 習題 习题",
-        "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen opgaven ćwiczenia zadania"
-        " övningar uppgifter øvelser úlohy",
-    ),
-    "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
-    "solution": (
-        "lösung musterlösung lösungsvorschlag corrigé solución soluzione solução oplossing uitwerking rozwiązanie"
-        " lösning løsning řešení 解答 解答例 答案",
-        "lösungen musterlösungen lösungsvorschläge corrigés soluciones soluzioni soluções oplossingen uitwerkingen"
-        " rozwiązania lösningar løsninger",
-    ),
-}
-_ALSO = {"solution": ("answer", "antwort", "answer key", "solution key")}
-_QUALITIES = ("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected")
-_ASKED = ("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta")
-_AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
-_DIGITS = "0123456789. \t\xa0\u202f"
-_WORD = re.compile(r"[^\W\d_]+")
-_PART = re.compile(r"[^\W\d_]+|\d[\d.]*|[&+/]")
-_LONGEST_TITLE = 8  # words
-
-
-def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str:
-    """Return the type that a heading is named after, empty if there is none; with `plural`, only names over several.
-    Of two types that it names, one of an exercise that it refers to for example, it is the earlier one.
-
-    >>> [named_type(title, ["solution", "exercise"]) for title in ("3.2 Solutions:", "Exercises and solutions")]
-    ['solution', 'exercise']
-    >>> [named_type(title, ["solution", "exercise"]) for title in ("Solution to Exercise 3", "Aufgabe 3: Lösung")]
-    ['solution', 'solution']
-    >>> [named_type(title, ["solution", "exercise"]) for title in ("Exercise 3: Leaves", "`[answer]`")]
-    ['exercise', '']
-    """
-    if "`" in title:  # code, such as the name of a setting
-        return ""
-    kinds, bare = list(types), title.replace("*", "").lstrip(_DIGITS).casefold()
-    name = bare.rstrip(f"{_DIGITS}:")
-    if kind := _kind_of(name, kinds, plural=plural):
-        return kind
-    parts = _PART.findall(bare)
-    parts = parts[1:] if parts and parts[0] in _QUALITIES else parts
-    if not 1 < len(parts) <= _LONGEST_TITLE:
-        return _kind_of(parts[0], kinds, plural=plural) if len(parts) == 1 else ""
-    first, last = (_kind_of(part, kinds, plural=False) for part in (parts[0], parts[-1]))
-    is_exercise = _kind_of(parts[0], ["exercise"], plural=False) or (parts[0] in _ASKED and parts[1][0].isdigit())
-    if is_exercise and last and last != first:
-        return first if parts[-2] in _AND else last
-    refers = parts[1][0].isdigit() or any(
-        _kind_of(one, ["exercise"], plural=False) or (one in _ASKED and other[0].isdigit())
-        for one, other in pairwise([*parts[1:], "."])
-    )
-    return first if first and refers and (not plural or _kind_of(parts[0], kinds, plural=True)) else ""
-
-
-def _kind_of(name: str, kinds: Iterable[str], *, plural: bool) -> str:
-    """Return the type that is called so."""
-    return next((kind for kind in kinds if name in _names(kind.strip().casefold(), plural=plural)), "")
-
-
-@functools.lru_cache(maxsize=64)
-def _names(type: str, *, plural: bool) -> set[str]:
-    """Return the names of headings over texts of a type; with `plural`, only those over several."""
-    one, several = _CALLED.get(type, ("", ""))
-    called = (type, *_ALSO.get(type, ()))
-    plurals = {*(each + ending for each in called for ending in ("s", "es", "n", "en")), *several.split()}
-    return plurals if plural else {*called, *one.split(), *plurals}
+# -- labels and titles ------------------------------------------------------------------------------
 
 
 def lines_naming(text: str, types: Iterable[str]) -> list[int]:
@@ -113,8 +41,9 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     >>> lines_naming("Why?\\n**Lösung.** So.\\n", ["solution"])
     [2]
     """
-    folded, found, starts = text.casefold(), set[int](), list[int]()
-    for name in set[str]().union(*(_names(kind.strip().casefold(), plural=False) for kind in types)):
+    folded, found = text.casefold(), set[int]()
+    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
+    for name in {name for kind in types for name in names_of(kind)}:
         at = folded.find(name)
         while at >= 0:
             starts = starts or [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
@@ -123,6 +52,7 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     return sorted(found)
 
 
+_WORD = re.compile(r"[^\W\d_]+")
 # Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
 _LABEL = re.compile(
     r"(?P<lead>[ \t>]*)(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
@@ -176,9 +106,9 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     is_quoted = ">" in match["lead"]
     named = _WORD.findall(words)[: 2 if match["mark"] else 1]
     named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
-    kind = next(filter(None, (_kind_of(word.casefold(), types, plural=False) for word in named)), "")
+    kind = next(filter(None, (kind_called(word.casefold(), types) for word in named)), "")
     is_closed = not match["mark"] or words[-1] in ".:)" or words[-1].isdigit() or after in ("", *_STOPS, "(")
-    is_first = bool(named) and _kind_of(named[0].casefold(), types, plural=False) != ""
+    is_first = bool(named) and kind_called(named[0].casefold(), types) != ""
     words += match["stop"] or ""
     return Label(words, kind if is_closed or is_first else "", bool(match["mark"]), is_quoted, _indentation(text))
 
@@ -220,7 +150,7 @@ def titled_type(title: str, types: Collection[str]) -> str:
     ('solution', '')
     """
     words = _WORD.findall(title.casefold())
-    named = (_kind_of(word, types, plural=False) for word in words) if len(words) <= _TITLE_WORDS else ()
+    named = (kind_called(word, types) for word in words) if len(words) <= _TITLE_WORDS else ()
     return next(filter(None, named), "") or named_type(title, types)
 
 
@@ -264,7 +194,7 @@ def type_meant(value: str, types: Collection[str]) -> str:
     for word in (each.strip(".:!?\"'“”‘’*_`()[]") for each in words if len(words) < 4):
         for kind in types:
             bare = kind.strip().casefold()
-            if _kind_of(word, [kind], plural=False) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
+            if kind_called(word, [kind]) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
                 return kind
     return ""
 

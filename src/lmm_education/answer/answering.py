@@ -122,11 +122,11 @@ class Answering:
         if tutoring.hinted and not explaining(sources, tutoring.hinted):
             _, sources = await self._look_up(" ".join(tutoring.hinted.headings[-1:]) or asked.search)
         is_quoted = not (self.can_write or tutoring.hinted)
-        name, entry = await asyncio.to_thread(self._by_number, result) if is_quoted else ("", None)
+        missing, entry = await asyncio.to_thread(self._by_number, result) if is_quoted else ("", None)
         relevant = self.is_agent or tutoring.hinted or sources.chapter or self._is_relevant(result) or self._general
-        if not (relevant or entry) or (name and not entry):
+        if missing or not (relevant or entry):
             nothing = self._nothing(result, sources)
-            nothing = dataclasses.replace(nothing, text=f"There is no {name} in the course.") if name else nothing
+            nothing = dataclasses.replace(nothing, text=missing) if missing else nothing
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
         asked = dataclasses.replace(asked, question=result.asked) if asked.question == asked.search else asked
@@ -274,7 +274,7 @@ class Answering:
         )  # fmt: skip
 
     def _by_number(self, result: SearchResult) -> tuple[str, Passage | None]:
-        """Return what the built-in model quotes whole: see `by_number`."""
+        """Return what the built-in model quotes whole, or why it cannot: see `by_number`."""
         with self.searching.view() as view:
             return by_number(result, view, self.course.settings.study)
 
@@ -285,6 +285,7 @@ class Answering:
         `entry` if there is one; or hints."""
         unsure: tuple[SearchNotice, ...] = ()
         if tutoring.hinted:
+            sources.renumber([each.number for each in explaining(sources, tutoring.hinted)[:1]])
             text = hints_text(tutoring.hinted, result.question, sources)
         elif entry:
             text, exercise = extractive.quote_whole(entry.heading, entry.text, 1), None

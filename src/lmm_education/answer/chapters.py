@@ -7,9 +7,9 @@ from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lmm.markdown.page_marks import Pages
-from lmm.notebook.text_types import named_type
+from lmm.type_names import named_type
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
-from lmm_education.answer.tutoring import CALLED, called
+from lmm_education.answer.tutoring import CALLED, called, number_of
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
@@ -21,6 +21,7 @@ from lmm_education.study.exercises import find_exercises
 from lmm_education.study.study_documents import documents_in
 
 _SLIDE = re.compile(r"\b(?:slide|folie)\s+(?P<number>\d+)\b", re.IGNORECASE)
+_MOST_KNOWN = 12  # numbers that are named
 _ALIKE = 0.5  # least share of common words among those of a heading and of a question's topic
 
 
@@ -60,30 +61,65 @@ def chapter_sources(
 
 
 def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> tuple[str, Passage | None]:
-    """Return the name of the exercise or slide that a question asks for by its number, and its section with no more
-    than its text. A slide may be missing; the name is empty if none is named, or if no exercise is called so."""
-    named, documents = _SLIDE.search(result.text), result.documents
-    if not named and not CALLED.search(result.text):
-        return "", None
+    """Return what a question asks for by its number, an exercise, a slide or what a paragraph is labelled as, such as
+    Definition 2.2: its section, with no more than its text. If the course has others of its kind, but not this one,
+    return a sentence that says so and which there are.
+    """
+    documents = result.documents
     sections = [each for each, _ in view.catalogue.sections if not documents or each.place.document in documents]
-    if named:
+    if named := _SLIDE.search(result.text):
         slides = [(each.id, Pages.read(each.place.page)) for each in sections if each.place.page.startswith("slide ")]
         found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
-        name = named[0].lower() if slides else ""
         if not found:
-            return (f"slide {named['number']}" if slides else ""), None
+            return f"There is no slide {named['number']} in the course." if slides else "", None
         section = view.fetch(found[:1]).hits[0]
-        part = re.search(rf"^#+ +{name}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
-        return name, replace(section, text=part[0] if part else section.text)
+        part = re.search(rf"^#+ +{named[0]}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
+        return "", replace(section, text=part[0] if part else section.text)
+    if not (named := CALLED.search(result.text)):
+        return _labelled(result, view)
     files = {each.place.file for each in sections}
     every = find_exercises(documents_in(view.catalogue), kinds=study.exercises, solutions=study.solutions)
-    exercise = called(result.text, [each for each in every if each.file in files], result.hits)
-    there = [each for each in sections if exercise and each.place.file == exercise.file]
-    there = [each for each in there if exercise and each.place.lines.first <= exercise.line <= each.place.lines.last]
-    if exercise is None or not there:
-        return "", None
+    every = [each for each in every if each.file in files]
+    exercise = called(result.text, every, result.hits)
+    if exercise is None:
+        return _missing(named[0], named[1], map(number_of, every)), None
+    there = [each for each in sections if each.place.file == exercise.file]
+    there = [each for each in there if each.place.lines.first <= exercise.line <= each.place.lines.last]
     text = f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text
-    return exercise.name, replace(view.fetch([there[-1].id]).hits[0], text=text)
+    return "", replace(view.fetch([there[-1].id]).hits[0], text=text) if there else None
+
+
+_NUMBERED = re.compile(r"\b(?P<kind>[^\W\d_]{4,20})\s+(?P<number>\d+(?:[.-]\d+)*)")
+
+
+def _labelled(result: SearchResult, view: SearchView) -> tuple[str, Passage | None]:
+    """Return the paragraph with the label that a question names, and its section; see `by_number`."""
+    if not (named := _NUMBERED.search(result.text)):
+        return "", None
+    number, known = named["number"], list[str]()
+    label = re.compile(
+        rf"^[ \t>]*(?P<mark>[*_]{{1,3}}|#+ )?{re.escape(named['kind'])}\s+(?P<number>\d+(?:[.-]\d+)*)(?(mark)|[.:])",
+        re.IGNORECASE | re.MULTILINE,
+    )
+    for hit in view.catalogue.mentions(named["kind"]):
+        if result.documents and hit.place.document not in result.documents:
+            continue
+        for match in label.finditer(hit.text):
+            if match["number"] != number:
+                known.append(match["number"])
+                continue
+            first, _, rest = hit.text[match.start() :].partition("\n\n")
+            text = f"{first}\n\n{rest.partition(chr(10) * 2)[0]}" if first.rstrip().endswith(":") else first
+            return "", replace(view.fetch([hit.section]).hits[0], text=text)
+    return _missing(named[0], number, known), None
+
+
+def _missing(name: str, number: str, known: Iterable[str]) -> str:
+    """Return a sentence on something that the course does not have, and what it has of its kind; empty if none."""
+    others = list(dict.fromkeys(known))
+    some = ", ".join(others[:_MOST_KNOWN]) + ", …" * (len(others) > _MOST_KNOWN)
+    kind = name.removesuffix(number).strip()
+    return f"There is no {kind} {number} in the course; it has {some}." if others else ""
 
 
 def _is_called(section: Passage, types: Collection[str]) -> bool:

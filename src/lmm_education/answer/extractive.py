@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import lru_cache
+from functools import cache, lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -27,7 +27,7 @@ from lmm.markdown.comments import is_comment
 from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.markdown.sentences import CLOSERS, WORD, sentence_ends, sentences_of
-from lmm.notebook.text_types import named_type
+from lmm.type_names import named_type
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.ingestion.outline import ITEM, ITEM_START, kind_of
@@ -156,6 +156,8 @@ def quote(
     ]
     for place, sentence in enumerate(every):
         sentence.place = place
+    titled = _below_title(question, every, given)
+    every = titled or every
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
         return "", []
@@ -167,6 +169,8 @@ def quote(
         if term and term.alone and term.defined(sentence.text):
             worth[at] = max(worth[at], max(matches) + matches[at])
             _complete(sentence)
+    if titled:  # from its beginning on
+        worth = [1.0 - at / len(sentences) / 2 for at in range(len(sentences))]
     chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
     parts = [each for each in chosen if each.names]
     if len(parts) > 1:  # the name of an entry is said of all its sentences
@@ -182,6 +186,21 @@ def quote(
             groups.setdefault(given[sentence.passage].number, []).append(sentence)
     in_order = (sorted(group, key=lambda each: given[each.passage].place.lines.first) for group in groups.values())
     return "\n\n".join(_shown(given, in_order)), list(groups)
+
+
+def _below_title(question: str, sentences: Sequence[_Sentence], passages: Sequence[Passage]) -> list[_Sentence]:
+    """Return the sentences below the heading that a question consists of, besides stop words; empty if it does not."""
+
+    @cache
+    def content(text: str, language: str) -> frozenset[int | None]:
+        return frozenset(word_ids(text, language)) - {None}
+
+    def is_titled(sentence: _Sentence) -> bool:
+        given = passages[sentence.passage]
+        asked = content(question, given.language)
+        return bool(asked) and asked == content(sentence.part or given.heading, given.language)
+
+    return [each for each in sentences if is_titled(each)]
 
 
 def _said(term: Term | None, text: str) -> float:

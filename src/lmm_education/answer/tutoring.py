@@ -15,8 +15,7 @@ from dataclasses import dataclass, replace
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
-from lmm.notebook.text_types import named_type
-from lmm.type_names import is_one_of
+from lmm.type_names import is_one_of, named_type, names_of
 from lmm_education.answer.answer import background_of
 from lmm_education.answer.history import Understood
 from lmm_education.answer.languages import by_language
@@ -68,18 +67,16 @@ def tutoring_for(
     serve = settings.serve
     wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
     exercise = called(" ".join(asked[-2:]), (each.exercise for each in wordings), result.hits)
-    exercise = exercise or _match(wordings, result.hits[:_FIRST], "\n".join(asked))
+    if exercise is None and not CALLED.search(asked[-1]):
+        exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
     modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
     return Tutoring(modes.get(exercise.type.strip().casefold(), serve.mode), exercise)
 
 
-CALLED = re.compile(
-    r"\b(?:exercises?|problems?|tasks?|aufgaben?|übung(?:en)?|exercices?|ejercicios?|esercizi[oa]?|opgaven?"
-    r"|oefening(?:en)?)\s+(?:n[or]\.?\s*)?(\d+(?:\.\d+)*)",
-    re.IGNORECASE,
-)
+_NAMES = "|".join(sorted(names_of("exercise"), key=len, reverse=True))
+CALLED = re.compile(rf"\b(?:{_NAMES}|problems?|tasks?)\s+(?:n[or]\.?\s*)?(\d+(?:\.\d+)*)", re.IGNORECASE)
 _TITLED, _LISTED = re.compile(r"(?:[^\W\d]+\.? )?\(?(\d+(?:\.\d+)*)"), re.compile(r"\(?(\d+)\\?[.)](?!\S)")
 
 
@@ -90,10 +87,15 @@ def called(question: str, exercises: Iterable[Exercise], hits: Sequence[Passage]
         return None
     found = list[tuple[int, Exercise]]()
     for each in exercises:
-        own = _TITLED.match(each.title) or _LISTED.match(each.text)
-        if named[1] == (own[1] if own else str(each.number)):
+        if named[1] == number_of(each):
             found.append((next((at for at, hit in enumerate(hits) if _is_in(hit, each)), len(hits)), each))
     return min(found, key=lambda pair: pair[0])[1] if found else None
+
+
+def number_of(exercise: Exercise) -> str:
+    """Return the number by which an exercise is asked for."""
+    own = _TITLED.match(exercise.title) or _LISTED.match(exercise.text)
+    return own[1] if own else str(exercise.number)
 
 
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:

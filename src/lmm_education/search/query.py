@@ -9,6 +9,7 @@ from dataclasses import dataclass, field
 from typing import Any
 
 from lmm.messages import Usage
+from lmm.type_names import names_of
 from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
@@ -30,12 +31,14 @@ _TITLE = re.compile(
 # What stands before and after a type that is asked for in words.
 _SOME = (
     r"(?:\A\W*|\b(?:an?|the|some|any|another|more|one|two|three|\d+|few|several|me|my|good|short|brief|eine?n?|die|das|den|der"
-    r"|einige|noch|weitere|zwei|drei|mir|kurze) )"
+    r"|einige|noch|weitere|zwei|drei|mir|kurze|une?|des|quelques|un[ao]?|algún|een) )"
 )
 _ABOUT = (
     r"(?: (?:about|on|of|for|from|regarding|concerning|covering|with|in|to|über|zu[mr]?|von|vom|für|mit|aus)\b"
     r"|[ ?.!]*\Z)"
 )
+# In other languages; "die Aufgabe von" is no exercise.
+_ELSEWHERE = r"(?: (?:über|zu[mr]?|mit|sur|sobre|acerca|su|sul(?:la)?|over|met)\b|[ ?.!]*\Z)"
 _PUNCTUATION = ".,;:!?)]}'’”…"
 _MOST_NOTICES = 5  # about unknown names: each is compared with all known ones
 
@@ -87,6 +90,8 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
     ('An on loops in.', 'An on loops in @week-3.', ('exercise',), ('w3',))
     >>> read_question("Give me two proofs of Fermat's theorem.", ["proof", "theorem"], []).types
     ('proof',)
+    >>> [read_question(text, ["exercise"], []).types for text in ("Eine Aufgabe zum Median", "Die Aufgabe von Algen")]
+    [('exercise',), ()]
     >>> read_question("an *exercize*", ["exercise"], []).notices
     ("there is no material of the type 'exercize'; did you mean '*exercise*'?",)
     >>> read_question("What does *very* mean?", ["exercise"], []).text
@@ -137,10 +142,10 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
 
 
 def _types_in_words(question: str, types: Iterable[str]) -> Iterator[str]:
-    """Iterate over the types that a question asks for, as "an exercise about", "some proofs of"."""
+    """Iterate over the types that a question asks for, as "an exercise about", "some proofs of", "eine Aufgabe zu"."""
     for name in types:
         stem, ending = (name[:-1], "(?:y|ies)") if name.endswith("y") else (name, "(?:e?[ns]|e|er)?")
-        form = rf"{_SOME}{re.escape(stem)}{ending}{_ABOUT}"
+        form = rf"{_SOME}(?:{re.escape(stem)}{ending}{_ABOUT}|(?:{'|'.join(names_of(name))}){_ELSEWHERE})"
         if name != "text" and re.search(form, question, re.IGNORECASE):
             yield name
 

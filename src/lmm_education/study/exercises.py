@@ -18,9 +18,8 @@ import msgspec
 
 from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
-from lmm.notebook.text_types import named_type
 from lmm.terminal import clipped
-from lmm.type_names import is_one_of
+from lmm.type_names import is_one_of, named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.study.cards import card_id
 from lmm_education.study.study_documents import StudyDocument, texts_of, type_of

@@ -40,8 +40,8 @@ from lmm.markdown.units import fences_of_divs
 from lmm.notebook.chat_log import clear_chat
 from lmm.notebook.edits import damaged_edits, edit_error, find_edits, orphaned_marks, resolve
 from lmm.notebook.outputs import read_cell
-from lmm.notebook.text_types import Stretch, named_type, stretches
-from lmm.type_names import is_one_of
+from lmm.notebook.text_types import Stretch, stretches
+from lmm.type_names import is_one_of, named_type
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import with_inclusions
 from lmm_education.config import StudySettings

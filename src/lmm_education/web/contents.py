@@ -13,8 +13,7 @@ from typing import Any, TypeVar
 
 from markupsafe import Markup
 
-from lmm.notebook.text_types import named_type
-from lmm.type_names import is_one_of
+from lmm.type_names import is_one_of, named_type
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.errors import RequestError, StoreMissing
