@@ -132,10 +132,10 @@ def _request_error(error: Exception) -> acp.RequestError:
 
 
 class AcpAgent:
-    """The agent in `file`; `asks` asks before each call."""
+    """The agent in `file`; `ask` asks before each call."""
 
-    def __init__(self, file: Path, options: RunOptions, *, asks: bool = False) -> None:
-        self.file, self.options, self.asks = file, options, asks
+    def __init__(self, file: Path, options: RunOptions, *, ask: bool = False) -> None:
+        self.file, self.options, self.ask_before_calls = file, options, ask
         self._sessions: set[str] = set()
         self._turns: dict[str, asyncio.Task[RunResult]] = {}
         self._approvals: dict[str, Approvals] = {}
@@ -166,7 +166,7 @@ class AcpAgent:
         self._sessions.add(session)
         for server in mcp_servers or ():
             hint = "declare it in the file: <tool mcp_server=…/>"
-            self._tell(session, Notice(f"the editor's MCP server {server.name} is not used ({hint})"))
+            self._send_event(session, Notice(f"the editor's MCP server {server.name} is not used ({hint})"))
         return acp.NewSessionResponse(session_id=session)
 
     async def load_session(self, session_id: str, **_: Any) -> acp.LoadSessionResponse:
@@ -180,7 +180,7 @@ class AcpAgent:
         except LmmError as error:
             raise _request_error(error) from error
         self._sessions.add(session_id)
-        for update in map(_past, items):
+        for update in map(_past_update, items):
             self._update(session_id, update)
         return acp.LoadSessionResponse()
 
@@ -205,7 +205,7 @@ class AcpAgent:
                 return "cancelled"
             return "max_tokens" if turn.result().cut else "end_turn"
         except LimitReached as error:
-            self._tell(session, TextDelta(str(error)))
+            self._send_event(session, TextDelta(str(error)))
             return "max_turn_requests"
         finally:
             del self._turns[session]
@@ -218,18 +218,21 @@ class AcpAgent:
 
     async def _turn(self, session: str, text: str, mentions: Sequence[EditorMention]) -> RunResult:
         """Append a prompt to a session's file, and run it; consent is asked for as for the original file."""
-        path, here = self._path(session), asyncio.get_running_loop()
+        path, current_loop = self._path(session), asyncio.get_running_loop()
 
         def confirm(question: str) -> bool:
             asking = self._choice(session, ("consent", "Agree to what its tools can do"), question, (_YES, _NO))
-            return asyncio.run_coroutine_threadsafe(asking, here).result() == "yes"
+            return asyncio.run_coroutine_threadsafe(asking, current_loop).result() == "yes"
 
         def begin() -> Runner:
-            listener, approve = partial(self._tell, session), self._approver(session) if self.asks else None
+            listener, approve = (
+                partial(self._send_event, session),
+                self._approver(session) if self.ask_before_calls else None,
+            )
             run = prepare(self.file, replace(self.options, confirm=confirm, approve=approve, listener=listener))
             lines, files = read_mentions(mentions, run)
-            said = message_element(Draft(text + lines), files)
-            run = run.with_options(say=said)
+            message = message_element(Draft(text + lines), files)
+            run = run.with_options(say=message)
             return open_run(path if path.exists() else self.file, run, path)
 
         return await (await asyncio.to_thread(begin)).run()
@@ -246,15 +249,15 @@ class AcpAgent:
         call = ToolCallUpdate.model_validate({"toolCallId": about[0], "title": about[1], "content": _content(text)})
         choices = [PermissionOption.model_validate(option) for option in options]
         try:
-            said = await self._client.request_permission(session, call, choices)
+            response = await self._client.request_permission(session, call, choices)
         except (acp.RequestError, ConnectionError):
             return ""
-        return str(getattr(said.outcome, "option_id", ""))
+        return str(getattr(response.outcome, "option_id", ""))
 
     def _path(self, session: str) -> Path:
         return self.file.with_name(f"{self.file.stem}.{session}.chatmd")
 
-    def _tell(self, session: str, event: Event, place: Place | None = None) -> None:
+    def _send_event(self, session: str, event: Event, place: Place | None = None) -> None:
         if not (place and place.path and isinstance(event, TextDelta | ReasoningDelta)):
             self._update(session, _update(event))
 
@@ -298,7 +301,7 @@ def _update(event: Event) -> _Json | None:
     return None
 
 
-def _past(item: Item) -> _Json | None:
+def _past_update(item: Item) -> _Json | None:
     """Return the update that the editor gets for an earlier part of the conversation."""
     if isinstance(item, MessageItem) and item.role in ("user", "assistant") and not item.is_blank:
         return _chunk("user_message" if item.role == "user" else "agent_message", _words(item.content))
@@ -313,11 +316,11 @@ def _words(content: Content) -> str:
     return "".join(part if isinstance(part, str) else f"[{part.src}]" for part in content).strip()
 
 
-def serve(file: Path, options: RunOptions, *, asks: bool) -> int:
+def serve(file: Path, options: RunOptions, *, ask: bool) -> int:
     """Serve the one client at standard input and output until it closes its end; return the exit code."""
     Chat.open(file)  # raises at once if it cannot be read
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
-    loop.run(AcpAgent(file, options, asks=asks).serve())
+    loop.run(AcpAgent(file, options, ask=ask).serve())
     return terminal.DONE
 
 

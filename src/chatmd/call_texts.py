@@ -115,13 +115,13 @@ def changed_lines(call: ToolCall) -> list[str]:
     >>> changed_lines(ToolCall("1", "find_and_replace", '{"path": "x.md", "find": "a\\\\nb", "replace": "a\\\\nc"}'))
     ['*** x.md', ' a', '-b', '+c']
     """
-    given = {name: exact(value) for name, value in (_arguments(call) or {}).items() if isinstance(value, str)}
-    patch = next((text for text in given.values() if text.lstrip().startswith(_PATCH)), "")
+    texts = {name: exact(value) for name, value in (_arguments(call) or {}).items() if isinstance(value, str)}
+    patch = next((text for text in texts.values() if text.lstrip().startswith(_PATCH)), "")
     if patch or call.name not in _EDITORS:
         return [line for line in patch.strip().split("\n") if line and line not in (_PATCH, "*** End Patch")]
-    old, new = given.get("find", ""), given.get("replace", given.get("content", ""))
+    old, new = texts.get("find", ""), texts.get("replace", texts.get("content", ""))
     differing = difflib.unified_diff(old.splitlines(), new.splitlines(), lineterm="")
-    return [f"*** {given.get('path', '')}", *list(differing)[3:]]
+    return [f"*** {texts.get('path', '')}", *list(differing)[3:]]
 
 
 def _arguments(call: ToolCall) -> dict[str, object] | None:
@@ -181,8 +181,8 @@ def approve_on_terminal() -> Approvals:
 async def _ask(call: ToolCall) -> CallDecision:
     """Ask about a call on the terminal; the end of the input stops the run."""
     name, _, arguments = call_in_words(call).partition("\n")
-    shown = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
-    terminal.say(f"\n{shown}", err=True)
+    heading = terminal.styled(name, "bold", err=True) + (f"\n{arguments}" if arguments else "")
+    terminal.say(f"\n{heading}", err=True)
     terminal.forget_what_was_typed()
     answer = None
     while answer is None:

@@ -114,9 +114,9 @@ class Chat:
 
     def __repr__(self) -> str:
         spec = interpret(self.tree)[0]
-        said = count(sum(isinstance(item, MessageItem) for item in spec.sent), "message")
+        messages = count(sum(isinstance(item, MessageItem) for item in spec.sent), "message")
         turn = "the user" if spec.waits_for_user else "the model"
-        return f"<Chat {self.path or 'in memory'}: {said}, {turn}'s turn>"
+        return f"<Chat {self.path or 'in memory'}: {messages}, {turn}'s turn>"
 
     # -- reading ---------------------------------------------------------------------------------------
 
@@ -155,7 +155,7 @@ class Chat:
         Raises:
             InvalidDocument: the text has errors.
         """
-        return read_agent(self._here.rules.imported(self.tree))
+        return read_agent(self._reading_run.rules.imported(self.tree))
 
     @property
     def turn_of(self) -> Literal["user", "model"]:
@@ -188,7 +188,7 @@ class Chat:
         """
         self.reload()
         # The text as it is on disk: what will be repaired is a warning.
-        run = self._here
+        run = self._reading_run
         found = check_text(self._raw or "", self._place, run)
         if replay and not errors_of(found):
             found += run_blocking(differences(self.text, self._place, run))
@@ -243,21 +243,21 @@ class Chat:
 
     offers = blocking(aoffers)
 
-    def asks(self) -> tuple[Declaration, ...]:
+    def required_consent(self) -> tuple[Declaration, ...]:
         """Return what the user must agree to before the file, and the agents that it asks, may run.
 
         Raises:
             InvalidDocument, ChatmdError: the text has errors, or names a tool that does not exist.
         """
-        return tuple(one for file in declared_by(self.agent, self._here) for one in file.asking)
+        return tuple(one for file in declared_by(self.agent, self._reading_run) for one in file.needing_consent)
 
     def is_agreed(self) -> bool:
-        """Return whether a run would ask for no consent. Raises the same errors as `asks`."""
-        return is_agreed(self.agent, self._here)
+        """Return whether a run would ask for no consent. Raises the same errors as `required_consent`."""
+        return is_agreed(self.agent, self._reading_run)
 
     # -- going on --------------------------------------------------------------------------------------
 
-    def say(self, said: str | Element, *, docs: Sequence[str | Path] = ()) -> None:
+    def say(self, message: str | Element, *, docs: Sequence[str | Path] = ()) -> None:
         """Write a message of the user at the end; a text is taken literally, tags in an element have their meaning.
 
         `docs` are files to append to the message, relative to the chat's folder, or URLs.
@@ -273,11 +273,11 @@ class Chat:
             FileWriteError: the file cannot be written.
         """
         if docs:
-            if isinstance(said, Element):
+            if isinstance(message, Element):
                 raise ChatmdError("docs can only be added to a text", hint="put <doc> elements into the element")
-            said = message_element(Draft(said), [str(name) for name in docs])
+            message = message_element(Draft(message), [str(name) for name in docs])
         with self._writing(goes_on=True) as transcript:
-            Conversation(self._prepared(), transcript).say(said)
+            Conversation(self._prepared(), transcript).say(message)
 
     @background
     async def arun(self, **options: Annotated[Any, RunOptions]) -> RunResult:
@@ -419,8 +419,8 @@ class Chat:
             DocumentBusy: another process is working on the file.
         """
         with self._writing() as transcript:
-            taken = rewind_transcript(transcript)
-        return taken.draft if taken is not None else None
+            rewound = rewind_transcript(transcript)
+        return rewound.draft if rewound is not None else None
 
     @background
     async def arefine(
@@ -481,7 +481,7 @@ class Chat:
         return prepare(self.path, replace(self.options, **options), folder=self.folder.resolve())
 
     @property
-    def _here(self) -> Run:
+    def _reading_run(self) -> Run:
         """The run for looking at the text, with the files outside of its folder that it names."""
         return self._prepared().with_outside(self._raw or "")
 

@@ -16,7 +16,7 @@ from typing import Literal, NamedTuple
 
 from chatmd.content.documents import plain_text, strip_markup
 from chatmd.content.expand import locate, read_doc, read_img, read_raw, read_stored, shown_part, with_place
-from chatmd.context import Configuration, Run, ask_nobody, model_settings, model_warnings, settings_of
+from chatmd.context import Run, ask_nobody, model_settings, model_warnings, settings_of
 from chatmd.errors import LimitReached, ToolNotAvailable
 from chatmd.language.agent import (
     AgentSpec,
@@ -97,29 +97,29 @@ def _problem(span: SourceRange, error: LmmError, severity: Severity = "error") -
 # -- model and tools -------------------------------------------------------------------------------
 
 
-def _model(spec: AgentSpec, configuration: Configuration, *, own: bool) -> Iterator[Problem]:
+def _model(spec: AgentSpec, run: Run, *, own: bool) -> Iterator[Problem]:
     try:
-        settings = model_settings(spec.config, configuration, own=own)
+        settings = model_settings(spec.config, run.configuration, own=own)
     except ConfigError as error:
         if error.where != spec.config.span.where:
             raise
         yield _problem(spec.config.span, error)
         return
-    for span, message in model_warnings(settings, spec):
+    for span, message in model_warnings(settings, spec, run):
         yield Problem(span, message, 'choose another model: --model, config.toml, <config model="…"/>', "warning")
 
 
 def _tools(spec: AgentSpec, run: Run) -> Iterator[Problem]:
     for tool in spec.tools:
-        for severity, look in _looks(tool, run):
+        for severity, run_check in _tool_checks(tool, run):
             try:
-                look()
+                run_check()
             except LmmError as error:
                 yield _problem(tool.span, error, "warning" if isinstance(error, ToolNotAvailable) else severity)
                 break
 
 
-def _looks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object]]]:
+def _tool_checks(tool: Tool, run: Run) -> Iterator[tuple[Severity, Callable[[], object]]]:
     """Iterate over the checks of a tool, with their severity: programs and variables may be there when it is run."""
     if tool.kind == "builtin" and tool.name:
         yield "error", lambda: kind_of(tool)
@@ -224,12 +224,12 @@ def _below(edge: _Edge, run: Run, chain: tuple[str, ...], certain: bool, seen: s
         hint = f"at most {run.rules.max_depth} deep: max_depth in [chatmd]"
         yield Problem(span, error.message, hint, severity)
     except LmmError as error:
-        told = f"{error.where}: {error.message}" if error.where else error.message
-        yield Problem(span, told, error.hint, severity)
+        message = f"{error.where}: {error.message}" if error.where else error.message
+        yield Problem(span, message, error.hint, severity)
     else:
         seen.add(str(path))
         inside = replace(run, folder=path.parent)
-        model = list(_model(spec, run.configuration, own=False))
+        model = list(_model(spec, run, own=False))
         yield from (problem for problem in model if problem.severity == "warning")
         own = (*model, *_tools(spec, inside), *_contents(spec, inside))
         yield from (replace(problem, severity=severity) for problem in errors_of(own))
@@ -248,10 +248,10 @@ def check_text(text: str, path: Path, run: Run) -> list[Problem]:
     Raises:
         ConfigError: config.toml contains an unknown value.
     """
-    name, recorded = run.chain[-1], ExpansionRecord(path, keeps=False)
+    name, recorded = run.chain[-1], ExpansionRecord(path, writable=False)
     document = run.rules.imported(parse(text, file=name))
     spec, _ = interpret(document)
-    found = [*check(document), *_unsendable(spec), *_model(spec, run.configuration, own=True), *_tools(spec, run)]
+    found = [*check(document), *_unsendable(spec), *_model(spec, run, own=True), *_tools(spec, run)]
     if spec.output is not None:
         try:
             schema_of(spec, run)
@@ -293,7 +293,7 @@ async def differences(text: str, path: Path, run: Run) -> list[Problem]:
     spec = read_agent(run.rules.imported(parse_cached(repair(text, name).text, name)))
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask_nobody)
     run = run.with_options(skip_missing_tools=True)
-    found = [one async for one in _documents(spec, run, ExpansionRecord(path, keeps=False))]
+    found = [one async for one in _documents(spec, run, ExpansionRecord(path, writable=False))]
     async with AsyncExitStack() as stack:
         found += [one async for one in _calls(spec, run, stack)]
     with contextlib.suppress(LmmError):  # lmm check reports it
@@ -320,8 +320,8 @@ async def _documents(spec: AgentSpec, run: Run, recorded: ExpansionRecord) -> As
             yield Problem(part.span, f"'{part.src}' is no longer available: {error.message}", error.hint)
             continue
         if now != was:
-            shown = _first_difference(was, now) if isinstance(was, str) and isinstance(now, str) else ""
-            yield Problem(part.span, f"'{part.src}' has changed{shown}", _ACCEPT)
+            difference = _first_difference(was, now) if isinstance(was, str) and isinstance(now, str) else ""
+            yield Problem(part.span, f"'{part.src}' has changed{difference}", _ACCEPT)
 
 
 async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncIterator[Problem]:
@@ -337,7 +337,7 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
             yield Problem(tool.span, error.message, error.hint)
             continue
         opened |= tools
-        if tools and kind_of(tool).powers == {"read"} and not declaration.asks:
+        if tools and kind_of(tool).powers == {"read"} and not declaration.needs_consent:
             reads |= tools.keys()
     calls = [item for item in spec.items if isinstance(item, CallItem)]
     # Files that a tool of the recorded run itself changed later differ now.
@@ -357,8 +357,8 @@ async def _calls(spec: AgentSpec, run: Run, stack: AsyncExitStack) -> AsyncItera
         else:
             wrong = "They are not JSON."
             with contextlib.suppress(ValueError, RecursionError):
-                given = read_arguments(known.tool, arguments.strip())
-                wrong = fit_arguments(known.tool, given)[1] if isinstance(given, Mapping) else wrong
+                parsed = read_arguments(known.tool, arguments.strip())
+                wrong = fit_arguments(known.tool, parsed)[1] if isinstance(parsed, Mapping) else wrong
             if wrong:
                 problem = Problem(call.span, f"{call.name} now refuses this call: {wrong}", "its schema has changed")
         if problem and not output.failed:

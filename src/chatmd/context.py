@@ -12,7 +12,7 @@ from typing import Any
 
 from chatmd.config import ChatmdSettings
 from chatmd.errors import ChatmdError, LimitReached
-from chatmd.language.agent import AgentConfig, AgentSpec, Content
+from chatmd.language.agent import AgentConfig, AgentSpec, CallItem, Content
 from chatmd.language.imports import outside_files
 from chatmd.language.nodes import Element, SourceRange
 from chatmd.language.transcript import parse_cached
@@ -30,7 +30,7 @@ class AgentRequest:
     """A request to another ChatMD file: `src` is a path (`local`), relative to `folder`, or a URL.
 
     `input` is the user's message to it, after the messages in the file itself; `values` are those of its declared
-    inputs. `kept` is called with the path of its transcript, relative to the folder of this one, if there is one.
+    inputs. `on_stored` is called with the path of its transcript, relative to the folder of this one, if there is one.
     """
 
     src: str
@@ -38,7 +38,7 @@ class AgentRequest:
     folder: Path
     input: Content = ()
     values: Mapping[str, object] = field(default_factory=dict)
-    kept: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
+    on_stored: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 
 # -- The model that a file's `<config>` names, and the user's settings -----------------------------------------
@@ -101,11 +101,15 @@ def model_settings(config: AgentConfig, configuration: Configuration, *, own: bo
     return settings
 
 
-def model_warnings(settings: ModelSettings, spec: AgentSpec) -> Iterator[tuple[SourceRange, str]]:
-    """Iterate over what an agent has and its model does not support, with the place."""
+def model_warnings(settings: ModelSettings, spec: AgentSpec, run: Run) -> Iterator[tuple[SourceRange, str]]:
+    """Iterate over what an agent has and its model does not support, with the place.
+
+    If tools were called, the agent has run with another model; if the caller gives the model, nothing is known of it.
+    """
     for name in refused_settings(settings):
         yield spec.config.span, f"{settings.model} does not take {name}; a run leaves it out"
-    if spec.tools and settings.model.provider == "Builtin":
+    was_run = any(isinstance(item, CallItem) for item in spec.items)
+    if spec.tools and settings.model.provider == "Builtin" and run.open_model is open_model and not was_run:
         yield spec.tools[0].span, f"{settings.model} cannot use tools; a run fails"
 
 
@@ -287,6 +291,6 @@ class Run:
             message = f"it took longer than {self.options.timeout:g} s"
             raise LimitReached(message, where=self.chain[-1], hint="allow more: --timeout") from error
 
-    def tell(self, event: Event) -> None:
+    def emit(self, event: Event) -> None:
         """Send an event to the listener."""
         self.options.listener(event, Place(self.chain[-1], path=self.chain[1:]))

@@ -108,12 +108,12 @@ class PromptTool:
 
 
 def read_prompts(
-    folder: Path, *, taken: Iterable[str] = (), imported: Callable[[SyntaxTree], SyntaxTree] = resolve_imports
+    folder: Path, *, reserved_names: Iterable[str] = (), imported: Callable[[SyntaxTree], SyntaxTree] = resolve_imports
 ) -> tuple[list[PromptTool], list[str]]:
     """Return the prompt files of a folder, by name, and notes on what is not published or has errors.
 
     Files that end in ``.chatmd`` are prompts; those in ``.md`` if they begin as prompts do. A file with errors is
-    published: a call says what is wrong, and works once that is mended. `taken` are names of other tools, `imported`
+    published: a call says what is wrong, and works once that is mended. `reserved_names` are other tools, `imported`
     puts imports in their places.
     """
     found, notes, paths = list[tuple[Path, SyntaxTree]](), list[str](), list[Path]()
@@ -138,7 +138,7 @@ def read_prompts(
         if path.suffix == ".chatmd" or isinstance(first, Element):
             found.append((path, document))
     names = model_names([path.stem for path, _ in found])
-    others, prompts = set(taken), list[PromptTool]()
+    others, prompts = set(reserved_names), list[PromptTool]()
     for path, document in found:
         name = names[path.stem]
         if name in others:
@@ -177,7 +177,7 @@ _HEARTBEAT = 5.0  # seconds between signs of life during a long call
 
 
 @dataclass(slots=True)
-class Library:
+class PublishedTools:
     """Everything that is published: a course, and the prompt files of a folder, run with `options`.
 
     Each request reads the folder again. `note` is called with remarks for the person who runs the server.
@@ -207,7 +207,7 @@ class Library:
             return
         with contextlib.suppress(ConfigError):  # each call fails with it, and says so
             self._imported = prepare(self.folder / "prompt", self.options).rules.imported
-        prompts, notes = read_prompts(self.folder, taken=self._course_tools, imported=self._imported)
+        prompts, notes = read_prompts(self.folder, reserved_names=self._course_tools, imported=self._imported)
         for text in notes:
             if text not in self._notes:
                 self.note(text)
@@ -246,7 +246,7 @@ class Library:
         arguments, problem = fit_arguments(tool, params.arguments or {})
         if problem:
             return _result(ToolOutput(problem, failed=True))
-        beating = asyncio.create_task(_beat(ctx.session))
+        beating = asyncio.create_task(_send_heartbeats(ctx.session))
         try:
             async with self._calls:
                 return _result(await tool.call(arguments))
@@ -264,8 +264,10 @@ class Library:
         for prompt in self.prompts.values():
             rows = [(one.name, one.description, one.value is None) for one in prompt.inputs]
             rows.append(("input", "what the prompt is to work on", prompt.needs_input))
-            given = [types.PromptArgument(name=name, description=about, required=must) for name, about, must in rows]
-            prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=given))
+            arguments = [
+                types.PromptArgument(name=name, description=about, required=must) for name, about, must in rows
+            ]
+            prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments))
         return types.ListPromptsResult(prompts=prompts)
 
     async def _get_prompt(self, ctx: Any, params: types.GetPromptRequestParams) -> types.GetPromptResult:
@@ -313,7 +315,7 @@ def _result(output: ToolOutput) -> types.CallToolResult:
     return types.CallToolResult(content=content, is_error=output.failed)
 
 
-async def _beat(session: Any) -> None:
+async def _send_heartbeats(session: Any) -> None:
     """Report progress to a client that asked for it, which may give up otherwise."""
     beats = 0
     with contextlib.suppress(Exception):
@@ -328,7 +330,7 @@ _LONGEST_REQUEST = 1024 * 1024  # bytes
 _MOST_SESSIONS = 200  # of clients of the older protocol
 
 
-async def serve_stdio(library: Library) -> None:
+async def serve_stdio(library: PublishedTools) -> None:
     """Serve the one client at standard input and output until it closes its end."""
     from mcp.server.stdio import stdio_server
 
@@ -338,7 +340,9 @@ async def serve_stdio(library: Library) -> None:
         await server.run(reading, writing, server.create_initialization_options())
 
 
-async def serve_http(library: Library, listener: socket.socket, *, public: bool = False, token: str = "") -> None:
+async def serve_http(
+    library: PublishedTools, listener: socket.socket, *, public: bool = False, token: str = ""
+) -> None:
     """Serve the clients that connect to `listener`, under ``/mcp``; with `token`, only those that send it."""
     import uvicorn
     from sse_starlette.sse import AppStatus
@@ -351,7 +355,7 @@ async def serve_http(library: Library, listener: socket.socket, *, public: bool 
     )
     app.add_exception_handler(404, _not_here)
     config = uvicorn.Config(
-        Gate(app, token) if token else app, **bounded(), log_level="warning", access_log=False,
+        RequireToken(app, token) if token else app, **bounded(), log_level="warning", access_log=False,
         timeout_graceful_shutdown=_PATIENCE,
     )  # fmt: skip
     server = uvicorn.Server(config)
@@ -368,7 +372,7 @@ async def _not_here(request: Request, error: Exception) -> PlainTextResponse:
     return PlainTextResponse("the address of this server ends in /mcp\n", 404)
 
 
-class Gate:
+class RequireToken:
     """Accepts only requests that send the token."""
 
     def __init__(self, app: ASGIApp, token: str) -> None:
@@ -376,8 +380,8 @@ class Gate:
 
     async def __call__(self, scope: Scope, receive: Receive, send: Send) -> None:
         if scope["type"] == "http":
-            given = Headers(scope=scope).get("authorization", "").encode("utf-8", "replace")
-            if not hmac.compare_digest(given, self._expected):
+            sent = Headers(scope=scope).get("authorization", "").encode("utf-8", "replace")
+            if not hmac.compare_digest(sent, self._expected):
                 wants = {"WWW-Authenticate": "Bearer"}
                 await PlainTextResponse("a token is needed", 401, headers=wants)(scope, receive, send)
                 return

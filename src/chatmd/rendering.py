@@ -120,9 +120,9 @@ def as_data(rendered: Rendered) -> dict[str, Any]:
     messages, tools = list[dict[str, Any]](), list[dict[str, Any]]()
     for message, tokens in ((one.message, one.tokens) for one in rendered.messages):
         more = {"reasoning": message.reasoning, "calls": message.calls, "results": message.results}
-        said = {} if message.role == "tool" else {"content": list(message_parts(message))}
-        given = {name: values for name, values in more.items() if values}
-        messages.append({"role": message.role, "tokens": tokens, **said, **given})
+        content = {} if message.role == "tool" else {"content": list(message_parts(message))}
+        parts = {name: values for name, values in more.items() if values}
+        messages.append({"role": message.role, "tokens": tokens, **content, **parts})
     for tool in rendered.tools:
         parameters = dict(tool.definition.parameters)
         about = {"name": tool.definition.name, "description": tool.definition.description, "parameters": parameters}
@@ -147,10 +147,10 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     spec = read_agent(document)
     notes = (*notes, *(problem_line(one, UNSEEN) for one in find_unseen(document)), *map(problem_line, spec.unset))
     settings, unasked = model_settings(spec.config, run.configuration), list[str]()
-    notes = (*notes, *(message for _, message in model_warnings(settings, spec)))
+    notes = (*notes, *(message for _, message in model_warnings(settings, spec, run)))
     ask = run.ask if run_agents else _unasked(unasked)
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=ask)
-    recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
+    recorded = ExpansionRecord(path, only=run.options.replay, writable=False)
     known = await expansions(spec.sent, run, recorded, Payloads(run.folder, inline=True))
     messages = [
         RenderedMessage(one, sum(map(count_tokens, message_texts(one))))
@@ -162,13 +162,13 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
         notes = (*notes, "it is the user's turn: lmm run would send nothing")
     agents = (part for item in spec.items if isinstance(item, MessageItem) for part in item.content)
     missing = (part for part in agents if isinstance(part, SubAgent) and part.src in unasked)
-    told = "was not asked yet (--run-agents asks it)"
-    notes = (*notes, *(f"{part.span.where}: {shown_part(part)} {told}" for part in missing))
+    reason = "was not asked yet (--run-agents asks it)"
+    notes = (*notes, *(f"{part.span.where}: {shown_part(part)} {reason}" for part in missing))
     notes += tuple(f"{offer.declared.span.where}: {offer.problem}" for offer in offers if offer.problem)
     uncounted = "the tools of this server are not counted (use --servers)"
     notes += tuple(f"{offer.declared.span.where}: {uncounted}" for offer in offers if not offer.opened)
-    shown = [(one, json.dumps(one.parameters, ensure_ascii=False)) for one in tools]
-    counted = [RenderedTool(one, count_tokens(f"{one.name}\n{one.description}\n{schema}")) for one, schema in shown]
+    schemas = [(one, json.dumps(one.parameters, ensure_ascii=False)) for one in tools]
+    counted = [RenderedTool(one, count_tokens(f"{one.name}\n{one.description}\n{schema}")) for one, schema in schemas]
     window = (await window_of(settings)).tokens
     return Rendered(str(settings.model), tuple(messages), tuple(counted), window, notes)
 
@@ -196,18 +196,18 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
     document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
     spec, unasked = read_agent(document), list[str]()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=_unasked(unasked))
-    recorded = ExpansionRecord(path, only=run.options.replay, keeps=False)
+    recorded = ExpansionRecord(path, only=run.options.replay, writable=False)
     known = await expansions(spec.items, run, recorded, Payloads(run.folder, inline=True))
     values = {
         (part.span.file, part.span.start): known[part]
         for part in known
         if not (isinstance(part, SubAgent) and part.src in unasked)
     }
-    given = {one.name: one.value for one in spec.inputs if one.value is not None}
-    return serialize(_with_contents(node, values, given) for node in document.children)
+    inputs = {one.name: one.value for one in spec.inputs if one.value is not None}
+    return serialize(_with_contents(node, values, inputs) for node in document.children)
 
 
-def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], given: Mapping[str, str]) -> Node:
+def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], inputs: Mapping[str, str]) -> Node:
     """Replace references in a node by their contents."""
     if not isinstance(node, Element):
         return node
@@ -216,13 +216,13 @@ def _with_contents(node: Node, values: Mapping[tuple[str, int], str | Image], gi
         return Text(value, raw=True)
     if value is not None:
         return image_element(value)
-    children = tuple(_with_contents(child, values, given) for child in node.children)
+    children = tuple(_with_contents(child, values, inputs) for child in node.children)
     if all(map(operator.is_, children, node.children)):
         return node
     merged: list[Node] = []
     for child in children:
         if isinstance(child, Text):
             last = merged.pop() if merged and isinstance(merged[-1], Text) else Text("")
-            child = Text(getattr(last, "value", "") + fill(child, given).value, raw=True)
+            child = Text(getattr(last, "value", "") + fill(child, inputs).value, raw=True)
         merged.append(child)
     return Element(node.tag, tuple(one for one in node.attributes if one.name != "record"), tuple(merged))

@@ -52,12 +52,12 @@ def occurrences(items: Iterable[Item]) -> tuple[Occurrence, ...]:
     ([True, False], False)
     """
     found: list[Occurrence] = []
-    open_, seen = 0, Counter[str]()  # from `open_` on, no model has said anything
+    first_unanswered, seen = 0, Counter[str]()  # from there on, no model has said anything
     for item in items:
         content, message = content_of(item), ""
         if not (isinstance(item, MessageItem) and item.role != "assistant"):
-            found[open_:] = [replace(one, answered=True) for one in found[open_:]]
-            open_ = len(found)
+            found[first_unanswered:] = [replace(one, answered=True) for one in found[first_unanswered:]]
+            first_unanswered = len(found)
         elif not all(isinstance(part, str) for part in content):
             message = _key(item.role, [json_of(part) for part in content])
             seen[message] += 1
@@ -98,13 +98,13 @@ PICTURES = (*SUFFIXES.values(), ".jpeg")
 
 
 def free_name(path: Path) -> Path:
-    """Return a free path for the original of a file (`keep`): a name with the time, in `FOLDER`."""
+    """Return a free path for the original of a file (`write_private`): a name with the time, in `FOLDER`."""
     folder, stem = path.resolve().parent / FOLDER, f"{path.stem}.{datetime.now():%Y-%m-%dT%H-%M-%S}"
     names = (f"{stem}{more}{path.suffix}" for more in ("", *(f"-{n}" for n in range(2, 1000))))
     return next(file for name in names if not (file := folder / name).exists())
 
 
-def keep(original: str | bytes, path: Path) -> None:
+def write_private(original: str | bytes, path: Path) -> None:
     """Write a file atomically that only its owner may read."""
     Folder(path.parent).write(path.name, original, private=True)
 
@@ -136,14 +136,14 @@ class _Entry(msgspec.Struct, frozen=True):
 class ExpansionRecord:
     """The record beside a transcript. With `only`, contents that are not recorded are an error.
 
-    `keeps` says whether new contents are recorded.
+    `writable` says whether new contents are recorded.
 
     Raises:
         ChatmdError: a line of it is damaged.
     """
 
-    def __init__(self, transcript: Path, *, only: bool = False, keeps: bool = True) -> None:
-        self.only, self.keeps = only, keeps and not only
+    def __init__(self, transcript: Path, *, only: bool = False, writable: bool = True) -> None:
+        self.only, self.writable = only, writable and not only
         self._below = Folder(transcript.resolve().parent)
         self._name = transcript.name.encode("utf-8", "backslashreplace").decode()  # which may be in another encoding
         self._entries: list[_Entry] = []
@@ -173,13 +173,13 @@ class ExpansionRecord:
         hint = "restore it, or delete its line in expansions.jsonl to have it read again"
         return _load(self._below, name, f"what {entry.src} held", str(self._below.root / name), hint)
 
-    def keep(self, key: str, part: Expandable, value: str | Image) -> None:
+    def record(self, key: str, part: Expandable, value: str | Image) -> None:
         """Record the content of a place; it is on disk when this returns.
 
         Raises:
             ChatmdError, FileWriteError: the record cannot be written.
         """
-        if not self.keeps:
+        if not self.writable:
             return
         data = value.data if isinstance(value, Image) else value.encode("utf-8")
         media_type = value.media_type if isinstance(value, Image) else ""
@@ -210,7 +210,7 @@ class ExpansionRecord:
         values = [self.find(keys[id(part)]) for part, _ in moved]  # all of them, before one replaces another
         for (part, key), value in zip(moved, values, strict=True):
             if value is not None:
-                self.keep(key, part, value)
+                self.record(key, part, value)
 
 
 # -- The contents of calls and results in files beside a transcript: ``.chatmd/`` and the hash of the content --------
@@ -229,8 +229,8 @@ def keep_record(folder: Path, name: str, text: str) -> str:
     """Store the transcript of an agent of this name for a transcript in `folder`; return its path relative to that."""
     stem = "".join(char if char.isalnum() or char == "-" else "_" for char in name.partition(".")[0][:40])
     data = text.encode("utf-8")
-    kept = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
-    return store(Folder(folder), data, "", kept)
+    path = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
+    return store(Folder(folder), data, "", path)
 
 
 def store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:

@@ -240,7 +240,7 @@ def test_results_beside_the_file_are_read(folder: Path, server: ScriptedServer, 
     assert "[document notes.md]" in server.requests[0].last
     assert "from a result" in summary_in(path)
     (summary,) = [item for item in items(path) if is_summary(item)]
-    assert read_summary(summary).shown == ("document notes.md",)
+    assert read_summary(summary).document_names == ("document notes.md",)
     assert messages_of(items(path))[-1].text == "And?"
 
 

@@ -94,10 +94,10 @@ def test_groups_hold_together_what_belongs_together(items: list[Item]) -> None:
 def test_what_must_stay_stays(items: list[Item], options: CompactOptions, fixed: set[int]) -> None:
     """Instructions, what is fixed, the last turns; every item either stays or is told, and no call alone."""
     plan = plan_compaction(items, sizes_of(items), options, fixed)
-    stays, gone = set(plan.stays), set(plan.gone)
-    assert sorted([*plan.stays, *plan.gone]) == list(range(len(items)))
-    assert list(plan.stays) == sorted(plan.stays)
-    assert list(plan.gone) == sorted(plan.gone)
+    stays, gone = set(plan.retained), set(plan.removed)
+    assert sorted([*plan.retained, *plan.removed]) == list(range(len(items)))
+    assert list(plan.retained) == sorted(plan.retained)
+    assert list(plan.removed) == sorted(plan.removed)
     assert all(index in stays for index, item in enumerate(items) if is_pinned(item) or index in fixed)
     assert all((call in gone) == (output in gone) for call, output in pairs(items))
     open_ = [item for item in items if not (isinstance(item, MessageItem) and item.role == "user" and item.is_blank)]
@@ -115,7 +115,7 @@ def test_the_last_turns_stay_whole(items: list[Item], keep: int) -> None:
         if isinstance(item, MessageItem) and item.role == "user" and not item.is_blank and not is_summary(item)
     ]  # fmt: skip
     first = asked[-keep] if len(asked) >= keep else 0
-    assert set(range(first, len(items))) <= set(plan.stays)
+    assert set(range(first, len(items))) <= set(plan.retained)
 
 
 @given(_ITEMS, st.integers(1, 3), st.integers(1, 3000))
@@ -123,7 +123,7 @@ def test_with_a_limit_never_more_stays(items: list[Item], keep: int, to: int) ->
     sizes = sizes_of(items)
     free = plan_compaction(items, sizes, CompactOptions(keep))
     bound = plan_compaction(items, sizes, CompactOptions(keep, to))
-    assert sum(sizes[i] for i in bound.stays) <= sum(sizes[i] for i in free.stays)
+    assert sum(sizes[i] for i in bound.retained) <= sum(sizes[i] for i in free.retained)
 
 
 _PIECES = st.sampled_from(
@@ -169,16 +169,16 @@ def test_a_file_keeps_what_stays_byte_for_byte(text: str, options: CompactOption
     document = parse(text)
     items = read_agent(document).items
     plan = plan_compaction(items, sizes_of(list(items)), options)
-    new = replace_elements(document, [items[index].span.start for index in plan.gone], "<user>SUMMARY</user>\n")
-    if not plan.gone:
+    new = replace_elements(document, [items[index].span.start for index in plan.removed], "<user>SUMMARY</user>\n")
+    if not plan.removed:
         assert new == text
         return
     expected = [
-        MessageItem("user", ("SUMMARY",)) if index == plan.gone[-1] else item
-        for index, item in enumerate(items) if index in plan.stays or index == plan.gone[-1]
+        MessageItem("user", ("SUMMARY",)) if index == plan.removed[-1] else item
+        for index, item in enumerate(items) if index in plan.retained or index == plan.removed[-1]
     ]  # fmt: skip
     assert list(read_agent(parse(new)).items) == expected
-    assert all(items[index].span.text in new for index in plan.stays)
+    assert all(items[index].span.text in new for index in plan.retained)
     assert new.count("<!-- a comment -->") == text.count("<!-- a comment -->")
     assert new.count("<import") == text.count("<import")
 

@@ -37,15 +37,15 @@ def agents(*, names: tuple[str, ...], to: Path) -> int:
             first = next((node for node in parse(text).children if isinstance(node, Comment)), Comment(""))
             terminal.say(f"{terminal.styled(name, 'bold')}\n  {' '.join(first.value.split())}")
         return DONE
-    wanted = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
-    for name in wanted:
+    chosen = list(dict.fromkeys(name.removesuffix(_SUFFIX) for name in names))
+    for name in chosen:
         if name not in ready:
             raise ChatmdError(f"there is no ready-made agent '{name}'", hint=nearest(name, ready))
         if (file := to / f"{name}{_SUFFIX}").exists():
             hint = "delete it, or choose another folder: --to"
             raise ChatmdError("this file exists already", where=str(file), hint=hint)
     to.mkdir(parents=True, exist_ok=True)
-    for name, asking in (dict.fromkeys(wanted, "") | _asked_by(wanted, ready)).items():
+    for name, asking in (dict.fromkeys(chosen, "") | _asked_by(chosen, ready)).items():
         why = f"{asking} asks it" if asking else ""
         if (file := to / f"{name}{_SUFFIX}").exists():
             terminal.say(f"{file}: there already, and kept; {why}")
@@ -64,12 +64,12 @@ def _asked_by(names: list[str], ready: dict[str, str]) -> dict[str, str]:
     from chatmd.language.syntax import parse
 
     found: dict[str, str] = {}
-    waiting = list(names)
-    while waiting:
-        asking = waiting.pop(0)
+    pending = list(names)
+    while pending:
+        asking = pending.pop(0)
         tools = interpret(parse(ready[asking]))[0].tools
         asked = [tool.agent.removesuffix(_SUFFIX) for tool in tools if tool.kind == "agent" and tool.local]
         new = [name for name in asked if name in ready and name not in names and name not in found]
         found |= dict.fromkeys(new, asking)
-        waiting += new
+        pending += new
     return found

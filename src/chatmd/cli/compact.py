@@ -44,7 +44,7 @@ def compact(*, file: Path, config: Path | None, roots: tuple[Path, ...], **how: 
     paid = f"{requests}, {usage_text(done.usage)}" if done.usage.requests else "remembered"
     terminal.say(
         f"{file}: {done.before:,} tokens became {done.after:,}; "
-        f"{terminal.count(len(done.plan.gone), 'item')} in a summary, {len(done.plan.stays)} kept\n"
+        f"{terminal.count(len(done.plan.removed), 'item')} in a summary, {len(done.plan.retained)} kept\n"
         f"summary by {done.model} ({paid})\n"
         f"the original: {done.original}"
     )

@@ -22,7 +22,7 @@ from lmm.server_socket import listen, url_of
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
-    from chatmd.mcp_server import Library
+    from chatmd.mcp_server import PublishedTools
 
 _COURSE = "lmm_education.agent_tools:open_published_course"  # in a package that this one does not import
 _SHORTEST_TOKEN = 16
@@ -64,7 +64,7 @@ def mcp(
     from lmm.disk.folder import check_named
 
     check_sdk()
-    from chatmd.mcp_server import Library  # which imports the SDK
+    from chatmd.mcp_server import PublishedTools  # which imports the SDK
 
     if prompts is not None and not prompts.is_dir():
         raise ConfigError("there is no such folder", where=f"--prompts {prompts}")
@@ -76,7 +76,7 @@ def mcp(
     from chatmd.context import RunOptions
 
     how = RunOptions(model=model or "", config=config, budget=budget, timeout=_SILENT_FOR, yes=yes)
-    library = Library(folder=folder, options=how, note=terminal.note)
+    library = PublishedTools(folder=folder, options=how, note=terminal.note)
     open_course = None if no_course else partial(pkgutil.resolve_name(_COURSE), config, course, model)
     terminal.log_to_stderr("%(levelname)s %(name)s: %(message)s")  # standard output belongs to the protocol
     with contextlib.suppress(KeyboardInterrupt), listen(host, port) if host else contextlib.nullcontext() as listener:
@@ -85,7 +85,11 @@ def mcp(
 
 
 async def _serve(
-    library: Library, open_course: Callable[[], Any] | None, listener: socket.socket | None, public: bool, token: str
+    library: PublishedTools,
+    open_course: Callable[[], Any] | None,
+    listener: socket.socket | None,
+    public: bool,
+    token: str,
 ) -> None:
     from chatmd.mcp_server import serve_http, serve_stdio
 

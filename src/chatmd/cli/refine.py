@@ -84,11 +84,11 @@ _NAME = 32
 
 def _report(done: Refinement, apply: bool, *, written: bool) -> str:
     parts = [f"{_versions(done)}\n{_cases(done)}".rstrip()]
-    shown = done.winner or done.baseline
-    measured = ((case.name, shown.results.get(case.name)) for case in done.cases)
+    version = done.winner or done.baseline
+    measured = ((case.name, version.results.get(case.name)) for case in done.cases)
     lines = [f"  {name}: {' '.join(fault.split())}" for name, one in measured if one for fault in one.faults]
     if lines:
-        which = "as it is" if shown is done.baseline else f"with version {shown.id}"
+        which = "as it is" if version is done.baseline else f"with version {version.id}"
         parts.append("\n".join([f"what fails {which}:", *lines]))
     if done.winner is not None:
         parts.append(_difference(done, done.winner))
@@ -122,8 +122,8 @@ def _versions(done: Refinement) -> str:
             f"{round((usage.input_tokens + usage.output_tokens) / count):,}",
             f"${usage.cost / count:.5f}" if usage.cost else "–",
         ])  # fmt: skip
-    kept = [n for n, column in enumerate(zip(*rows[1:], strict=True)) if n < 2 or set(column) != {"–"}]
-    return terminal.table([[row[n] for n in kept] for row in rows])
+    columns = [n for n, column in enumerate(zip(*rows[1:], strict=True)) if n < 2 or set(column) != {"–"}]
+    return terminal.table([[row[n] for n in columns] for row in rows])
 
 
 def _passed(version: Version, names: Sequence[str]) -> str:
@@ -137,9 +137,9 @@ def _cases(done: Refinement) -> str:
     rows = [["case", *(("as it is" if v is done.baseline else v.id) for v in done.versions)]]
     for case in done.cases:
         name = case.name if len(case.name) <= _NAME else f"{case.name[: _NAME - 1]}…"
-        held = " (held out)" if case.name in done.held_out else ""
+        marker = " (held out)" if case.name in done.held_out else ""
         results = [version.results.get(case.name) for version in done.versions]
-        rows.append([f"{name}{held}", *("–" if one is None else "pass" if one.passed else "FAIL" for one in results)])
+        rows.append([f"{name}{marker}", *("–" if one is None else "pass" if one.passed else "FAIL" for one in results)])
     return terminal.table(rows)
 
 

@@ -59,8 +59,8 @@ def input_values(command: _Command) -> _Command:
     )(command)  # fmt: skip
 
 
-def _read_values(context: click.Context, option: click.Parameter, given: tuple[str, ...]) -> dict[str, str]:
-    pairs = [word.partition("=") for word in given]
+def _read_values(context: click.Context, option: click.Parameter, values: tuple[str, ...]) -> dict[str, str]:
+    pairs = [word.partition("=") for word in values]
     for name, equals, _ in pairs:
         if not (name and equals):
             raise click.BadParameter(f"write it as --set {name or 'NAME'}=VALUE", context, option)
@@ -130,25 +130,25 @@ def run(
     from chatmd.runtime.runner import open_run, open_text, prepare
 
     from_input = str(file) == "-"
-    given = {"FILE -": from_input, "--say -": say == "-", "--say": say is not None, "-i": interactive, "--acp": acp,
+    used = {"FILE -": from_input, "--say -": say == "-", "--say": say is not None, "-i": interactive, "--acp": acp,
              "--json": as_json, "--output": output, "--fork-at": fork_at, "--replay": replay}  # fmt: skip
     for one, others in _NOT_TOGETHER.items():
-        if given[one] and (wrong := [other for other in others if given[other]]):
+        if used[one] and (wrong := [other for other in others if used[other]]):
             raise click.UsageError(f"{one} and {wrong[0]} cannot be used together")
     if interactive:
         _check_screen()
-    file = file or _chosen(interactive)
+    file = file or _choose_conversation(interactive)
     if acp:
         check_installed("acp", "lmm run --acp needs", "acp")
         from chatmd.acp_server import serve
 
-        return serve(file, RunOptions(**how, inputs=inputs), asks=ask)
+        return serve(file, RunOptions(**how, inputs=inputs), ask=ask)
     if fork_at is not None and output is None:
         raise click.UsageError("--fork-at needs a name for the copy: -o FILE")
     printer = RunPrinter(only_answer=from_input)
     with reported(as_json=as_json, from_input=from_input):
         if not from_input and not os.path.lexists(file):
-            _begin(file, interactive)
+            _create_conversation(file, interactive)
         approve = approve_on_terminal() if ask else None
         listener = print_event if as_json else printer
         chosen = RunOptions(
@@ -174,7 +174,7 @@ def run(
         return _run(begin(prepared), printer)
 
 
-def _chosen(interactive: bool) -> Path:
+def _choose_conversation(interactive: bool) -> Path:
     """Let the user choose one of the latest conversations.
 
     Raises:
@@ -230,7 +230,7 @@ def _run(runner: Runner, printer: RunPrinter) -> int:
     return FAILED if result.cut else DONE
 
 
-def _begin(file: Path, interactive: bool) -> None:
+def _create_conversation(file: Path, interactive: bool) -> None:
     from lmm.disk import files
 
     if not interactive:
@@ -274,7 +274,7 @@ class RunPrinter:
         if isinstance(event, Notice) and event.text.startswith(WITHOUT):
             self.missing[event.text.removeprefix(WITHOUT).partition(":")[0]] = None
         if place.path:
-            self._tell_note(event, place.path)
+            self._print_event(event, place.path)
         elif isinstance(event, TextDelta):
             self._print(event.text if self.live and not self.only_answer else "")
         elif isinstance(event, Reply):
@@ -283,9 +283,9 @@ class RunPrinter:
         elif isinstance(event, RunResult):
             self._end(event)
         else:
-            self._tell_note(event)
+            self._print_event(event)
 
-    def _tell_note(self, event: Event, chain: tuple[str, ...] = ()) -> None:
+    def _print_event(self, event: Event, chain: tuple[str, ...] = ()) -> None:
         """Print an event that is not the model's text, indented by the number of agents in `chain`."""
         indent = "  " * len(chain)
         if isinstance(event, ToolCall):
@@ -315,8 +315,8 @@ class RunPrinter:
         """Print that the user ended the run."""
         self.end_line()
         used = f" ({terminal.count(turns, 'request')}, {usage_text(usage)})" if turns else ""
-        kept = f"; everything so far is in {path}, and lmm run continues from there" if path else ""
-        terminal.say(f"lmm: cancelled{used}{kept}", err=True)
+        saved = f"; everything so far is in {path}, and lmm run continues from there" if path else ""
+        terminal.say(f"lmm: cancelled{used}{saved}", err=True)
 
     def _end(self, result: RunResult) -> None:
         """Print a summary of the finished run."""

@@ -56,7 +56,7 @@ def _as_values(offer: Offer) -> Iterator[dict[str, object]]:
         "kind": offer.declared.kind,
         "powers": offer.powers,
         "can": offer.declaration.words,
-        "asks": offer.declaration.asks,
+        "asks": offer.declaration.needs_consent,
         "where": offer.declared.span.where,
     }
     if offer.problem or not offer.opened:
@@ -121,8 +121,8 @@ def _wrapped(text: str, indent: int, first: str = "") -> list[str]:
 
 def _ending(offers: tuple[Offer, ...], chat: Chat) -> str:
     broken = any(offer.problem for offer in offers)
-    asking = () if broken else chat.asks()
-    sent = [f"{one.name}  {one.words}\n" for one in asking if not one.is_tool]
+    declarations = () if broken else chat.required_consent()
+    sent = [f"{one.name}  {one.words}\n" for one in declarations if not one.is_tool]
     what = "this" if sent else "these tools"
     if not offers and not sent:
         return f"{chat.path}: no tools\n"
@@ -130,4 +130,4 @@ def _ending(offers: tuple[Offer, ...], chat: Chat) -> str:
         return ""
     if not chat.is_agreed():
         return "".join(sent) + f"lmm run asks you to agree to {what}, before the first run.\n"
-    return "".join(sent) + (f"You agreed to {what}.\n" if asking else "These tools need no consent.\n")
+    return "".join(sent) + (f"You agreed to {what}.\n" if declarations else "These tools need no consent.\n")

@@ -32,7 +32,7 @@ from chatmd.language.nodes import Element, SyntaxTree, Text
 from chatmd.language.syntax import parse, serialize
 from chatmd.language.transcript import NOTE_TAG, items_of, notes_in, storable, user_text
 from chatmd.prompts.templates import chatmd_prompts
-from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, keep, occurrences
+from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, occurrences, write_private
 from chatmd.tools.registry import FunctionTool
 from lmm import terminal
 from lmm.config import ModelSettings, Settings
@@ -65,22 +65,24 @@ _OPENING = re.compile(rf'<(?P<label>{LABEL}|{NOTE}|{SHOWN})(?P<more>-\d+)?(?: fr
 
 @dataclass(frozen=True, slots=True)
 class Summary:
-    """A summary: its `text` in markdown; `notes` that the user sent while tools ran; names of `shown` documents.
+    """A summary: its `text` in markdown; `notes` that the user sent while tools ran; `document_names` of those shown.
 
     `source` is the file with the whole conversation.
     """
 
     text: str
     notes: tuple[str, ...] = ()
-    shown: tuple[str, ...] = ()
+    document_names: tuple[str, ...] = ()
     source: str = ""
 
     def as_message(self) -> Message:
         """Return the summary as a user message for the conversation; `read_summary` parses it."""
         documents = [Attachment(self.text, LABEL, self.source), *(Attachment(note, NOTE) for note in self.notes)]
-        documents += [Attachment("\n".join(self.shown[-MOST_SHOWN:]), SHOWN)] if self.shown else []
+        documents += [Attachment("\n".join(self.document_names[-MOST_SHOWN:]), SHOWN)] if self.document_names else []
         return Message(
-            "user", NOTICE + NOTES_NOTICE * bool(self.notes) + SHOWN_NOTICE * bool(self.shown), tuple(documents)
+            "user",
+            NOTICE + NOTES_NOTICE * bool(self.notes) + SHOWN_NOTICE * bool(self.document_names),
+            tuple(documents),
         )
 
 
@@ -109,8 +111,8 @@ def read_summary(item: Item) -> Summary:
         source = source or opening["source"] or ""
         at = text.find(">", end) + 1
         at += len(text[at:]) - len(text[at:].lstrip("\n"))
-    shown = tuple(line for names in found[SHOWN] for line in names.splitlines())
-    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), shown, source)
+    document_names = tuple(line for names in found[SHOWN] for line in names.splitlines())
+    return Summary("\n\n".join(found[LABEL]) if found[LABEL] else text, tuple(found[NOTE]), document_names, source)
 
 
 def _text(item: Item) -> str:
@@ -135,7 +137,7 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
     """
     if is_summary(item):
         return Attachment(read_summary(item).text, LABEL)
-    text = "\n".join(item.summaries) if isinstance(item, ReasoningItem) else said(content_of(item), expanded)
+    text = "\n".join(item.summaries) if isinstance(item, ReasoningItem) else content_text(content_of(item), expanded)
     label, source = "thought", ""
     if isinstance(item, MessageItem):
         label, source = item.role, item.name
@@ -146,7 +148,7 @@ def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | No
     return Attachment(cut(text.strip(), limit), label, source) if text.strip() else None
 
 
-def said(content: Iterable[Part], expanded: Expanded) -> str:
+def content_text(content: Iterable[Part], expanded: Expanded) -> str:
     """Join the texts of a content, with the contents of documents as far as they are known."""
     return "\n".join(_part(part, expanded) for part in content)
 
@@ -199,7 +201,7 @@ def shown_in(items: Iterable[Item]) -> tuple[str, ...]:
     for item in items:
         parts = item.content if isinstance(item, MessageItem) else ()
         named = (name_of(part) for part in parts if not isinstance(part, str))
-        for name in read_summary(item).shown if is_summary(item) else named:
+        for name in read_summary(item).document_names if is_summary(item) else named:
             names.pop(name, None)
             names[name] = None
     return tuple(names)
@@ -212,7 +214,7 @@ def notes_of(items: Iterable[Item], expanded: Expanded) -> tuple[str, ...]:
         if is_summary(item):
             found += read_summary(item).notes
         elif isinstance(item, OutputItem):
-            found += notes_in(said(item.content, expanded))
+            found += notes_in(content_text(item.content, expanded))
     return tuple(dict.fromkeys(found))
 
 
@@ -239,12 +241,12 @@ def fitting(items: Sequence[Item], expanded: Expanded, room: int) -> tuple[Attac
         if limit == _SHORTEST or _size(documents) <= room:
             break
         limit = max(limit * 3 // 4, _SHORTEST)
-    kept: list[Attachment] = []
+    attachments: list[Attachment] = []
     room -= _size(document for document in documents if document.label == LABEL)
     for document in reversed(documents):
         room -= 0 if document.label == LABEL else _size((document,))
-        kept += [document] if room >= 0 or document.label == LABEL else []
-    return tuple(reversed(kept))
+        attachments += [document] if room >= 0 or document.label == LABEL else []
+    return tuple(reversed(attachments))
 
 
 def _size(documents: Iterable[Attachment]) -> int:
@@ -266,10 +268,10 @@ class CompactOptions:
 
 @dataclass(frozen=True, slots=True)
 class CompactionPlan:
-    """Indices of items, in order: those that stay, and those that go; the summary replaces the last that is `gone`."""
+    """Indices of items, in order: those that stay, and those that go; the summary replaces the last one `removed`."""
 
-    stays: tuple[int, ...]
-    gone: tuple[int, ...]
+    retained: tuple[int, ...]
+    removed: tuple[int, ...]
 
 
 def plan_compaction(
@@ -283,18 +285,18 @@ def plan_compaction(
     >>> said = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
     ...     MessageItem("user", ("3",)), MessageItem("assistant", ("4",))]
     >>> plan_compaction(said, [5] * 5, CompactOptions(keep=1))
-    CompactionPlan(stays=(0, 3, 4), gone=(1, 2))
+    CompactionPlan(retained=(0, 3, 4), removed=(1, 2))
     """
     groups = group_items(items)
     pinned = {index for index, item in enumerate(items) if is_pinned(item)}
-    held = {number for number, group in enumerate(groups) if any(i in fixed and i not in pinned for i in group)}
+    fixed_groups = {number for number, group in enumerate(groups) if any(i in fixed and i not in pinned for i in group)}
     weights = [sum(sizes[i] for i in group if i not in pinned) for group in groups]
-    always = sum(sizes[i] for i in pinned) + sum(weights[number] for number in held)
+    always = sum(sizes[i] for i in pinned) + sum(weights[number] for number in fixed_groups)
     end = len(groups)
     while end and all(_is_blank(items[i]) for i in groups[end - 1]):  # the blank message for the user
         end -= 1
     is_open = end > 0 and not _is_assistant(items[groups[end - 1][-1]])
-    kept = {*range(end, len(groups))}
+    retained_groups = {*range(end, len(groups))}
     if options.keep or is_open:  # the last turns stay; fewer, or the end of the last one, if that is what fits
         turns = _turns(items, groups)
         last = turns[-1] if turns else 0
@@ -302,15 +304,15 @@ def plan_compaction(
         asked = {n for n in range(last, end) if all(_is_user(items[i]) for i in groups[n])}  # these stay in any case
         room = None if options.to is None else options.to - always - min(SUMMARY_TOKENS, options.to // 4)
         for first in (*firsts, *range(last + 1, end)):
-            kept = {*range(first, len(groups)), *(asked if first > last else ())}
-            if room is None or sum(weights[number] for number in kept) <= room:
+            retained_groups = {*range(first, len(groups)), *(asked if first > last else ())}
+            if room is None or sum(weights[number] for number in retained_groups) <= room:
                 break
-    kept |= held
-    stays = pinned | {i for number in kept for i in groups[number]}
-    gone = tuple(i for i in range(len(items)) if i not in stays)
-    if all(is_summary(items[i]) or _is_blank(items[i]) for i in gone):
+    retained_groups |= fixed_groups
+    retained = pinned | {i for number in retained_groups for i in groups[number]}
+    removed = tuple(i for i in range(len(items)) if i not in retained)
+    if all(is_summary(items[i]) or _is_blank(items[i]) for i in removed):
         return CompactionPlan(tuple(range(len(items))), ())
-    return CompactionPlan(tuple(sorted(stays)), gone)
+    return CompactionPlan(tuple(sorted(retained)), removed)
 
 
 def is_pinned(item: Item) -> bool:
@@ -375,8 +377,8 @@ def _turns(items: Sequence[Item], groups: Sequence[tuple[int, ...]]) -> list[int
 # -- Replace elements of a file by a summary; everything else stays byte for byte
 
 
-def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) -> str:
-    """Remove the elements that begin at the offsets `gone` from a document; `summary` replaces the last of them.
+def replace_elements(document: SyntaxTree, removed: Collection[int], summary: str) -> str:
+    """Remove the elements that begin at the offsets `removed` from a document; `summary` replaces the last of them.
 
     White space after an element is removed with it; comments stay.
 
@@ -385,15 +387,15 @@ def replace_elements(document: SyntaxTree, gone: Collection[int], summary: str) 
     >>> replace_elements(document, [19, 34], "<user>3</user>")
     '<system>S</system> <user>3</user> <user/>'
     """
-    last, made, before_is_gone = max(gone, default=-1), list[str](), False
+    last, made, follows_removed = max(removed, default=-1), list[str](), False
     for node in document.children:
-        if isinstance(node, Element) and node.span.start in gone:
-            before_is_gone = node.span.start != last
-            made += [] if before_is_gone else [summary]
+        if isinstance(node, Element) and node.span.start in removed:
+            follows_removed = node.span.start != last
+            made += [] if follows_removed else [summary]
             continue
-        if not (before_is_gone and isinstance(node, Text) and node.is_blank):
+        if not (follows_removed and isinstance(node, Text) and node.is_blank):
             made.append(serialize([node]))
-        before_is_gone = False
+        follows_removed = False
     return "".join(made)
 
 
@@ -442,9 +444,9 @@ async def _summarise(
     while reply is None:
         room = int(window * _SHARE) - count_tokens(prompt) - words
         if room < _LEAST_ROOM:
-            told = f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation"
+            problem = f"{model.name} with a window of {window:,} tokens has no room to summarise a conversation"
             hint = "set a larger model, or correct 'context_window' under [aux] in config.toml"
-            raise ChatmdError(told, hint=hint)
+            raise ChatmdError(problem, hint=hint)
         message = Message("user", prompt, fitting(items, known, room))
         # Servers may have different models of the same name.
         key = key_of("compact", model.name, settings.aux.base_url, [render(message)])
@@ -488,35 +490,35 @@ async def compact_text(
     document = parse(text, file=str(path or ""))
     spec = read_agent(run.rules.imported(document))
     items, original = spec.items, free_name(path) if path else None
-    named, given = given_model(model)
+    named, chosen_model = given_model(model)
     settings = run.configuration.settings(overrides={"aux": named} if named else None)
     if not settings.is_chosen("aux"):
         settings = settings_of(spec.config, run.configuration, own=len(run.chain) == 1)
-    chosen = given or BudgetedModel(run.open_model(settings.aux), run.tally)
+    chosen = chosen_model or BudgetedModel(run.open_model(settings.aux), run.tally)
     known = known_texts(items, path or run.folder / "text")
     sizes = [tokens_of(item, known) for item in items]
     # Imported items are in other files, and cannot be removed from this one.
     fixed = {index for index, item in enumerate(items) if item.span.source is not document.source}
     plan = plan_compaction(items, sizes, options, fixed)
-    if not plan.gone:
+    if not plan.removed:
         hint = "it stays unchanged"
         if options.to is None and options.keep:
             stays = "the last turn stays" if options.keep == 1 else f"the last {options.keep} turns stay"
             hint = f"{stays}; keep fewer: --keep {options.keep - 1}, or say how much: --to 20000"
         raise NothingToCompact("there is nothing to compact", hint=hint)
-    gone = [items[index] for index in plan.gone]
-    written, usage = await _summarise(gone, sum(sizes[i] for i in plan.gone), chosen, settings, options, known)
+    removed = [items[index] for index in plan.removed]
+    written, usage = await _summarise(removed, sum(sizes[i] for i in plan.removed), chosen, settings, options, known)
     source = f"{FOLDER}/{original.name}" if original else ""
-    message = render(Summary(written, notes_of(gone, known), shown_in(gone), source).as_message())
-    before, after = sum(sizes), sum(sizes[index] for index in plan.stays) + count_tokens(message)
+    message = render(Summary(written, notes_of(removed, known), shown_in(removed), source).as_message())
+    before, after = sum(sizes), sum(sizes[index] for index in plan.retained) + count_tokens(message)
     if after >= before:
         hint = "it stays unchanged"
         raise NothingToCompact(f"a summary would not be shorter: {after:,} tokens instead of {before:,}", hint=hint)
     if original is not None:
-        await asyncio.to_thread(keep, text, original)
-    summary, last = MessageItem("user", (message,)), plan.gone[-1]
-    made = tuple(summary if n == last else item for n, item in enumerate(items) if n == last or n in plan.stays)
-    text = replace_elements(document, [item.span.start for item in gone], user_text(message))
+        await asyncio.to_thread(write_private, text, original)
+    summary, last = MessageItem("user", (message,)), plan.removed[-1]
+    made = tuple(summary if n == last else item for n, item in enumerate(items) if n == last or n in plan.retained)
+    text = replace_elements(document, [item.span.start for item in removed], user_text(message))
     return Compaction(plan, items, made, text, before, after, usage, chosen.name, original)
 
 
@@ -525,7 +527,7 @@ def known_texts(items: Iterable[Item], path: Path) -> Expanded:
 
     This includes results that are stored beside it; files that may contain keys are not read.
     """
-    recorded, folder = ExpansionRecord(path, keeps=False), path.resolve().parent
+    recorded, folder = ExpansionRecord(path, writable=False), path.resolve().parent
     found = list[tuple[Expandable, str | Image]]()
     for part, key in ((one.part, one.key) for one in occurrences(items)):
         if part.local and is_secret_file(PurePath(part.src)):
@@ -637,8 +639,8 @@ def look_back_in(items: Sequence[Item], folder: Path | None) -> FunctionTool | N
         folded, lost = _folded(items, whole)
         found = [one for one in folded if text.casefold() in one.text.casefold()][-_MOST_FOUND:]
         if not found and lost:
-            gone = f"{terminal.count(lost, 'file')} of it cannot be read any more"
-            return f"Nothing in what is left of what was summarised contains this text: {gone}."
+            problem = f"{terminal.count(lost, 'file')} of it cannot be read any more"
+            return f"Nothing in what is left of what was summarised contains this text: {problem}."
         if not found:
             return "Nothing in what was summarised contains this text. Try fewer words."
         return render(Message("user", "", tuple(reversed(found)))).strip()
@@ -658,9 +660,9 @@ def _folded(items: Sequence[Item], folder: Path) -> tuple[list[Attachment], int]
 
     With it, how many of them cannot be read.
     """
-    waiting, seen, found, lost = list(_sources(items)), set[str](), list[Attachment](), 0
-    while waiting and len(seen) < _MOST_ORIGINALS:
-        source = waiting.pop()
+    pending, seen, found, lost = list(_sources(items)), set[str](), list[Attachment](), 0
+    while pending and len(seen) < _MOST_ORIGINALS:
+        source = pending.pop()
         if source in seen:
             continue
         seen.add(source)
@@ -670,7 +672,7 @@ def _folded(items: Sequence[Item], folder: Path) -> tuple[list[Attachment], int]
         except LmmError:  # it was deleted
             lost += 1
             continue
-        waiting += _sources(before)
-        kept = (attachment_of(item, texts, _LONGEST_FOUND) for item in before if not is_summary(item))
-        found = [*(one for one in kept if one is not None), *found]
+        pending += _sources(before)
+        attachments = (attachment_of(item, texts, _LONGEST_FOUND) for item in before if not is_summary(item))
+        found = [*(one for one in attachments if one is not None), *found]
     return found, lost

@@ -257,8 +257,8 @@ def image_from(data: bytes, *, limit: int) -> Image:
     except (struct.error, IndexError, ValueError):
         raise ChatmdError("this image is damaged: its end or its size is missing", hint="save it again") from None
     if max(width, height) > _LARGEST:
-        told = f"this image has {width:,} × {height:,} pixels; models take up to {_LARGEST:,} on a side"
-        raise ChatmdError(told, hint="make it smaller")
+        problem = f"this image has {width:,} × {height:,} pixels; models take up to {_LARGEST:,} on a side"
+        raise ChatmdError(problem, hint="make it smaller")
     return Image(data, media_type=kind.media_type)
 
 

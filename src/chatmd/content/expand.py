@@ -132,10 +132,10 @@ async def expansions(
         ChatmdError: a part cannot be read; the first one, if there are several.
     """
     found: list[tuple[Expandable, Value]] = []
-    open_: list[Occurrence] = []
+    unread: list[Occurrence] = []
     for one in occurrences(items):
         if (value := _known(one, recorded, payloads, known)) is None:
-            open_.append(one)
+            unread.append(one)
         else:
             found.append((one.part, value))
     limit = asyncio.Semaphore(run.rules.max_parallel)
@@ -145,10 +145,10 @@ async def expansions(
         async with limit:
             return await _value(group[0].part, keys, run, recorded, exactly=not keys)
 
-    for asks in (False, True):
+    for is_agent in (False, True):
         same: dict[tuple[Expandable, bool], list[Occurrence]] = {}
-        for one in open_:
-            if isinstance(one.part, SubAgent) == asks:
+        for one in unread:
+            if isinstance(one.part, SubAgent) == is_agent:
                 same.setdefault((one.part, bool(one.key)), []).append(one)
         values = await asyncio.gather(*map(read, same.values()), return_exceptions=True)
         for group, came in zip(same.values(), values, strict=True):
@@ -188,7 +188,7 @@ async def _value(
         raise with_place(error, part) from error
     if recorded is not None:
         for key in keys:
-            await asyncio.to_thread(recorded.keep, key, part, value)
+            await asyncio.to_thread(recorded.record, key, part, value)
     return value
 
 
@@ -213,11 +213,11 @@ async def _read(part: Expandable, run: Run, recorded: ExpansionRecord | None, *,
             text = await asyncio.to_thread(read_local, path, limit=MOST_CONVERTED)
             paid = digest(json.dumps([key, digest(text), *map(json_of, content)]))
     if recorded and paid and (known := recorded.find(paid)) is not None:
-        run.tell(Notice(f"{shown_part(part)} answered this already: the answer is taken from the record"))
+        run.emit(Notice(f"{shown_part(part)} answered this already: the answer is taken from the record"))
         return known
     answer = await run.ask(run, AgentRequest(part.src, part.local, run.folder, tuple(content)))
     if recorded and paid:
-        await asyncio.to_thread(recorded.keep, paid, part, answer)
+        await asyncio.to_thread(recorded.record, paid, part, answer)
     return answer
 
 
@@ -300,7 +300,7 @@ def with_place(error: LmmError, part: Expandable) -> LmmError:
     if type(error) is not ChatmdError and not isinstance(error, FetchFailed | DocumentError):
         return error
     named = shown_part(part)
-    told = error.message if error.message.startswith(named) else f"{named}: {error.message}"
+    message = error.message if error.message.startswith(named) else f"{named}: {error.message}"
     if isinstance(part, SubAgent) and error.where and not isinstance(error, FetchFailed):
-        told = f"{named}: {error.where}: {error.message}"
-    return ChatmdError(told, where=part.span.where, hint=error.hint)
+        message = f"{named}: {error.where}: {error.message}"
+    return ChatmdError(message, where=part.span.where, hint=error.hint)

@@ -120,13 +120,13 @@ def set_inputs(text: str, values: Mapping[str, object], known: Iterable[Declared
         name = (node.get("name") or "") if isinstance(node, Element) and node.tag == "input" else ""
         own.add(name)
         if isinstance(node, Element) and name in written:
-            kept = (attribute for attribute in node.attributes if attribute.name != "value")
-            node = Element("input", (*kept, Attribute("value", written[name])))
+            attributes = (attribute for attribute in node.attributes if attribute.name != "value")
+            node = Element("input", (*attributes, Attribute("value", written[name])))
         nodes.append(node)
     for name, value in written.items():
         if name not in own:
-            told = Attribute("name", name), Attribute("type", declared[name].type), Attribute("value", value)
-            added += serialize([Element("input", told)]) + "\n"
+            declared_again = Attribute("name", name), Attribute("type", declared[name].type), Attribute("value", value)
+            added += serialize([Element("input", declared_again)]) + "\n"
     return added + serialize(nodes)
 
 
@@ -342,13 +342,13 @@ def parts_in(content: Content) -> Iterator[Expandable]:
 
 def answers_in(items: Sequence[Item]) -> dict[int, int]:
     """Map the index of each call to that of its output. If an id occurs again, calls and outputs pair up in order."""
-    waiting: dict[str, deque[int]] = {}
+    unanswered: dict[str, deque[int]] = {}
     found: dict[int, int] = {}
     for index, item in enumerate(items):
         if isinstance(item, CallItem):
-            waiting.setdefault(item.call, deque()).append(index)
-        elif isinstance(item, OutputItem) and waiting.get(item.call):
-            found[waiting[item.call].popleft()] = index
+            unanswered.setdefault(item.call, deque()).append(index)
+        elif isinstance(item, OutputItem) and unanswered.get(item.call):
+            found[unanswered[item.call].popleft()] = index
     return found
 
 
@@ -447,8 +447,8 @@ def interpret(document: SyntaxTree) -> tuple[AgentSpec, tuple[Problem, ...]]:
             span = node.span._replace(start=min(node.span.start + offset, node.span.end))
             tag = re.search(r"</?([A-Za-z_][\w-]{0,30})", node.value)
             hint = "put it in <user>…</user> or another message, or in <!-- … -->"
-            if tag and (meant := _meant_tag(tag[1])):
-                hint = f"did you mean <{meant}>?"
+            if tag and (suggestion := _meant_tag(tag[1])):
+                hint = f"did you mean <{suggestion}>?"
             elif node.value.lstrip().startswith("---\n"):
                 hint = "if it is a document with questions, run lmm messages; otherwise put the text in <user>…</user>"
             reader.problem(span, "this text is outside of any element, and would not be sent", hint)
@@ -501,19 +501,19 @@ class _Reader:
 
     def _tool(self, element: Element) -> None:
         values = element.values
-        given = [name for name in _KINDS if name in values]
+        kinds = [name for name in _KINDS if name in values]
         name = values.get("name", "").strip()
-        if len(given) > 1:
+        if len(kinds) > 1:
             self.problem(
-                attribute_span(element, given[1]), f"a tool cannot have both {' and '.join(given)}", "keep one of them"
+                attribute_span(element, kinds[1]), f"a tool cannot have both {' and '.join(kinds)}", "keep one of them"
             )
-        if given and not values[given[0]].strip():
-            self._bad(element, given[0], "is empty", "add the missing attribute")
-        if not name and given[:1] != ["mcp_server"]:
+        if kinds and not values[kinds[0]].strip():
+            self._bad(element, kinds[0], "is empty", "add the missing attribute")
+        if not name and kinds[:1] != ["mcp_server"]:
             self.problem(element.span, "this tool has no name", 'write name="…"')
         elif name and any(tool.name == name for tool in self.tools):
             self._bad(element, "name", "is the name of another tool", "give each its own")
-        fields, kind = self._values(element), cast(Any, _KINDS[given[0]] if given else "builtin")
+        fields, kind = self._values(element), cast(Any, _KINDS[kinds[0]] if kinds else "builtin")
         include, includes = fields.pop("include"), fields.pop("includes")
         include = (name,) if name and kind == "mcp" else include or includes  # the most specific
         fields |= {"server": fields.pop("mcp_server"), "include": include}
@@ -556,9 +556,9 @@ class _Reader:
         elif role == "assistant" and self._flag(element, "tool_call"):
             self._call(element)
         else:
-            self._said(element, role)
+            self._message(element, role)
 
-    def _said(self, element: Element, role: str = "") -> None:
+    def _message(self, element: Element, role: str = "") -> None:
         texts = _texts(element, "name", "id", "status")
         said_by = cast(ItemRole, role or element.tag)
         self.items.append(MessageItem(said_by, self._content(element), **texts, span=element.span))
@@ -577,16 +577,16 @@ class _Reader:
         self.items.append(OutputItem(call, content, **texts, failed=failed, span=element.span))
 
     def _reasoning(self, element: Element) -> None:
-        told = list[str]()
+        summaries = list[str]()
         for part in body(element.children):
             if isinstance(part, str):
-                told += [part.strip(BLANK)] if part.strip(BLANK) else []
+                summaries += [part.strip(BLANK)] if part.strip(BLANK) else []
             elif part.tag == "summary":  # without the white space around it; text in RAW is kept as it is
                 texts = [node for node in part.children if isinstance(node, Text)]
                 value = "".join(node.value for node in texts)
-                told.append(value if any(node.raw for node in texts) else value.strip(BLANK))
+                summaries.append(value if any(node.raw for node in texts) else value.strip(BLANK))
         more = _texts(element, "status", "signature", "provider")
-        self.items.append(ReasoningItem(self._required(element, "id"), tuple(told), **more, span=element.span))
+        self.items.append(ReasoningItem(self._required(element, "id"), tuple(summaries), **more, span=element.span))
 
     # -- contents ------------------------------------------------------------------------------------
 
@@ -700,7 +700,7 @@ _READERS: dict[str, Callable[[_Reader, Element], None]] = {
     "tool": _Reader._tool,
     "output": _Reader._output,
     "msg": _Reader._msg,
-    **dict.fromkeys(("user", "assistant", "system", "developer"), _Reader._said),
+    **dict.fromkeys(("user", "assistant", "system", "developer"), _Reader._message),
     "tool_call": _Reader._call,
     "tool_response": _Reader._response,
     "reasoning": _Reader._reasoning,

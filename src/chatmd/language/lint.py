@@ -40,11 +40,11 @@ def check(document: SyntaxTree) -> list[Problem]:
     """
     spec, found = interpret(document)
     problems = [*document.problems, *found, *_elements(document), *_configuration(document, spec), *_calls(spec)]
-    kept, counts = list[Problem](), Counter[str]()
+    reported, counts = list[Problem](), Counter[str]()
     for problem in sorted(problems, key=lambda one: (one.span.file, one.span.start, one.severity)):
         counts[problem.severity] += 1
-        kept += [problem] if counts[problem.severity] <= MAX_PROBLEMS else []
-    return kept
+        reported += [problem] if counts[problem.severity] <= MAX_PROBLEMS else []
+    return reported
 
 
 def find_unseen(document: SyntaxTree) -> list[Problem]:
@@ -83,10 +83,12 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
                 at = node.span._replace(start=node.span.start + node.span.text.index(CLOSE_RAW))
                 yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
             for found in _OTHER_TAG.finditer(node.span.text) if parent in BODIES else ():
-                if found[1] and (meant := _meant_tag(found[1], bool(re.search(r"\s(?:src\s*=|local\b)", found[2])))):
+                if found[1] and (
+                    suggestion := _meant_tag(found[1], bool(re.search(r"\s(?:src\s*=|local\b)", found[2])))
+                ):
                     start = node.span.start + found.start()
                     at = node.span._replace(start=start, end=start + len(found[0]))
-                    hint = f"did you mean <{meant}>? as text, put it in RAW|…|RAW"
+                    hint = f"did you mean <{suggestion}>? as text, put it in RAW|…|RAW"
                     yield _warning(at, f"<{found[1]}> is no element, and is text", hint)
         elif isinstance(node, Element):
             tag = TAGS[node.tag]
@@ -105,7 +107,7 @@ def element_problems(element: Element) -> Iterator[Problem]:
             message, hint = f"'{name}' occurs twice here; the last one counts", "delete one of them"
         elif rule is None:
             message, unseen = f"<{tag.name}> has no attribute '{name}', and it is ignored", True
-            hint = _meant(tag, name)
+            hint = _attribute_hint(tag, name)
         elif value is None and rule.kind != "flag":
             message, hint = f"'{name}' has no value", f'write {name}="…"'
         elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
@@ -146,7 +148,7 @@ def _meant_tag(name: str, has_source: bool) -> str:
 
 
 @lru_cache(maxsize=1000)
-def _meant(tag: Tag, name: str) -> str:
+def _attribute_hint(tag: Tag, name: str) -> str:
     names = [rule.name for rule in tag.attributes]
     close = get_close_matches(name[:40], names, n=1)
     return f"did you mean '{close[0]}'?" if close else f"it has {', '.join(names)}"
@@ -170,23 +172,23 @@ def _configuration(document: SyntaxTree, spec: AgentSpec) -> Iterator[Problem]:
 
 def _calls(spec: AgentSpec) -> Iterator[Problem]:
     """Report calls and responses that do not match: providers refuse such a conversation."""
-    waiting: dict[str, int] = {}
+    open_calls: dict[str, int] = {}
     for item in spec.items:
         if isinstance(item, CallItem):
-            waiting[item.call] = waiting.get(item.call, 0) + 1
-            if waiting[item.call] > 1:
+            open_calls[item.call] = open_calls.get(item.call, 0) + 1
+            if open_calls[item.call] > 1:
                 hint = "give each call its own id"
                 yield Problem(item.span, f"the call '{item.call}' occurs again before its response", hint)
             yield from _arguments(item)
         elif isinstance(item, OutputItem):
-            if not waiting.get(item.call):
+            if not open_calls.get(item.call):
                 hint = "write the <tool_call> before it, or delete the response"
                 yield Problem(item.span, f"no call '{item.call}' matches this response", hint)
             else:
-                waiting[item.call] -= 1
+                open_calls[item.call] -= 1
     # Calls without a response at the end were interrupted; the next run repairs them.
-    said = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
-    later = {id(item) for item in spec.items[said[-1] + 1 if said else 0 :]}
+    messages = [n for n, item in enumerate(spec.items) if isinstance(item, MessageItem) and not item.is_blank]
+    later = {id(item) for item in spec.items[messages[-1] + 1 if messages else 0 :]}
     for call in spec.unanswered():
         hint = "write the <tool_response> after it, or delete the call"
         if id(call) in later:

@@ -233,10 +233,10 @@ class _Builder:
         White space before it is ignored at the beginning of the text, and after ``|``, ``<`` or a tag.
         """
         text = self.source.text
-        kept = text[begin:start].rstrip(BLANK)
+        literal = text[begin:start].rstrip(BLANK)
         # ">" only at the end of a tag of another vocabulary, such as <b>
-        eats = not kept or kept[-1] in "|<" or bool(_MARKUP_END.match(kept, max(kept.rfind("<"), 0)))
-        first, content = begin + len(kept) if eats else start, start + len(OPEN_RAW)
+        eats = not literal or literal[-1] in "|<" or bool(_MARKUP_END.match(literal, max(literal.rfind("<"), 0)))
+        first, content = begin + len(literal) if eats else start, start + len(OPEN_RAW)
         self._literal(begin, first)
         end = text.find(CLOSE_RAW, content)
         self._add_text(first, text[content:] if end < 0 else text[content:end])

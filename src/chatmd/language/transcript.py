@@ -91,9 +91,9 @@ class _Conversation:
             last = self._last("results", {"results"}, Message("tool", ""))
             calls = [call.id for call in self.messages[-2].calls] if len(self.messages) > 1 else []
             in_order = {call: number for number, call in enumerate(calls)}  # they are written as they arrive
-            said = [self._expanded(part) for part in item.content]
-            text = "\n".join(part for part in said if isinstance(part, str))
-            images = tuple(part for part in said if isinstance(part, Image))
+            expanded = [self._expanded(part) for part in item.content]
+            text = "\n".join(part for part in expanded if isinstance(part, str))
+            images = tuple(part for part in expanded if isinstance(part, Image))
             result = ToolResult(item.call, item.name or self.names.get(item.call, ""), text, images, item.failed)
             results = sorted((*last.results, result), key=lambda one: in_order.get(one.call, len(calls)))
             self.messages[-1] = replace(last, results=tuple(results))
@@ -170,14 +170,14 @@ def storable(text: str) -> str:
 
 def call_element(call: ToolCall, *, stored_at: str = "") -> Element:
     """Return the element of a call; `stored_at` is the file with its arguments, relative to the transcript."""
-    more = _given(id=call.item, signature=call.signature, provider=call.provider)
+    more = _attributes(id=call.item, signature=call.signature, provider=call.provider)
     attributes = (Attribute("tool_call_id", call.id), Attribute("function_name", call.name), *more)
     return Element("tool_call", attributes, _body(call.arguments, stored_at))
 
 
 def result_element(result: ToolResult, *, stored_at: str = "") -> Element:
     """Return the element of a result; `stored_at` is the file with its text, relative to the transcript."""
-    more = _given(name=result.name, status="failed" if result.failed else "")
+    more = _attributes(name=result.name, status="failed" if result.failed else "")
     children = (*_body(result.text, stored_at), *(image_element(image) for image in result.images))
     return Element("tool_response", (Attribute("tool_call_id", result.call), *more), children)
 
@@ -199,7 +199,7 @@ def _body(text: str, stored_at: str = "") -> tuple[Node, ...]:
     return (Text(text, raw=True),) if text else ()
 
 
-def _given(**values: str) -> tuple[Attribute, ...]:
+def _attributes(**values: str) -> tuple[Attribute, ...]:
     """Return the values as attributes, without the empty ones."""
     return tuple(Attribute(name, value) for name, value in values.items() if value)
 
@@ -313,8 +313,8 @@ class ReceivedReply:
             is_late = isinstance(self.parts[0], TextDelta)
             parts = sorted(self.parts, key=lambda part: is_late and isinstance(part, TextDelta))
             return tuple(reply_elements(parts))
-        said = [TextDelta(reply.text, reply.item)] if reply.text or reply.item or not reply.calls else []
-        return tuple(reply_elements([*reply.reasoning, *said]))
+        texts = [TextDelta(reply.text, reply.item)] if reply.text or reply.item or not reply.calls else []
+        return tuple(reply_elements([*reply.reasoning, *texts]))
 
     def incomplete(self) -> tuple[Element, ...]:
         """Return the elements of a reply that was cut off, marked as incomplete; none if it has no text yet."""
@@ -322,8 +322,8 @@ class ReceivedReply:
             return ()
         last = max(number for number, part in enumerate(self.parts) if isinstance(part, TextDelta))
         thoughts = [part for part in self.parts[:last] if isinstance(part, Reasoning)]
-        said = Element("assistant", (Attribute("status", INCOMPLETE),), _body(storable(self.text)))
-        return (*reply_elements(thoughts), said)
+        cut_off = Element("assistant", (Attribute("status", INCOMPLETE),), _body(storable(self.text)))
+        return (*reply_elements(thoughts), cut_off)
 
 
 def reply_elements(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
@@ -333,14 +333,14 @@ def reply_elements(parts: Iterable[Reasoning | TextDelta]) -> Iterator[Element]:
         about = (part.id, part.provider) if isinstance(part, Reasoning) and part.id and not part.signature else None
         if group and about != (group[-1].id, group[-1].provider):
             first = group[0]
-            more = _given(signature=storable(first.signature), provider=storable(first.provider))
+            more = _attributes(signature=storable(first.signature), provider=storable(first.provider))
             summaries = tuple(Element("summary", (), (Text(storable(one.text), raw=True),)) for one in group)
             yield Element("reasoning", (Attribute("id", storable(first.id)), *more), summaries)
             group = []
         if isinstance(part, Reasoning):
             group.append(part)
         elif part is not None:
-            yield Element("assistant", _given(id=storable(part.item)), _body(storable(part.text)))
+            yield Element("assistant", _attributes(id=storable(part.item)), _body(storable(part.text)))
 
 
 def _letters(text: str) -> str:
@@ -370,8 +370,8 @@ def with_notes(text: str, notes: Sequence[str]) -> str:
     Or at 6.
     </system-reminder>
     """
-    said = "\n\n".join(without_marks(storable(note)) for note in notes)
-    note = f"<{NOTE_TAG}>\n{_NOTE_LEAD}\n{said}\n</{NOTE_TAG}>"
+    text_of_notes = "\n\n".join(without_marks(storable(note)) for note in notes)
+    note = f"<{NOTE_TAG}>\n{_NOTE_LEAD}\n{text_of_notes}\n</{NOTE_TAG}>"
     return f"{text}\n\n{note}" if text else note
 
 
@@ -427,12 +427,15 @@ def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
     for _, group in groupby(items, lambda item: isinstance(item, CallItem | OutputItem)):
         reply = list(group)
         ends |= {id(item): reply[-1].span.end for item in reply}
-    waiting = AgentSpec(items=items).unanswered()
-    for call in reversed(waiting):  # the result goes after the last call or result of the same reply
+    unanswered = AgentSpec(items=items).unanswered()
+    for call in reversed(unanswered):  # the result goes after the last call or result of the same reply
         end, result = ends[id(call)], ToolResult(call.call, call.name, INTERRUPTED, failed=True)
         complete = f"{complete[:end]}\n{element_text(result_element(result))}{complete[end:] or chr(10)}"
-    if waiting:
-        notes = (*notes, f"{terminal.count(len(waiting), 'call')} {'were' if len(waiting) > 1 else 'was'} interrupted")
+    if unanswered:
+        notes = (
+            *notes,
+            f"{terminal.count(len(unanswered), 'call')} {'were' if len(unanswered) > 1 else 'was'} interrupted",
+        )
     return RepairedText(complete, notes)
 
 

@@ -123,13 +123,13 @@ def _misfit(schema: Schema, outcome: RunOutcome) -> str:
     return ""
 
 
-Holds = Callable[[Any, RunOutcome], bool]
+Condition = Callable[[Any, RunOutcome], bool]
 
 
-def _kinds(name: str, verb: str, read: Callable[[Any], Any], holds: Holds) -> Iterator[tuple[str, CheckKind]]:
+def _kinds(name: str, verb: str, read: Callable[[Any], Any], is_met: Condition) -> Iterator[tuple[str, CheckKind]]:
     """Iterate over a kind of check and its negation."""
-    yield name, CheckKind(f"must {verb}", read, lambda one, came: "" if holds(one, came) else came.describe())
-    yield f"not_{name}", CheckKind(f"must not {verb}", read, lambda one, came: came.describe() * holds(one, came))
+    yield name, CheckKind(f"must {verb}", read, lambda one, came: "" if is_met(one, came) else came.describe())
+    yield f"not_{name}", CheckKind(f"must not {verb}", read, lambda one, came: came.describe() * is_met(one, came))
 
 
 CHECKS: dict[str, CheckKind] = {
@@ -207,7 +207,7 @@ def _case(row: Any, default: str, where: str, folder: Path) -> Case:
         raise InvalidCases("this case has no input", where=where, hint="write what the user says: input: …")
     checks, kind = list[Check](), "input"
     try:
-        given = _text(row["input"])
+        input = _text(row["input"])
         for kind in (key for key in row if key in CHECKS):
             values = row[kind] if isinstance(row[kind], list) else [row[kind]]
             if kind == "json_schema":
@@ -217,7 +217,7 @@ def _case(row: Any, default: str, where: str, folder: Path) -> Case:
         raise InvalidCases(f"'{kind}' {error}", where=where, hint="see docs/refine.md") from error
     if not checks:
         raise InvalidCases("this case checks nothing", where=where, hint=f"add one of {', '.join(CHECKS)}")
-    return Case(" ".join(str(row.get("name", default)).split()) or default, given, tuple(checks))
+    return Case(" ".join(str(row.get("name", default)).split()) or default, input, tuple(checks))
 
 
 def _loaded(name: str, folder: Path) -> Any:

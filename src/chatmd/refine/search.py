@@ -169,7 +169,7 @@ class Evaluator:
         """
         run = agree(run, text)
         spec = read_agent(run.rules.imported(parse(text, file=str(path))))
-        copies = any(file.asking for file in declared_by(spec, run))
+        copies = any(file.needing_consent for file in declared_by(spec, run))
         if copies:
             _check_copy(path.resolve().parent, spec)
         judge = _model(run.settings.minor, "judge", budget) if judges else None
@@ -196,8 +196,8 @@ class Evaluator:
                 if check.kind == "judge":
                     score, reason = await self._judgement(case, check.value, outcome.text)
                     scores.append(score)
-                    told = f"{check.words}; judged {score:g} of 10, {PASS_MARK:g} are needed: {reason}"
-                    fault = told if score < PASS_MARK else ""
+                    failure = f"{check.words}; judged {score:g} of 10, {PASS_MARK:g} are needed: {reason}"
+                    fault = failure if score < PASS_MARK else ""
                 faults += [fault] if fault else []
         return CaseResult(outcome, tuple(dict.fromkeys(faults)), sum(scores) / len(scores) if scores else None)
 
@@ -381,7 +381,7 @@ def find_instructions(document: SyntaxTree) -> Instructions:
     roles = [
         (one, one.tag if one.tag != "msg" else (one.get("role") or "").strip().lower()) for one in document.elements
     ]
-    message = next((one for wanted in ("system", "developer") for one, role in roles if role == wanted), None)
+    message = next((one for role_name in ("system", "developer") for one, role in roles if role == role_name), None)
     if message is None or message.closing is None:
         raise RefineError(
             "there is no <system> or <developer> message in this file", where=document.file or "the file",
@@ -389,11 +389,11 @@ def find_instructions(document: SyntaxTree) -> Instructions:
         )  # fmt: skip
     children = joined(message.children)
     parts = tuple(write([node]) for node in children if isinstance(node, Element))
-    shown = write(children) if parts else "".join(node.value for node in children if isinstance(node, Text))
-    text = shown.strip(BLANK)
+    source = write(children) if parts else "".join(node.value for node in children if isinstance(node, Text))
+    text = source.strip(BLANK)
     if not text:
         raise RefineError("the message is empty", where=message.span.where, hint="write a first version of it")
-    before, _, after = shown.partition(text)
+    before, _, after = source.partition(text)
     return Instructions(text, message.opening.end, message.closing.start, before, after, parts)
 
 
@@ -436,8 +436,8 @@ def split(cases: Sequence[Case]) -> tuple[tuple[str, ...], tuple[str, ...]]:
     If there are fewer than four, none is held out.
     """
     names = [case.name for case in cases]
-    held = set(sorted(names, key=digest)[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
-    return tuple(n for n in names if n not in held), tuple(n for n in names if n in held)
+    held_out = set(sorted(names, key=digest)[: len(names) // 3 if len(names) >= FEWEST_TO_SPLIT else 0])
+    return tuple(n for n in names if n not in held_out), tuple(n for n in names if n in held_out)
 
 
 def best_of(versions: Sequence[Version], names: Sequence[str]) -> Version:
@@ -517,7 +517,7 @@ class Refinement:
 
     def decide(self) -> None:
         """Choose the winner: a version that is better on the cases for proposals, and not worse on those held out."""
-        base, best, held = self.baseline, best_of(self.versions, self.train), self.held_out
+        base, best, held_out = self.baseline, best_of(self.versions, self.train), self.held_out
         passed, before = best.passed(self.train), base.passed(self.train)
         if best is base:
             all_pass = before == len(self.train)
@@ -527,13 +527,13 @@ class Refinement:
         if passed == before:
             scores = f"{best.score(self.train) or 0:.1f}, and {base.score(self.train) or 0:.1f}"
             better = f"version {best.id} is judged {scores} as it is"
-        on_held = f"of those held out {best.passed(held)} of {len(held)}, and {base.passed(held)} as it is"
-        if len(best.of(held)) + len(base.of(held)) < 2 * len(held):
+        on_held = f"of those held out {best.passed(held_out)} of {len(held_out)}, and {base.passed(held_out)} as it is"
+        if len(best.of(held_out)) + len(base.of(held_out)) < 2 * len(held_out):
             self.reason = f"best so far: {better}; it was not yet measured on the cases that were held out"
-        elif best.advantage(base, held) < 0:
+        elif best.advantage(base, held_out) < 0:
             self.reason = f"{better}; but {on_held}: it fits these cases, not the task"
         else:
-            self.winner, self.reason = best, f"{better}; {on_held if held else 'no case was held out'}"
+            self.winner, self.reason = best, f"{better}; {on_held if held_out else 'no case was held out'}"
 
 
 # -- The search: measure, propose, measure, choose ------------------------------------------------------

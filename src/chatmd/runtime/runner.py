@@ -66,7 +66,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
         return await conversation.answered()
     finally:  # also what came before an error
         if run.records is not None and transcript.text != text:
-            request.kept(keep_record(run.records, name_of(name), transcript.text))
+            request.on_stored(keep_record(run.records, name_of(name), transcript.text))
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:
@@ -93,7 +93,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         ConfigError: config.toml or an option has an unknown or invalid value.
     """
     folder, environment = folder or (file or Path("text")).resolve().parent, dict(os.environ)
-    named, given = given_model(options.model)
+    named, chosen_model = given_model(options.model)
     place, config = file or folder / "text", Path(options.config) if options.config is not None else None
     configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
     rules = ChatmdSettings.of(configuration.file)
@@ -108,7 +108,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         chain=(str(file or ""),),
         configuration=configuration,
         tally=SharedBudget(replace(limits, turns=turns)),
-        open_model=open_model if given is None else lambda settings: given,
+        open_model=open_model if chosen_model is None else lambda settings: chosen_model,
         ask=ask_agent,
         working=Path.cwd(),
         functions=tuple(map(function_tool, options.tools)),
@@ -177,12 +177,12 @@ class Runner:
         arrived: asyncio.Queue[tuple[Event, Place] | None] = asyncio.Queue()
         listener = self.context.options.listener
 
-        def tell(event: Event, place: Place) -> None:
+        def forward(event: Event, place: Place) -> None:
             if listener is not log_notices:  # the caller gets them
                 listener(event, place)
             mine.call_soon_threadsafe(arrived.put_nowait, (event, place))
 
-        self.context = self.context.with_options(listener=tell)
+        self.context = self.context.with_options(listener=forward)
         task = asyncio.create_task(loop.run_async(self.run()))
         task.add_done_callback(lambda _: arrived.put_nowait(None))
         try:
@@ -208,16 +208,16 @@ class Runner:
                 recorded = ExpansionRecord(self.path, only=self.context.options.replay)
                 run = replace(self.context, records=self.context.folder)
                 conversation = Conversation(run, transcript, self.take_notes, recorded=recorded)
-            if say and not conversation.is_waiting(say):
+            if say and not conversation.is_last_message(say):
                 conversation.say(say)
-            stack.callback(self._say_notes, conversation)  # whatever ends the run
+            stack.callback(self._send_notes, conversation)  # whatever ends the run
             ready = await conversation.open(stack, though_waiting=has_user)
             if ready is not None:
-                self.context.tell(ready)
+                self.context.emit(ready)
             while ready is not None:
                 done = user_first or await self._turn_done(conversation)
                 user_first = False
-                if not (done and self._say_notes(conversation)) and not await self._user_says(conversation):
+                if not (done and self._send_notes(conversation)) and not await self._ask_user(conversation):
                     break
             result = RunResult(
                 conversation.answer if self.context.tally.turns else "",
@@ -229,7 +229,7 @@ class Runner:
                 cancelled=self._cancelled,
                 cut=conversation.is_cut,
             )
-        self.context.tell(result)
+        self.context.emit(result)
         return result
 
     async def _turn_done(self, conversation: Conversation) -> bool:
@@ -244,37 +244,37 @@ class Runner:
             if task is None or task.cancelling():
                 raise
             self._cancelled = True
-            self.context.tell(RunStopped())
+            self.context.emit(RunStopped())
         except LmmError as error:
             if not self.context.goes_on:
                 raise
-            self.context.tell(Failed(error))
+            self.context.emit(Failed(error))
             return False
         finally:
             self._turn = None
         return not self._cancelled
 
-    def _say_notes(self, conversation: Conversation) -> bool:
+    def _send_notes(self, conversation: Conversation) -> bool:
         """Turn notes that came too late for the turn into messages; return whether there were any."""
         notes = self.take_notes()
         for note in notes:
             conversation.say(note)
         if notes:
-            self.context.tell(Delivered(notes, with_result=False))
+            self.context.emit(Delivered(notes, with_result=False))
         return bool(notes)
 
-    async def _user_says(self, conversation: Conversation) -> bool:
+    async def _ask_user(self, conversation: Conversation) -> bool:
         """Ask the user, and return whether another turn begins."""
         ask = self.context.options.ask_user
         if ask is None:
             return False
-        conversation.transcript.hand_over()
-        self.context.tell(YourTurn(pending=not conversation.spec.waits_for_user))
-        said = await ask()
-        if said is None:
+        conversation.transcript.accept_changes()
+        self.context.emit(YourTurn(pending=not conversation.spec.waits_for_user))
+        message = await ask()
+        if message is None:
             return False
-        if said:
-            conversation.say(said)
+        if message:
+            conversation.say(message)
         return True
 
 

@@ -26,7 +26,7 @@ from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, cut_torn, gap, repair, storable
-from chatmd.sidecar import FOLDER, PICTURES, ExpansionRecord, free_name, keep
+from chatmd.sidecar import FOLDER, PICTURES, ExpansionRecord, free_name, write_private
 from chatmd.tools.text_files import whole_characters
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock
@@ -72,17 +72,19 @@ def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, st
         endings = ("".join(pieces), "") if len(end) == _END else ()
         ours = next((ours for ours in endings if theirs.endswith(end + ours)), None)
         return None if ours is None else (theirs.removesuffix(ours), "")
-    behind, left = theirs[len(before) :], "".join(pieces)
+    behind, remaining = theirs[len(before) :], "".join(pieces)
     for piece in pieces:
         if not behind.startswith(piece):
             break
-        behind, left = behind[len(piece) :], left[len(piece) :]
-    if left.startswith(behind) or not behind.strip():
+        behind, remaining = behind[len(piece) :], remaining[len(piece) :]
+    if remaining.startswith(behind) or not behind.strip():
         return before, ""
-    left, begins = left.lstrip(), behind.lstrip()
+    remaining, begins = remaining.lstrip(), behind.lstrip()
     # What begins with our tag, or continues in the middle of our text, is our text, changed by them.
-    is_ours = begins.startswith(left.partition(">")[0]) if left.startswith("<") else not begins.startswith("<")
-    return None if left and is_ours else (before, behind)
+    is_ours = (
+        begins.startswith(remaining.partition(">")[0]) if remaining.startswith("<") else not begins.startswith("<")
+    )
+    return None if remaining and is_ours else (before, behind)
 
 
 @dataclass(frozen=True, slots=True)
@@ -99,14 +101,14 @@ class Growth:
     turn: str = ""
 
     @property
-    def said(self) -> str:
+    def written(self) -> str:
         """The text up to the end of our elements."""
         return self.begin + "".join(self.ours)
 
     @property
     def text(self) -> str:
         """The whole text."""
-        return self.said + (self.tail or self.turn)
+        return self.written + (self.tail or self.turn)
 
     @property
     def newline(self) -> str:
@@ -116,7 +118,7 @@ class Growth:
 
     def add(self, text: str, turn: str = "", *, apart: bool = True) -> Growth:
         """Add an element after ours, if it stands `apart` after a blank line."""
-        before = gap(self.said[-4:], self.newline) if apart else ""
+        before = gap(self.written[-4:], self.newline) if apart else ""
         return replace(self, ours=(*self.ours, before + text), turn=turn)
 
     def settle(self) -> Growth:
@@ -133,8 +135,8 @@ class Growth:
                 new, tail = replace(self, begin=found[0], ours=ours), found[1]
                 if not without_blank_turn(tail).strip():
                     tail = ""
-                elif new.said + tail != theirs:  # it stands after our elements for the first time
-                    tail = gap(new.said[-4:], new.newline) + tail.lstrip("\r\n")
+                elif new.written + tail != theirs:  # it stands after our elements for the first time
+                    tail = gap(new.written[-4:], new.newline) + tail.lstrip("\r\n")
                 return replace(new, tail=tail)
         return None
 
@@ -197,7 +199,7 @@ class Transcript:
         """Let the next element come after what others have written."""
         self._growth = self._growth.settle()
 
-    def hand_over(self) -> None:
+    def accept_changes(self) -> None:
         """Accept from now on all changes by others, to our elements too, as it is their turn to write."""
         self.refresh()
         self._growth = Growth(self.text)
@@ -243,9 +245,9 @@ class Transcript:
                     hint=f"free some space, {_ROOM // 1_000_000} MB at least, then run again",
                 ) from error  # fmt: skip
 
-    def _save(self, wanted: Growth) -> None:
+    def _save(self, target: Growth) -> None:
         """Save a new state, or what becomes of it in the text that others have written since."""
-        self._growth, file = wanted, self._file
+        self._growth, file = target, self._file
         if file is None:
             return
         base = file.base
@@ -253,7 +255,7 @@ class Transcript:
         def rebase(theirs: str) -> tuple[str, tuple[Failure, ...]]:
             if base.strip() and not theirs.strip():
                 raise FileReadError("the file was emptied during the run")
-            found = wanted if theirs == base else wanted.rebase(theirs)
+            found = target if theirs == base else target.rebase(theirs)
             if found is None:
                 raise FileReadError("the file was changed where the run was writing")
             self._growth = found
@@ -262,20 +264,20 @@ class Transcript:
         try:
             saved = file.save(rebase)
         except FileReadError as error:
-            self._growth = wanted
+            self._growth = target
             if os.path.lexists(file.path):
-                aside = aside_of(file.path)
-                Folder(aside.parent).write(aside.name, wanted.text.encode("utf-8"), private=True)
-                hint = f"everything is in {aside}: copy it back, if this was a mistake"
+                backup = backup_path(file.path)
+                Folder(backup.parent).write(backup.name, target.text.encode("utf-8"), private=True)
+                hint = f"everything is in {backup}: copy it back, if this was a mistake"
                 raise FileReadError(error.message, where=str(file.path), hint=hint) from error
-            files.replace(file.path, wanted.text)  # it was deleted
+            files.replace(file.path, target.text)  # it was deleted
             self._file = SharedFile.open(file.path, undoable=False)
             return
         self.changed = self.changed or saved.rebased
         self.notes += [f"{path} contains what was saved here when a run was killed" for path in saved.recovered]
 
 
-def aside_of(path: Path) -> Path:
+def backup_path(path: Path) -> Path:
     """Return the path for a transcript that cannot be written to its own file."""
     return path.resolve().parent / FOLDER / f"{path.stem}.aside{path.suffix}"
 
@@ -313,9 +315,9 @@ def open_transcript(path: Path, *, goes_on: bool = False) -> Iterator[Transcript
         transcript = Transcript(file.base, file)
         if repaired.text != file.base and transcript.restart(file.base, repaired.text):
             transcript.notes += repaired.notes
-        if (aside := aside_of(path)).exists():
+        if (backup := backup_path(path)).exists():
             what = "contains what an earlier run could not write here; delete it when you have read it"
-            transcript.notes.append(f"{aside} {what}")
+            transcript.notes.append(f"{backup} {what}")
         try:
             yield transcript
         finally:
@@ -426,9 +428,9 @@ def _rewinds(text: str, file: str) -> Iterator[RewindResult]:
         if is_summary(item) or start not in elements:
             break
         behind = [node.span.text for at, node in elements.items() if at > start and node.tag in _KEPT]
-        kept = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
-        kept = kept + "\n" if kept else ""
-        yield RewindResult(kept + gap(kept) + USER_TURN, draft_of(elements[start]))
+        text_before = text[:start].rstrip() + "".join(f"\n{source}" for source in behind)
+        text_before = text_before + "\n" if text_before else ""
+        yield RewindResult(text_before + gap(text_before) + USER_TURN, draft_of(elements[start]))
 
 
 def fork(text: str, number: int, file: str = "") -> RewindResult:
@@ -463,7 +465,7 @@ def rewind_transcript(transcript: Transcript) -> RewindResult | None:
         return None
     if path is not None:
         done = dataclasses.replace(done, original=free_name(path))
-        keep(text, done.original)
+        write_private(text, done.original)
     _restart(transcript, text, done.text)
     return done
 

@@ -53,7 +53,7 @@ from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import open_command, scrubber
 from chatmd.tools.consent import Consent
-from chatmd.tools.registry import PRESENT
+from chatmd.tools.registry import CURRENT_CALL_ID
 from lmm.disk.undo import as_one_change
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
@@ -199,7 +199,7 @@ class Conversation:
     _room: int | None = None  # tokens for the results of these calls
     _longest: int | None = None  # tokens of a result that is sent whole
     _results: Sequence[str] = ()  # of the last request
-    _waiting: list[ToolCall] = field(default_factory=list)  # the calls of the last reply without a result
+    _unanswered: list[ToolCall] = field(default_factory=list)  # the calls of the last reply without a result
     # What `open` opens:
     _stack: AsyncExitStack = field(init=False)
     _opening: asyncio.Task[ChatModel] = field(init=False)
@@ -222,7 +222,7 @@ class Conversation:
             ConsentNeeded: nobody agreed to its tools.
             ChatmdError: a tool cannot be opened.
         """
-        self._tell_notes()
+        self._emit_notes()
         text = self.transcript.text
         if (filled := with_inputs(text, self.run)) != text:
             self.transcript.restart(text, filled)
@@ -234,19 +234,19 @@ class Conversation:
             return None
         if self.remote and (withheld := interpret(document)[0].tools):
             lost = ", ".join(tool.name or tool.kind for tool in withheld)
-            self.run.tell(Notice(f"an agent from a URL gets no tools: {self.run.chain[-1]} goes without {lost}"))
+            self.run.emit(Notice(f"an agent from a URL gets no tools: {self.run.chain[-1]} goes without {lost}"))
         config, configuration, own = self.spec.config, self.run.configuration, len(self.run.chain) == 1
         model = model_settings(config, configuration, own=own)
-        ask = self._keeping_records(self.run.ask)
+        ask = self._with_records(self.run.ask)
         self.run = run = replace(self.run, settings=settings_of(config, configuration, own=own), ask=ask)
         if model.model.provider == "Recorded":  # its file has all prompts, and a search would find them there
             self.run = run = replace(run, protected=(*run.protected, Path(model.model.model).resolve()))
         self._payloads = Payloads(self.transcript.folder, config.show_tool_call)
         self._compactor = Compactor(model, run, self.transcript.path)
         for problem in find_unseen(document):
-            run.tell(Notice(problem_line(problem, UNSEEN)))
+            run.emit(Notice(problem_line(problem, UNSEEN)))
         for problem in self.spec.unset:
-            run.tell(Notice(problem_line(problem)))
+            run.emit(Notice(problem_line(problem)))
         check_values(self.spec.inputs)
         (run.check_agreement or Consent().check)(self.spec, run)
         run.tally.limits.check_price(str(model.model))
@@ -262,7 +262,7 @@ class Conversation:
             run.rules.max_parallel,
             scrubber(self.spec, run),
             run.options.approve,
-            began=run.tell,
+            began=run.emit,
             ended=lambda result: self._add_result(result, is_news=True),
         )
         self._offer_look_back()
@@ -291,12 +291,12 @@ class Conversation:
             self._model = model
         return self._model
 
-    def _keeping_records(self, ask: AskAgent) -> AskAgent:
+    def _with_records(self, ask: AskAgent) -> AskAgent:
         """Return `ask` such that the result of a call names the stored transcripts of the agents asked for it."""
 
         async def asking(run: Run, request: AgentRequest) -> str:
-            records = self._records.setdefault(PRESENT.get(), [])
-            return await ask(run, replace(request, kept=records.append))
+            records = self._records.setdefault(CURRENT_CALL_ID.get(), [])
+            return await ask(run, replace(request, on_stored=records.append))
 
         return asking
 
@@ -310,31 +310,31 @@ class Conversation:
         """The last reply of the model."""
         return answer_of(self.spec.items)
 
-    def is_waiting(self, said: str | Element) -> bool:
+    def is_last_message(self, message: str | Element) -> bool:
         """Return whether the last message is this text of the user, which an earlier run wrote and could not send."""
         items = items_of(self.transcript.text)
         last = items[-1] if items else None
-        if not (isinstance(said, str) and isinstance(last, MessageItem) and last.role == "user"):
+        if not (isinstance(message, str) and isinstance(last, MessageItem) and last.role == "user"):
             return False
-        return not any(parts_in(last.content)) and text_of(last.content).strip() == said.strip()
+        return not any(parts_in(last.content)) and text_of(last.content).strip() == message.strip()
 
-    def say(self, said: str | Element) -> None:
+    def say(self, message: str | Element) -> None:
         """Append a message of the user, a text or a ``<user>`` element, in place of an empty one.
 
         Raises:
             ChatmdError: it is another element, or contains a tag that has no meaning there.
         """
-        if isinstance(said, str):
-            text = self._user_text(said)
+        if isinstance(message, str):
+            text = self._user_text(message)
         else:
-            if said.tag != "user":
+            if message.tag != "user":
                 hint = 'put it into one: Element("user", (), (…,))'
-                raise ChatmdError(f"only a <user> element can be said, not <{said.tag}>", hint=hint)
+                raise ChatmdError(f"only a <user> element can be said, not <{message.tag}>", hint=hint)
             try:
-                write([said])
+                write([message])
             except ValueError as error:
                 raise ChatmdError(f"this cannot be said: {error}", hint="say it as text") from error
-            text = lines_of([said], self.transcript.newline)
+            text = lines_of([message], self.transcript.newline)
         self.transcript.say(text)
         self._take(text)
 
@@ -376,7 +376,7 @@ class Conversation:
                     hint = "it is in the transcript; say what is wrong with it, or allow more retries"
                     raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
                 retries -= 1
-                self.run.tell(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
+                self.run.emit(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))
                 self.say(AGAIN.format(problem))
                 done = await self._exchange()
 
@@ -441,8 +441,8 @@ class Conversation:
         longest = window // 4 if self._longest is None else self._longest // 2
         if longest >= _SHORTEST_RESULT and any(count_tokens(text) > longest for text in self._results):
             self._longest = longest
-            told = f"the request was too long: results of more than {longest:,} tokens are sent shortened"
-            self.run.tell(Notice(told))
+            notice = f"the request was too long: results of more than {longest:,} tokens are sent shortened"
+            self.run.emit(Notice(notice))
             return
         if self._is_compact:
             refusal.hint = f"nothing of it can be summarised: shorten the last message or its documents, or {_LARGER}"
@@ -460,17 +460,17 @@ class Conversation:
         except LmmError as error:
             self._is_compact = isinstance(error, NothingToCompact)
             what = "the conversation takes most of its model's window, but could not be compacted"
-            self.run.tell(Notice(f"{what}: {self._caller.scrub(str(error))}"))
+            self.run.emit(Notice(f"{what}: {self._caller.scrub(str(error))}"))
             return
         if not self.transcript.restart(text, done.text):
-            self.run.tell(Notice("the file was changed while its summary was made; it is not compacted"))
+            self.run.emit(Notice("the file was changed while its summary was made; it is not compacted"))
             return
         if self.recorded is not None:
             self.recorded.carry_over(done.was, done.items)
         self._read()
         self._offer_look_back()
         where = f"; the original: {done.original}" if done.original else ""
-        self.run.tell(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
+        self.run.emit(Notice(f"compacted by {done.model}: {done.before:,} tokens became {done.after:,}{where}"))
 
     async def _ask(self) -> tuple[ToolCall, ...]:
         """Make one request, write its reply to the transcript, and return its calls."""
@@ -489,7 +489,7 @@ class Conversation:
             check_fits(text, await window_of(settings), model.name, hint=_LARGER)
         self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
-        self.run.tell(Asked(request, model.name))
+        self.run.emit(Asked(request, model.name))
         received, reply = ReceivedReply(), None
         try:
             async with aclosing(self.run.tally.counted(model, request)) as stream:
@@ -502,12 +502,12 @@ class Conversation:
                     if isinstance(event, Retrying):
                         received = ReceivedReply()
                     if isinstance(event, Retrying | ReasoningDelta | Notice | TextDelta) and event != TextDelta(""):
-                        self.run.tell(event)
+                        self.run.emit(event)
         except asyncio.CancelledError:
-            if reply is None and (said := received.incomplete()):
-                self._add(lines_of(said, self.transcript.newline), turn=self._turn)
+            if reply is None and (incomplete := received.incomplete()):
+                self._add(lines_of(incomplete, self.transcript.newline), turn=self._turn)
             elif reply is not None:
-                self._waiting = list(reply.calls)
+                self._unanswered = list(reply.calls)
                 self._end_calls({})
             raise
         except LmmError as error:
@@ -521,21 +521,21 @@ class Conversation:
         """Write a reply with its calls, or with what the user has said in the meantime."""
         calls = [self._payloads.call(call) for call in reply.calls]
         notes = () if reply.calls else self.notes()
-        said = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
-        text = lines_of((*received.elements(reply), *calls), self.transcript.newline) + said
+        messages = "".join(f"{self.transcript.newline}{self._user_text(note)}" for note in notes)
+        text = lines_of((*received.elements(reply), *calls), self.transcript.newline) + messages
         self._add(text, turn="" if reply.calls or notes else self._turn)
-        self.run.tell(reply)
+        self.run.emit(reply)
         self._compactor.used = reply.usage.input_tokens + reply.usage.output_tokens
         if notes:
-            self.run.tell(Delivered(notes, with_result=False))
+            self.run.emit(Delivered(notes, with_result=False))
         self.is_cut = reply.cut
         if reply.cut:
-            self.run.tell(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
+            self.run.emit(Notice("the reply was cut off at the model's output limit (allow more: max_tokens)"))
 
     async def _carry_out(self, calls: Sequence[ToolCall]) -> bool:
         """Make calls, and write each result when it arrives; return False if the user stopped the run."""
         results: dict[int, ToolResult] = {}
-        self._waiting, stopped = list(calls), False
+        self._unanswered, stopped = list(calls), False
         try:
             self._room = await self._compactor.room_for_results()
             await self._caller.call(calls, results)
@@ -548,35 +548,35 @@ class Conversation:
     def _end_calls(self, results: Mapping[int, ToolResult], turn: str = "") -> None:
         """Write the results of calls that were not made; the others without one were cancelled."""
         not_made = {one.call: one for one in results.values()}
-        while self._waiting:
-            call = self._waiting[0]
+        while self._unanswered:
+            call = self._unanswered[0]
             self._add_result(not_made.get(call.id) or ToolResult(call.id, call.name, CANCELLED, failed=True), turn)
 
     def _add_result(self, result: ToolResult, turn: str = "", *, is_news: bool = False) -> None:
         """Write the result of a call, and tell it; the last one has what the user has said in the meantime."""
         whole = result
-        self._waiting.pop(next(n for n, call in enumerate(self._waiting) if call.id == result.call))
+        self._unanswered.pop(next(n for n, call in enumerate(self._unanswered) if call.id == result.call))
         if self._room is not None:  # they share the room that is left
-            result = replace(result, text=cut_to_tokens(result.text, self._room // (len(self._waiting) + 1)))
+            result = replace(result, text=cut_to_tokens(result.text, self._room // (len(self._unanswered) + 1)))
             self._room -= count_tokens(result.text)
-        notes = () if self._waiting else self.notes()
+        notes = () if self._unanswered else self.notes()
         noted = replace(result, text=with_notes(result.text, notes)) if notes else result
         element = self._payloads.result(noted, self._records.pop(result.call, ()))
         is_first = not (self.spec.items and isinstance(self.spec.items[-1], OutputItem))
-        turn = "" if self._waiting else turn
+        turn = "" if self._unanswered else turn
         self._add(lines_of([element], self.transcript.newline), turn, apart=is_first)
         if is_news:
-            self.run.tell(whole)
+            self.run.emit(whole)
         if notes:
-            self.run.tell(Delivered(notes, with_result=True))
+            self.run.emit(Delivered(notes, with_result=True))
 
     @property
     def _turn(self) -> str:
         """A blank line and an empty user message, if a turn ends with one."""
         return f"\n{self.user_turn}".replace("\n", self.transcript.newline) if self.user_turn else ""
 
-    def _user_text(self, said: str) -> str:
-        return user_text(said).removesuffix("\n") + self.transcript.newline
+    def _user_text(self, message: str) -> str:
+        return user_text(message).removesuffix("\n") + self.transcript.newline
 
     # -- text and messages -----------------------------------------------------------------------------
 
@@ -592,7 +592,7 @@ class Conversation:
     async def _refresh(self) -> None:
         """Read what others have written; wait up to 5 s while it has errors, as somebody may be typing."""
         self.transcript.refresh()
-        self._tell_notes()
+        self._emit_notes()
         if self.transcript.changed:
             end = time.monotonic() + _PATIENCE
             while time.monotonic() < end:
@@ -602,13 +602,13 @@ class Conversation:
                 await asyncio.sleep(_POLL)
                 self.transcript.refresh()
             self.transcript.changed = False
-            self.run.tell(Notice("the file was changed, and is read again"))
+            self.run.emit(Notice("the file was changed, and is read again"))
             self._read()
         self.transcript.settle()
 
-    def _tell_notes(self) -> None:
+    def _emit_notes(self) -> None:
         while self.transcript.notes:
-            self.run.tell(Notice(self.transcript.notes.pop(0)))
+            self.run.emit(Notice(self.transcript.notes.pop(0)))
 
     def _read(self) -> SyntaxTree:
         """Read the agent from the whole text, and return the document with its imports in place."""

@@ -145,7 +145,7 @@ class Screen:
     def __init__(self, user: User, commands: Mapping[str, str], folder: Path) -> None:
         self.user, self.label = user, PROMPT
         self._folded: dict[str, str] = {}  # the texts that lines stand for
-        self._kept: str | None = None  # the draft that was put aside for a question
+        self._draft: str | None = None  # the draft that was put aside for a question
         self._pending: list[str] = []
         self._editing: asyncio.Task[None] | None = None
         self.output = _Output.from_pty(sys.stdout, term=os.environ.get("TERM"))
@@ -271,7 +271,7 @@ class Screen:
         self._folded[label] = text
         return label
 
-    def shown(self, text: str) -> str:
+    def refolded(self, text: str) -> str:
         """Return a text with its folded lines again."""
         for label, whole in self._folded.items():
             text = text.replace(whole, label)
@@ -292,20 +292,20 @@ class Screen:
 
     def draft(self, text: str) -> None:
         """Insert a text into the prompt, before what is there."""
-        rest = self.buffer.text if self._kept is None else self._kept
+        rest = self.buffer.text if self._draft is None else self._draft
         text = f"{text}\n\n{rest}" if rest.strip() else text
-        if self._kept is None:
+        if self._draft is None:
             self.buffer.document = Document(text)
         else:
-            self._kept = text
+            self._draft = text
 
     def ask(self, label: str) -> None:
         """Ask a question: the next line is its answer, and the text typed so far is put aside; "" ends it."""
-        if label and self._kept is None:
-            self._kept = self.buffer.text
+        if label and self._draft is None:
+            self._draft = self.buffer.text
             self.buffer.reset()
-        elif not label and self._kept is not None:
-            self.buffer.document, self._kept = Document(self._kept), None
+        elif not label and self._draft is not None:
+            self.buffer.document, self._draft = Document(self._draft), None
         self.label = label or PROMPT
         self.prompt.app.invalidate()
 

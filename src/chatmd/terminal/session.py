@@ -104,25 +104,25 @@ class TerminalSession:
     async def run(self) -> None:
         """Show the conversation until the user leaves."""
         self._loop = asyncio.get_running_loop()
-        talking, shown = asyncio.create_task(self._talk()), asyncio.create_task(self.screen.run())
+        conversation, screen = asyncio.create_task(self._talk()), asyncio.create_task(self.screen.run())
         try:
-            await asyncio.wait((shown, talking), return_when=asyncio.FIRST_COMPLETED)
+            await asyncio.wait((screen, conversation), return_when=asyncio.FIRST_COMPLETED)
         finally:
             # A window that is closed ends the input, then sends a signal, which must not end what the first began.
-            await loop.to_its_end(self._leave(talking, shown))
-        if not talking.cancelled():
-            talking.result()
+            await loop.to_its_end(self._leave(conversation, screen))
+        if not conversation.cancelled():
+            conversation.result()
 
-    async def _leave(self, talking: asyncio.Task[None], shown: asyncio.Task[None]) -> None:
+    async def _leave(self, conversation: asyncio.Task[None], screen: asyncio.Task[None]) -> None:
         """End the run, which completes the file, then the screen."""
         self._cancel_question()
-        talking.cancel()
-        await asyncio.wait((talking,))
+        conversation.cancel()
+        await asyncio.wait((conversation,))
         if self.tally.turns:
             done = f"{terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
             self.note(f"{self.path}: {done}; lmm run -i {self.path.name} continues from there")
         self.screen.close()
-        await shown
+        await screen
 
     async def _talk(self) -> None:
         """Run the file again and again; between two runs, do something with it."""
@@ -135,8 +135,10 @@ class TerminalSession:
                 else:
                     self.runner = await asyncio.to_thread(self._begin, self.context)
                     self.context, self._begin = self.runner.context.with_options(say="", inputs={}), None
-                    said, answer = exchange_in(await asyncio.to_thread(read_document, self.path))
-                    self.screen.print((self.view.said(cut(said, _SHOWN)) if said else []) + self.view.replied(answer))
+                    message, answer = exchange_in(await asyncio.to_thread(read_document, self.path))
+                    self.screen.print(
+                        (self.view.user_message(cut(message, _SHOWN)) if message else []) + self.view.replied(answer)
+                    )
                 await self.runner.run(user_first=user_first)
             except LmmError as error:
                 self._print_error(error)
@@ -192,19 +194,19 @@ class TerminalSession:
         await asyncio.sleep(0)  # events that were told before are shown first
         if self.runner is not None and (notes := self.runner.take_notes()):  # of a turn that was cancelled, or failed
             self.screen.draft("\n\n".join(notes))
-        self.view.waiting.clear()
+        self.view.pending_notes.clear()
         while True:
             item = await self._dequeue()
             if callable(item):
                 self._next_action = item
                 return None
-            if (said := self._element(item)) is not None:
+            if (message := self._element(item)) is not None:
                 break
         self.markup = False
         if self.turns_allowed is not None:  # the user sees what happens, so the limit counts for each turn
             self.tally.limits = replace(self.tally.limits, turns=self.tally.turns + self.turns_allowed)
         self.view.begin_turn(time.monotonic())
-        return said
+        return message
 
     def _element(self, text: str) -> str | Element | None:
         """Return a message with the files that it names; None if that fails and it stays in the prompt."""
@@ -217,7 +219,7 @@ class TerminalSession:
             self._print_error(error)
             self.screen.draft(text)
             return None
-        self.screen.print(self.view.said(self.screen.shown(text), f"[{', '.join(files)}]" if files else ""))
+        self.screen.print(self.view.user_message(self.screen.refolded(text), f"[{', '.join(files)}]" if files else ""))
         return element
 
     def _on_event(self, event: Event, place: Place) -> None:
@@ -251,7 +253,7 @@ class TerminalSession:
     async def _ask(self, text: Text, label: str, read: Callable[[str], Any]) -> Any:
         """Ask a question in the prompt, and return the answer."""
         self.question = _Question(read, asyncio.Future())
-        self.screen.print(self.view.shown(text))
+        self.screen.print(self.view.block(text))
         self.screen.ask(label)
         try:
             return await self.question.answer
@@ -295,7 +297,7 @@ class TerminalSession:
             if answer is None:
                 self.note(f"{text.strip()!r} is not an answer: y, n, a or q", "yellow")
             elif not self.question.answer.done():
-                self.screen.print(self.view.said(text.strip() or "no"))
+                self.screen.print(self.view.user_message(text.strip() or "no"))
                 self.question.answer.set_result(answer)
             return False
         if not text.strip():
@@ -307,7 +309,7 @@ class TerminalSession:
         if self._is_users_turn:
             self._enqueue(text)
         else:
-            self.view.waiting.append(text)
+            self.view.pending_notes.append(text)
             if self.runner is not None and self._next_action is None:
                 self.runner.steer(text)
             else:
@@ -380,7 +382,7 @@ class TerminalSession:
             self._print_error(error)
             return True  # the history has it, to be corrected
         command, argument = found
-        self.screen.print(self.view.said(text.strip(), style="dim"))
+        self.screen.print(self.view.user_message(text.strip(), style="dim"))
         try:
             command.do(self, argument)
         except LmmError as error:
@@ -402,7 +404,7 @@ class TerminalSession:
         table.add_column(style="bold", overflow="fold", max_width=_WIDEST_NAME)
         for row in rows:
             table.add_row(*map(clean, row))
-        self.screen.print(self.view.shown(table))
+        self.screen.print(self.view.block(table))
 
     def show_help(self) -> None:
         """Print the commands and keys."""
@@ -417,11 +419,11 @@ class TerminalSession:
 
     def show_cost(self) -> None:
         """Print what was used so far, and what is left."""
-        may = self.tally.left()
-        tokens = "" if may.tokens is None else f"{may.tokens:,} tokens"
-        left = " and ".join(filter(None, (tokens, "" if may.dollars is None else f"${may.dollars:.4f}")))
+        limits = self.tally.left()
+        tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens"
+        remaining = " and ".join(filter(None, (tokens, "" if limits.dollars is None else f"${limits.dollars:.4f}")))
         text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-        self.note(f"{text}; {left} left" if left else text)
+        self.note(f"{text}; {remaining} left" if remaining else text)
 
     def set_budget(self, amount: str) -> None:
         """Set the budget from now on."""
@@ -445,13 +447,13 @@ class TerminalSession:
     async def undo(self) -> transcript_file.Draft | None:
         """Remove the last message from the file, and return it; None if there is none."""
         with transcript_file.open_transcript(self.path) as transcript:
-            taken = transcript_file.rewind_transcript(transcript)
-        if taken is None:
+            rewound = transcript_file.rewind_transcript(transcript)
+        if rewound is None:
             self.note("there is no message of yours that could be taken back")
             return None
-        self.note(f"taken back; the original is kept in {FOLDER}/{taken.original.name}")
-        self.markup = taken.draft.markup
-        return taken.draft
+        self.note(f"taken back; the original is kept in {FOLDER}/{rewound.original.name}")
+        self.markup = rewound.draft.markup
+        return rewound.draft
 
     async def edit(self) -> None:
         """Move the last message into the prompt."""
@@ -470,9 +472,9 @@ class TerminalSession:
         self.note("writing a summary …")
         with transcript_file.open_transcript(self.path) as transcript:
             done = await transcript_file.compact_transcript(transcript, self.context)
-        kept = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
+        original = f"; the original is kept in {FOLDER}/{done.original.name}" if done.original else ""
         paid = f"{done.model}: {usage_text(done.usage)}"
-        self.note(f"{done.before:,} tokens became {done.after:,}{kept} ({paid})")
+        self.note(f"{done.before:,} tokens became {done.after:,}{original} ({paid})")
 
     def ask_model(self, name: str) -> None:
         """Ask another model from now on."""
@@ -484,19 +486,19 @@ class TerminalSession:
     async def fork(self, number: str) -> None:
         """Continue in a new file with the conversation before a message, and put that message into the prompt."""
         text = await asyncio.to_thread(read_document, self.path)
-        taken = transcript_file.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
+        branch = transcript_file.fork(text, int(number) if number.isdecimal() else 0, str(self.path))
         names = (self.path.with_stem(f"{self.path.stem}-{n}") for n in range(2, 1000))
         output = next(path for path in names if not path.exists())
-        await asyncio.to_thread(write_copy, self.path, taken.text, output)
+        await asyncio.to_thread(write_copy, self.path, branch.text, output)
         self.note(f"{output.name} goes another way; {self.path.name} stays as it is")
         self.path, self._begin = output, lambda run: open_run(output, run, output)
-        self.screen.draft(taken.draft.text)
+        self.screen.draft(branch.draft.text)
 
     # -- a shell ---------------------------------------------------------------------------------------------
 
     async def _shell(self, command: str) -> None:
         """Run a command like a tool: with consent, in the prompt's folder, without keys, within the limits."""
-        self.screen.print(self.view.said(f"!{command}", style="dim"))
+        self.screen.print(self.view.user_message(f"!{command}", style="dim"))
         spec = AgentSpec(tools=(_SHELL,))
         run = replace(self.context, functions=())
         await asyncio.to_thread(consent, spec, run)
@@ -506,7 +508,7 @@ class TerminalSession:
             tools = await open_tools(spec.tools, run, stack)
             await ToolCaller(tools, scrub=scrubber(spec, run), approve=run.options.approve).call([call], results)
         output = results[0].text.strip()
-        self.screen.print(self.view.shown(Text(clean(output))))
+        self.screen.print(self.view.block(Text(clean(output))))
         self.screen.draft(self.screen.folded(f"$ {command}\n{output}\n\n", f"!{command}") + " ")
 
 

@@ -17,7 +17,7 @@ from rich.console import RenderableType
 from rich.text import Text
 
 from chatmd.call_texts import call_line, changed_lines
-from chatmd.compaction.compact import is_summary, said
+from chatmd.compaction.compact import content_text, is_summary
 from chatmd.language.agent import MessageItem, interpret
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import answer_of
@@ -68,10 +68,10 @@ class _Work:
 
 @dataclass(slots=True)
 class ChatView:
-    """The state of what is shown. `waiting` are the notes that the model has not received yet, oldest first."""
+    """The state of what is shown. `pending_notes` are those that the model has not received yet, oldest first."""
 
     size: Size = field(default=Size(rows=24, columns=80))
-    waiting: list[str] = field(default_factory=list)
+    pending_notes: list[str] = field(default_factory=list)
     turn: Usage = field(default_factory=Usage)
     _reply: Arriving = field(default_factory=Arriving)
     _thought: str = ""
@@ -105,7 +105,7 @@ class ChatView:
             return lines + self.note(str(event), "yellow", chain)
         return [] if chain else self._of_turn(event, now)
 
-    def said(self, text: str, more: str = "", style: str = "bold") -> list[str]:
+    def user_message(self, text: str, more: str = "", style: str = "bold") -> list[str]:
         """Return a message of the user, followed by a remark."""
         words = Text.assemble((clean(text), style), (f" {more}" if more else "", "dim"))
         return self._print("said", self._hanging(Text(PROMPT, "bold cyan"), words), apart=True)
@@ -118,7 +118,7 @@ class ChatView:
         """Return a remark of ours; `chain` names the agent that it is about."""
         return self._print("note", self._hanging(_indent(chain), Text(clean(text), style)))
 
-    def shown(self, what: RenderableType) -> list[str]:
+    def block(self, what: RenderableType) -> list[str]:
         """Return a question or a table, between blank lines."""
         return self._print("shown", render(what, self.size.columns), apart=True)
 
@@ -148,8 +148,8 @@ class ChatView:
             return self.replied(event.text)
         elif isinstance(event, Delivered):
             more = "(with the result above)" if event.with_result else ""
-            self.waiting = [text for text in self.waiting if text not in event.texts]
-            return [line for text in event.texts for line in self.said(text, more)]
+            self.pending_notes = [text for text in self.pending_notes if text not in event.texts]
+            return [line for text in event.texts for line in self.user_message(text, more)]
         elif isinstance(event, RunStopped | YourTurn | Failed):
             return self._ended(event, now)
         return []
@@ -161,10 +161,10 @@ class ChatView:
         name = work.text if work else clean(result.name)
         lines = [self._call_line(mark, name, result.seconds, first, chain)]
         changed = changed_lines(work.call) if work and work.call and not result.failed else []
-        shown = [Text(f"  {line}", _PATCH_STYLES.get(line[0], "dim")) for line in changed[:_PATCH_LINES]]
-        if (more := len(changed) - len(shown)) > 0:
-            shown.append(Text(f"  … {more} more lines", "dim"))
-        return self._print("call", lines + [self._clipped(text) for text in shown])
+        patch = [Text(f"  {line}", _PATCH_STYLES.get(line[0], "dim")) for line in changed[:_PATCH_LINES]]
+        if (more := len(changed) - len(patch)) > 0:
+            patch.append(Text(f"  … {more} more lines", "dim"))
+        return self._print("call", lines + [self._clipped(text) for text in patch])
 
     def _call_line(self, mark: tuple[str, str], text: str, seconds: float, result: str, chain: tuple[str, ...]) -> str:
         before = Text.assemble(_indent(chain), mark)
@@ -215,7 +215,7 @@ class ChatView:
         if len(lines) > 1 and work:
             lines.append("")
         notes = [Text.assemble((PROMPT, "dim"), (" ".join(clean(text).split()), "dim italic"), (" (waits)", "dim"))
-                 for text in self.waiting]  # fmt: skip
+                 for text in self.pending_notes]  # fmt: skip
         return lines + work + [self._clipped(note) for note in notes]
 
 
@@ -240,7 +240,7 @@ def exchange_in(transcript: str) -> tuple[str, str]:
     items = interpret(parse(transcript))[0].items
     users = (one for one in reversed(items) if isinstance(one, MessageItem) and one.role == "user")
     last = next((one for one in users if not one.is_blank and not is_summary(one)), MessageItem("user"))
-    return said(last.content, {}).strip(), answer_of(items).strip()
+    return content_text(last.content, {}).strip(), answer_of(items).strip()
 
 
 def used_for(path: Path) -> Usage:
@@ -253,8 +253,8 @@ def used_for(path: Path) -> Usage:
 def remember(path: Path, usage: Usage) -> None:
     """Store the usage of a conversation so far, which puts it on the list; errors of writing are ignored."""
     with suppress(LmmError, OSError):
-        kept = json.dumps([usage.input_tokens, usage.output_tokens, usage.cost, usage.requests])
-        trust.remember(_STORE, str(path.resolve()), kept)
+        record = json.dumps([usage.input_tokens, usage.output_tokens, usage.cost, usage.requests])
+        trust.remember(_STORE, str(path.resolve()), record)
 
 
 def latest() -> list[Path]:
@@ -265,9 +265,9 @@ def latest() -> list[Path]:
 
 def described(path: Path, width: int) -> tuple[str, str]:
     """Describe a conversation in two lines: file, time and cost; the last exchange, cut to `width` columns."""
-    here = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
+    relative = path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
     cost = used_for(path).cost
-    head = f"{path_text(here)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
+    head = f"{path_text(relative)}  {datetime.fromtimestamp(path.stat().st_mtime):%d %b %Y, %H:%M}"
     with suppress(LmmError):
         last = " → ".join(exchange_in(read_document(path)))
         return head + (f"  ${cost:.4f}" if cost else ""), clipped(last, width)

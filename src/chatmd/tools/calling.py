@@ -27,7 +27,7 @@ from chatmd.language.nodes import Comment, Element, SyntaxTree
 from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
-from chatmd.tools.registry import PRESENT, FunctionTool, kind_of, load_json
+from chatmd.tools.registry import CURRENT_CALL_ID, FunctionTool, kind_of, load_json
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
@@ -82,8 +82,8 @@ def describe_prompt(name: str, document: SyntaxTree, spec: AgentSpec) -> str:
             return words[:_LONGEST_ABOUT]
         if isinstance(node, Element):
             break
-    said = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
-    instructions = next(said, MessageItem("system"))
+    messages = (item for item in spec.items if isinstance(item, MessageItem) and item.role in ("system", "developer"))
+    instructions = next(messages, MessageItem("system"))
     text = " ".join(text_of(instructions.content).split())
     return re.split(r"(?<=[.!?]) ", text)[0][:_LONGEST_ABOUT] or f"The agent {name}."
 
@@ -229,7 +229,7 @@ async def open_tools(declared: Iterable[Tool], run: Run, stack: AsyncExitStack) 
             may_miss = run.options.skip_missing_tools and one.kind in ("command", "mcp")
             if not (may_miss or isinstance(error, ToolNotAvailable)):
                 raise
-            run.tell(Notice(f"{WITHOUT}{one.name or one.server}: {error}"))
+            run.emit(Notice(f"{WITHOUT}{one.name or one.server}: {error}"))
             continue
         hint = 'give its tools a prefix="…"' if one.kind == "mcp" else "rename one of them"
         # An agent without a timeout has the limits of the run.
@@ -308,7 +308,7 @@ class ToolCaller:
                 if self._stopped:
                     return
                 start = time.monotonic()
-                PRESENT.set(call.id)
+                CURRENT_CALL_ID.set(call.id)
                 self.began(call)
                 result = await self._result(call, lambda: made.add(number))
                 results[number] = replace(result, seconds=time.monotonic() - start)
@@ -344,9 +344,9 @@ class ToolCaller:
         known = self.tools.get(call.name)
         if known is None:
             close = get_close_matches(call.name, self.tools, n=1)
-            meant = f" Did you mean {close[0]}?" if close else ""
-            there = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
-            return ToolOutput(f"There is no tool '{call.name}'.{meant} {there}", failed=True)
+            suggestion = f" Did you mean {close[0]}?" if close else ""
+            available = f"The tools are: {', '.join(self.tools)}." if self.tools else "There are no tools at all."
+            return ToolOutput(f"There is no tool '{call.name}'.{suggestion} {available}", failed=True)
         try:
             arguments, problem = fit_arguments(known.tool, read_arguments(known.tool, call.arguments))
         except (ValueError, RecursionError) as error:
@@ -415,17 +415,17 @@ def fit_arguments(tool: RunnableTool, arguments: Any) -> tuple[Any, str]:
         needed = schema.get("required", ())
         for error in validator.iter_errors(arguments):
             if len(error.absolute_path) == 1:
-                arguments = _meant(arguments, str(error.absolute_path[0]), error.schema, needed)
+                arguments = _converted(arguments, str(error.absolute_path[0]), error.schema, needed)
         problems = [problem for error in validator.iter_errors(arguments) for problem in _problems(error)]
     else:
         problems = ["they must be a JSON object"]
     if not problems:
         return arguments, ""
-    shown = "; ".join(list(dict.fromkeys(sorted(problems)))[:_MOST_PROBLEMS])
-    return arguments, f"The arguments do not fit: {shown}. {name} takes: {arguments_in_words(schema) or 'none'}."
+    listed = "; ".join(list(dict.fromkeys(sorted(problems)))[:_MOST_PROBLEMS])
+    return arguments, f"The arguments do not fit: {listed}. {name} takes: {arguments_in_words(schema) or 'none'}."
 
 
-def _meant(arguments: dict[str, Any], key: str, schema: Any, needed: Collection[str]) -> dict[str, Any]:
+def _converted(arguments: dict[str, Any], key: str, schema: Any, needed: Collection[str]) -> dict[str, Any]:
     """Return the arguments with what a value that does not fit its schema stands for, if that is certain."""
     value = arguments.get(key)
     if value is None or (value == "" and key not in needed):
@@ -433,8 +433,8 @@ def _meant(arguments: dict[str, Any], key: str, schema: Any, needed: Collection[
     kinds = {part.get("type") for part in (schema, *schema.get("anyOf", ())) if isinstance(part.get("type"), str)}
     if isinstance(value, str) and kinds & {"integer", "number", "boolean", "array", "object"}:
         with contextlib.suppress(ValueError, RecursionError):
-            meant = json.loads(value.lower() if "boolean" in kinds else value)
-            return arguments if isinstance(meant, str) else arguments | {key: meant}
+            parsed = json.loads(value.lower() if "boolean" in kinds else value)
+            return arguments if isinstance(parsed, str) else arguments | {key: parsed}
     return arguments
 
 

@@ -15,7 +15,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.sidecar import store
 from chatmd.tools.process import Program, bubblewrap, run_program, sandboxed
-from chatmd.tools.registry import IN_ORDER, PRESENT, FunctionTool, OpenTools
+from chatmd.tools.registry import CURRENT_CALL_ID, IN_ORDER, FunctionTool, OpenTools
 from chatmd.tools.roots import roots_of
 from lmm.config import Settings
 from lmm.config_tables import TIERS
@@ -66,15 +66,15 @@ def check_variables(declared: Tool, run: Run) -> None:
     keys = keys_of(run.settings)
     for name, attribute in variables_of(declared).items():
         if name in keys:
-            told = f'{attribute}="{name}": a key of a model provider is not given to programs or servers'
+            problem = f'{attribute}="{name}": a key of a model provider is not given to programs or servers'
             hint = "take it out; what needs such a key gets one of its own, from a file or by another name"
-            raise ChatmdError(told, where=declared.span.where, hint=hint)
+            raise ChatmdError(problem, where=declared.span.where, hint=hint)
         if name not in run.environment:
             hint = f"export {name}=…"
             raise ChatmdError(f"the environment variable {name} is not set", where=declared.span.where, hint=hint)
 
 
-def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
+def minimal_environment(environment: Mapping[str, str], names: Iterable[str] = ()) -> dict[str, str]:
     """Return the part of an environment that a program gets, including the variables `names` if they are set.
 
     Relative folders in ``PATH`` are left out, as their meaning depends on where a program runs.
@@ -82,9 +82,9 @@ def minimal_environment(given: Mapping[str, str], names: Iterable[str] = ()) -> 
     >>> minimal_environment({"PATH": "/bin:.", "LANG": "de_DE.UTF-8", "OPENAI_API_KEY": "sk", "CI": "1"}, ["CI"])
     {'PATH': '/bin', 'LANG': 'de_DE.UTF-8', 'CI': '1', 'TERM': 'dumb', 'NO_COLOR': '1'}
     """
-    passed = {name: value for name, value in given.items() if name in PASSED_ON or name.startswith("LC_")}
+    passed = {name: value for name, value in environment.items() if name in PASSED_ON or name.startswith("LC_")}
     folders = [folder for folder in passed.get("PATH", os.path.defpath).split(os.pathsep) if Path(folder).is_absolute()]
-    named = {name: given[name] for name in names if name in given}
+    named = {name: environment[name] for name in names if name in environment}
     language = {} if any(name == "LANG" or name.startswith("LC_") for name in passed) else {"LANG": "C.UTF-8"}
     return {**passed, "PATH": os.pathsep.join(folders), **language, **named, **ALWAYS}
 
@@ -122,12 +122,12 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
     limit = declared.max_output or min(run.rules.max_output, MOST_SHOWN)
     scrub = scrubber(AgentSpec(tools=(declared,)), run)
 
-    def keep(text: str) -> str:
+    def store_output(text: str) -> str:
         with suppress(LmmError, OSError):  # the folder cannot be written: the report is all there is
             return store(Folder(run.folder), scrub(text).encode("utf-8", "replace"), ".txt") if run.chain[0] else ""
         return ""
 
-    started = Program((program, *words[1:]), folder, environment, timeout, limit, keep)
+    started = Program((program, *words[1:]), folder, environment, timeout, limit, store_output)
     if declared.sandbox:
         if not bubblewrap():
             what = "needs bubblewrap for its sandbox, which is not installed or not permitted here"
@@ -142,12 +142,14 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
             raise ChatmdError("an argument contains a NUL character, which no program can be given", hint=hint)
         for argument in arguments:
             _encoded(argument)
-        present = PRESENT.get()
+        present = CURRENT_CALL_ID.get()
 
-        def hear(text: str) -> None:
-            run.tell(ToolProgress(present, declared.name, scrub(text)))
+        def report_progress(text: str) -> None:
+            run.emit(ToolProgress(present, declared.name, scrub(text)))
 
-        return await run_program(replace(started, argv=(*started.argv, *arguments), hear=hear), _encoded(stdin))
+        return await run_program(
+            replace(started, argv=(*started.argv, *arguments), on_progress=report_progress), _encoded(stdin)
+        )
 
     return nullcontext((FunctionTool(_definition(declared, timeout, declared.sandbox), call),))
 

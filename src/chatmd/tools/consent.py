@@ -35,7 +35,7 @@ from lmm.terminal import visible
 # a model. `is_asked` decides which declarations need consent.
 
 
-_DOES: dict[Power, str] = {
+_POWER_PHRASES: dict[Power, str] = {
     "read": "reads files in {folders}",
     "write": "creates, changes and deletes files in {folders}",
     "process": "starts programs",
@@ -44,10 +44,10 @@ _DOES: dict[Power, str] = {
 }
 
 
-def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
+def is_asked(powers: Collection[Power], combined_powers: Collection[Power]) -> bool:
     """Return whether the user must agree to a tool with these powers; the rule is the same for all callers of a file.
 
-    `together` are the powers of everything that works together with the tool (`powers_of`).
+    `combined_powers` are the powers of everything that works together with the tool (`powers_of`).
 
     Tools that change files or start programs always need consent. Tools that send data need it if something that works
     together with them reads local files, be it a tool, a document, an image or an import: a model that was led astray
@@ -58,19 +58,19 @@ def is_asked(powers: Collection[Power], together: Collection[Power]) -> bool:
     >>> is_asked({"read"}, {"read", "network"}), is_asked({"process"}, {"process"})
     (False, True)
     """
-    return bool({"write", "process"} & set(powers)) or ("network" in powers and "read" in together)
+    return bool({"write", "process"} & set(powers)) or ("network" in powers and "read" in combined_powers)
 
 
 @dataclass(frozen=True, slots=True)
 class Declaration:
-    """A tool, or (not `is_tool`) a file that is sent: what it can do, in words; `asks` if the user must agree to it.
+    """A tool, or (not `is_tool`) a file that is sent: what it can do, in words, and whether it `needs_consent`.
 
     `text` is what the user agrees to: the declaration as it is written, in its canonical form.
     """
 
     name: str
     words: str
-    asks: bool
+    needs_consent: bool
     text: str
     is_tool: bool = True
 
@@ -89,14 +89,14 @@ class DeclaringFile:
     powers: frozenset[Power] = frozenset()
 
     @property
-    def asking(self) -> tuple[Declaration, ...]:
+    def needing_consent(self) -> tuple[Declaration, ...]:
         """The declarations that need consent."""
-        return tuple(one for one in self.declarations if one.asks)
+        return tuple(one for one in self.declarations if one.needs_consent)
 
     @property
     def keys(self) -> frozenset[tuple[str, str]]:
         """The declarations that need consent, as values that can be compared."""
-        return frozenset((self.path, one.text) for one in self.asking)
+        return frozenset((self.path, one.text) for one in self.needing_consent)
 
 
 def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
@@ -111,24 +111,24 @@ def declared_by(spec: AgentSpec, run: Run) -> tuple[DeclaringFile, ...]:
         with contextlib.suppress(ToolNotAvailable):  # a run continues without it
             kind_of(tool)
     files = list(_walk(spec, run, "", 0, set()))
-    together = frozenset[Power]().union(*(powers_of(one, inside) for one, inside, _, _ in files))
-    return tuple(own_declarations(one, inside, together, name, depth) for one, inside, name, depth in files)
+    combined_powers = frozenset[Power]().union(*(powers_of(one, inside) for one, inside, _, _ in files))
+    return tuple(own_declarations(one, inside, combined_powers, name, depth) for one, inside, name, depth in files)
 
 
 def own_declarations(
-    spec: AgentSpec, run: Run, together: frozenset[Power] = frozenset(), name: str = "", depth: int = 0
+    spec: AgentSpec, run: Run, combined_powers: frozenset[Power] = frozenset(), name: str = "", depth: int = 0
 ) -> DeclaringFile:
-    """Return a file with its own declarations; `together` are the powers of the files that it works with."""
+    """Return a file with its own declarations; `combined_powers` are the powers of the files that it works with."""
     own = powers_of(spec, run)
-    together |= own
-    declarations = [_declaration(tool, run, together) for tool in spec.tools]
+    combined_powers |= own
+    declarations = [_declaration(tool, run, combined_powers) for tool in spec.tools]
     if spec.output is not None and spec.output.check:
-        declarations.append(_declaration(spec.output.tool, run, together))
-    asks = is_asked({"network"}, together)
+        declarations.append(_declaration(spec.output.tool, run, combined_powers))
+    sends = is_asked({"network"}, combined_powers)
     agents = (part for part in spec.parts if isinstance(part, SubAgent) and not part.local)
     for src in dict.fromkeys(agent.src for agent in agents):
         words = f"asks the agent {src}"
-        declarations.append(Declaration("<agent>", words + _LEAVES * asks, asks, words, is_tool=False))
+        declarations.append(Declaration("<agent>", words + _EXFILTRATION_WARNING * sends, sends, words, is_tool=False))
     sent = sent_files(spec, run)
     for real, part in sent.items():
         words = f"sends the file {part.src}, which {why_asked(part, run)}, to the model"
@@ -147,8 +147,8 @@ def powers_of(spec: AgentSpec, run: Run) -> frozenset[Power]:
     The powers of local agents are not included: their files are checked too.
     """
     powers = frozenset[Power]().union(*map(_powers, spec.tools))
-    shown = (part for part in spec.parts if part.local and not isinstance(part, SubAgent))
-    if spec.imported or any(_real_path(part.src, run) is not None for part in shown):
+    documents = (part for part in spec.parts if part.local and not isinstance(part, SubAgent))
+    if spec.imported or any(_real_path(part.src, run) is not None for part in documents):
         powers |= {"read"}
     if any(isinstance(part, SubAgent) and not part.local for part in spec.parts):
         powers |= {"network"}
@@ -246,7 +246,7 @@ def _powers(tool: Tool) -> frozenset[Power]:
         return frozenset()
 
 
-def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declaration:
+def _declaration(tool: Tool, run: Run, combined_powers: Collection[Power]) -> Declaration:
     try:
         kind_of(tool)
     except ChatmdError as error:
@@ -259,21 +259,21 @@ def _declaration(tool: Tool, run: Run, together: Collection[Power]) -> Declarati
     reads_more = any(  # outside of the prompt's folder, or files there that are otherwise refused
         not root.is_relative_to(run.folder) or is_secret_file(root.relative_to(run.folder)) for root in named
     )
-    asks = is_asked(powers, together) or ("read" in powers and reads_more)
+    needs_consent = is_asked(powers, combined_powers) or ("read" in powers and reads_more)
     words = _words(tool, powers, folders)
     words += f", in a sandbox: no network, writes only below {folders}" if tool.sandbox else ""
-    words += _LEAVES if asks and powers == {"network"} else ""
+    words += _EXFILTRATION_WARNING if needs_consent and powers == {"network"} else ""
     # every attribute, with the real folders that it names
-    return Declaration(tool.name or f"({tool.kind})", words, asks, repr((tool, named)))
+    return Declaration(tool.name or f"({tool.kind})", words, needs_consent, repr((tool, named)))
 
 
-_LEAVES = ": files read here could be sent that way"
+_EXFILTRATION_WARNING = ": files read here could be sent that way"
 
 
 def _words(tool: Tool, powers: Iterable[Power], folders: str) -> str:
     """Describe in words what a tool does."""
     if tool.kind == "builtin":
-        return in_prose([words.format(folders=folders) for power, words in _DOES.items() if power in powers])
+        return in_prose([words.format(folders=folders) for power, words in _POWER_PHRASES.items() if power in powers])
     if tool.kind == "agent":
         return f"asks the agent {tool.agent}" + ("" if tool.local else ", which gets no tools")
     does = f"runs {tool.command}"
@@ -283,8 +283,8 @@ def _words(tool: Tool, powers: Iterable[Power], folders: str) -> str:
             does = f"starts the MCP server {tool.server[6:]}"
         does += f" for {in_prose(tool.include) if tool.include else 'all its tools'}"
     where = f", in {tool.cwd}" if tool.cwd else ""
-    given = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
-    return does + where + (f", and gives it {in_prose(given)} of your environment" if given else "")
+    variables = [f"{name} (a secret, by its name)" if is_secret_variable(name) else name for name in variables_of(tool)]
+    return does + where + (f", and gives it {in_prose(variables)} of your environment" if variables else "")
 
 
 def in_prose(words: Iterable[str]) -> str:
@@ -311,7 +311,7 @@ class Consent:
     """
 
     agreed: frozenset[tuple[str, str]] = frozenset()
-    together: frozenset[Power] = frozenset()
+    combined_powers: frozenset[Power] = frozenset()
     spec: AgentSpec | None = None
 
     def check(self, spec: AgentSpec, run: Run) -> None:
@@ -322,15 +322,15 @@ class Consent:
         """
         if spec is self.spec:
             return
-        own = own_declarations(spec, run, self.together)
-        told = ""
-        if "read" in own.powers and "network" in self.together and "read" not in self.together:
-            told = "its new tools read files here, and what they read could be sent"
+        own = own_declarations(spec, run, self.combined_powers)
+        problem = ""
+        if "read" in own.powers and "network" in self.combined_powers and "read" not in self.combined_powers:
+            problem = "its new tools read files here, and what they read could be sent"
         elif not own.keys <= self.agreed:
-            told = f"{_reason((own,), changed=True)}: {_listed((own,))}"
-        if told:
+            problem = f"{_reason((own,), changed=True)}: {_listed((own,))}"
+        if problem:
             hint = "its file changed during the run: check it with lmm tools, then run again"
-            raise ConsentNeeded(told, where=visible(own.name, line=True), hint=hint)
+            raise ConsentNeeded(problem, where=visible(own.name, line=True), hint=hint)
 
 
 def consent(spec: AgentSpec, run: Run) -> Consent:
@@ -345,13 +345,15 @@ def consent(spec: AgentSpec, run: Run) -> Consent:
     """
     files = declared_by(spec, run)
     asked = frozenset(key for file in files for key in file.keys)
-    agreed, shown = _stored(files[0].path)
+    agreed, lines_before = _stored(files[0].path)
     if not run.options.yes and asked and agreement(asked) != agreed:
         where = visible(files[0].name, line=True)
         if run.options.confirm is None:
             hint = "run it in a terminal, which asks once, or agree with --yes"
-            raise ConsentNeeded(f"{_reason(files, changed=bool(shown))}: {_listed(files)}", where=where, hint=hint)
-        if not run.options.confirm(question(files, shown)):
+            raise ConsentNeeded(
+                f"{_reason(files, changed=bool(lines_before))}: {_listed(files)}", where=where, hint=hint
+            )
+        if not run.options.confirm(question(files, lines_before)):
             what = "its tools" if _has_tools(files) else "what it sends"
             raise ConsentNeeded(f"not run: you did not agree to {what}", where=where)
         lines = [line for file in files for line in _lines(file)]
@@ -388,8 +390,8 @@ def question(files: tuple[DeclaringFile, ...], before: Sequence[str] = ()) -> st
     """
     lines = [line for file in files for line in _lines(file)]
     if before:
-        gone = [f"- {line}" for line in before if line not in lines]
-        lines = [*(f"{' ' if line in before else '+'} {line}" for line in lines), *gone]
+        removed = [f"- {line}" for line in before if line not in lines]
+        lines = [*(f"{' ' if line in before else '+'} {line}" for line in lines), *removed]
     head = f"{visible(files[0].name, line=True)}: {_reason(files, changed=bool(before))}:"
     return "\n  ".join([head, *lines]) + "\n"
 
@@ -415,7 +417,7 @@ def _reason(files: tuple[DeclaringFile, ...], *, changed: bool) -> str:
 
 def _has_tools(files: tuple[DeclaringFile, ...]) -> bool:
     """Return whether the question is about tools, not only about files that are sent."""
-    return any(one.is_tool for file in files for one in file.asking)
+    return any(one.is_tool for file in files for one in file.needing_consent)
 
 
 def _listed(files: tuple[DeclaringFile, ...]) -> str:
@@ -423,7 +425,7 @@ def _listed(files: tuple[DeclaringFile, ...]) -> str:
     sentences: list[str] = []
     for file in files:
         names: dict[str, list[str]] = {}
-        for one in file.asking:
+        for one in file.needing_consent:
             names.setdefault(one.words, []).append(one.name)
         sentences += [f"{'each of ' * (len(who) > 1)}{in_prose(who)} {words}" for words, who in names.items()]
     return visible("; ".join(sentences), line=True)

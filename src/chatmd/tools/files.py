@@ -86,8 +86,8 @@ def read_file(roots: ToolRoots, path: str, offset: int, count: int | None, limit
     if not os.path.lexists(target.real):
         raise roots.missing(target)
     budget = max(limit - _AROUND_TEXT - len(target.name), 100)
-    there = target.real
-    with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
+    real = target.real
+    with read_errors(target.name, look=LOOK), open_folder(real.parent) as folder, folder.open(real.name) as file:
         found = read_excerpt(file, target.name, offset=skipped, count=count, budget=budget)
     if not found.total:
         return f"{target.name} is empty."
@@ -199,16 +199,16 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     if find == replace:
         raise ChatmdError("what is to be found and what is to replace it are the same", where=name)
     newline = TextLines.of(text).newline
-    wanted = find if find in text else with_newline(find, newline)
-    count = text.count(wanted) if wanted else 0
+    searched = find if find in text else with_newline(find, newline)
+    count = text.count(searched) if searched else 0
     if not count:
         raise _not_found(text, find, name)
-    found = islice(re.finditer(re.escape(wanted), text), _MOST_PLACES)
+    found = islice(re.finditer(re.escape(searched), text), _MOST_PLACES)
     places = [text.count("\n", 0, match.start()) + 1 for match in found]
     if count > 1 and not every:
         hint = "give more of the text around the one that is meant, or all=true"
         raise ChatmdError(f"the text occurs {count} times, {_listed(places)}", where=name, hint=hint)
-    done = text.replace(wanted, with_newline(replace, newline))
+    done = text.replace(searched, with_newline(replace, newline))
     return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {_listed(places)}."
 
 
@@ -232,14 +232,14 @@ def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPat
 
 def _not_found(text: str, find: str, name: str) -> ChatmdError:
     lines = TextLines.of(text).texts
-    wanted = find.strip("\n").split("\n")
-    guess = nearest(wanted, [as_typed(line) for line in lines])
-    shown = ""
+    searched = find.strip("\n").split("\n")
+    guess = nearest(searched, [as_typed(line) for line in lines])
+    suggestion = ""
     if guess is not None:
-        there = "\n".join(lines[guess : guess + min(len(wanted), 20)])
-        shown = f".\nDid you mean line {guess + 1}? It says:\n{there}\n"
-    hint = "give it without the line numbers" if are_numbered(wanted) else "copy it exactly as the file has it"
-    return ChatmdError(f"the text is not in the file{shown}", where=name, hint=hint)
+        excerpt = "\n".join(lines[guess : guess + min(len(searched), 20)])
+        suggestion = f".\nDid you mean line {guess + 1}? It says:\n{excerpt}\n"
+    hint = "give it without the line numbers" if are_numbered(searched) else "copy it exactly as the file has it"
+    return ChatmdError(f"the text is not in the file{suggestion}", where=name, hint=hint)
 
 
 def _listed(places: list[int]) -> str:
@@ -261,8 +261,8 @@ def open_import_image(declared: Tool, run: Run) -> OpenTools:
 
     def import_image(path: str) -> ToolOutput:
         target = roots.readable(path)
-        there = target.real
-        with read_errors(target.name, look=LOOK), open_folder(there.parent) as folder, folder.open(there.name) as file:
+        real = target.real
+        with read_errors(target.name, look=LOOK), open_folder(real.parent) as folder, folder.open(real.name) as file:
             data = file.read(limit + 1)
         try:
             image = image_from(data, limit=limit)
@@ -289,8 +289,8 @@ _LONGEST = 1024  # characters of a description
 def open_read_skill(declared: Tool, run: Run) -> OpenTools:
     """Open `read_skill` for the skills in the roots of its declaration."""
     roots, limit = roots_of(declared, run), declared.max_output or run.rules.max_output
-    there = (path for root in roots.roots for path in (root.real / SKILL, *sorted(root.real.glob(f"*/{SKILL}"))))
-    found = (roots.readable(str(path)).real for path in there if path.is_file())
+    paths = (path for root in roots.roots for path in (root.real / SKILL, *sorted(root.real.glob(f"*/{SKILL}"))))
+    found = (roots.readable(str(path)).real for path in paths if path.is_file())
     skills, listed = {path.parent.name: path for path in found}, ""
     if not skills:
         hint = f"a skill is a folder with a {SKILL} below one of roots; looked in {roots.names}"
@@ -445,11 +445,11 @@ def search_arguments(written: str) -> Any:
     >>> search_arguments('{"text": "f(x)"}'), search_arguments('{"pattern": "a.b", "text": null}')
     ({'pattern': 'f(x)', 'literal': True}, {'pattern': 'a.b'})
     """
-    given = renaming(query="text")(written)
-    if not isinstance(given, dict) or (given.get("pattern") and given.get("text")):
-        return given
-    literal = {"pattern": text, "literal": True} if (text := given.pop("text", None)) else {}
-    return given | literal
+    arguments = renaming(query="text")(written)
+    if not isinstance(arguments, dict) or (arguments.get("pattern") and arguments.get("text")):
+        return arguments
+    literal = {"pattern": text, "literal": True} if (text := arguments.pop("text", None)) else {}
+    return arguments | literal
 
 
 Finder = Callable[[str], int | None]
@@ -468,8 +468,8 @@ def finder(pattern: str, *, literal: bool, ignore_case: bool) -> Finder:
     if "\n" in pattern:
         raise ChatmdError("what is found is on one line, and the pattern has several", hint="search for one of them")
     if literal:
-        wanted = pattern.casefold() if ignore_case else pattern
-        return lambda line: at if (at := (line.casefold() if ignore_case else line).find(wanted)) >= 0 else None
+        searched = pattern.casefold() if ignore_case else pattern
+        return lambda line: at if (at := (line.casefold() if ignore_case else line).find(searched)) >= 0 else None
     import re2
 
     options = re2.Options()

@@ -73,7 +73,7 @@ def mended(result: Any, leave_out: Callable[[str], None]) -> Any:
     if not isinstance(result, dict):
         return result
     if isinstance(tools := result.get("tools"), list):
-        kept = []
+        valid = []
         if (more := len(tools) - MOST_TOOLS) > 0:
             leave_out(f"{more} of {len(tools)} tools of one page are left out")
         for number, tool in enumerate(tools[:MOST_TOOLS], 1):
@@ -85,8 +85,8 @@ def mended(result: Any, leave_out: Callable[[str], None]) -> Any:
                 name = tool.get("name") if isinstance(tool, dict) else None
                 leave_out(f"the tool '{name or number}' is left out: its {wrong}")
             else:
-                kept.append(tool)
-        return result | {"tools": kept}
+                valid.append(tool)
+        return result | {"tools": valid}
     if "structuredContent" in result:
         result = {"content": [], **result}
     if isinstance(content := result.get("content"), list):
@@ -243,8 +243,8 @@ def read_address(written: str) -> Address:
             return Address(url=same_host(url))
     except ValueError as error:
         why = "" if "@" in url else f": {error}"  # the error may quote a password
-    shown = re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]  # without what might be a password
-    raise ChatmdError(f"'{shown}' is not the address of an MCP server{why}",
+    redacted = re.sub(r"//[^/@]*@", "//…@", written.partition("?")[0])[:100]  # without what might be a password
+    raise ChatmdError(f"'{redacted}' is not the address of an MCP server{why}",
                       hint='write mcp_server="stdio:COMMAND", or a URL that begins with https://')  # fmt: skip
 
 
@@ -276,8 +276,10 @@ def _part(block: Any) -> Image | str:
         return _data(block.data, block.mime_type, "an image" if block.type == "image" else "a sound")
     if block.type == "resource_link":
         size = megabytes(block.size) if block.size is not None else ""
-        told = f": {block.description}" if block.description else ""
-        return f"[{block.title or block.name}: {', '.join(filter(None, (block.uri, block.mime_type, size)))}]{told}"
+        description = f": {block.description}" if block.description else ""
+        return (
+            f"[{block.title or block.name}: {', '.join(filter(None, (block.uri, block.mime_type, size)))}]{description}"
+        )
     if block.type == "resource":
         uri, text = str(block.resource.uri), getattr(block.resource, "text", None)
         if text is None:
@@ -416,12 +418,12 @@ class Connection:
                 life = self._life
                 await self.aclose()
                 why = life.exception() if life is not None and life.done() and not life.cancelled() else None
-                told = f"{what}: the server ended before it answered{f': {self._reason(why)}' if why else ''}"
+                problem = f"{what}: the server ended before it answered{f': {self._reason(why)}' if why else ''}"
                 hint = "the next call restarts it, without what it had in memory"
-                raise self._error(told, hint=hint) from None
+                raise self._error(problem, hint=hint) from None
             if error.code == REQUEST_TIMEOUT:
-                told = f"{what}: no answer within {self.patience:g} seconds"
-                raise self._error(told, hint='set a longer timeout="…"') from None
+                problem = f"{what}: no answer within {self.patience:g} seconds"
+                raise self._error(problem, hint='set a longer timeout="…"') from None
             raise self._error(f"{what}: {self._reason(error)}") from None
         except (RuntimeError, ValidationError) as error:
             first = str(error).strip().partition("\n")[0]
@@ -513,12 +515,12 @@ class Connection:
             client_info=Implementation(name="lmmarkdown", title="LM Markdown", version=version("lmmarkdown")),
             read_timeout_seconds=self.patience,
         ) as client:
-            client.session.validate_tool_result = _believe  # type: ignore[method-assign]
+            client.session.validate_tool_result = _skip_schema_check  # type: ignore[method-assign]
             ready.set_result(client)
             await self._stop.wait()
 
     def _leave_out(self, what: str) -> None:
-        self.run.tell(Notice(f"MCP server {self.address.label}: {self._scrubbed(what)}"))
+        self.run.emit(Notice(f"MCP server {self.address.label}: {self._scrubbed(what)}"))
 
     @property
     def instructions(self) -> str:
@@ -532,10 +534,10 @@ class Connection:
         begin = max(self._written, os.fstat(file).st_size - 4 * _TOLD)
         tail = os.pread(file, 4 * _TOLD, begin).decode("utf-8", "replace")
         # A line that is cut off could begin in the middle of a secret.
-        said = self._scrubbed((tail if begin == self._written else tail.partition("\n")[2]).strip())
-        said = said if len(said) <= _TOLD else "…" + said[-_TOLD:].partition("\n")[2]
-        told = f"; its standard error:\n{said}\n" if said else ""
-        return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{told}", hint=hint)
+        output = self._scrubbed((tail if begin == self._written else tail.partition("\n")[2]).strip())
+        output = output if len(output) <= _TOLD else "…" + output[-_TOLD:].partition("\n")[2]
+        stderr = f"; its standard error:\n{output}\n" if output else ""
+        return ChatmdError(f"MCP server {self.address.label}: {self._scrubbed(message)}{stderr}", hint=hint)
 
     def _reason(self, error: BaseException | None) -> str:
         """Return the message of an error, the first one of a group, with the HTTP status that the SDK leaves out."""
@@ -560,7 +562,7 @@ class Connection:
         return text.replace(self.address.url, self.address.label) if self.address.url else text
 
 
-async def _believe(name: str, result: object) -> None:
+async def _skip_schema_check(name: str, result: object) -> None:
     """Replace the SDK's check of a result against the server's schema: its patterns may take years to match."""
 
 
@@ -648,10 +650,10 @@ async def open_server(declared: Tool, run: Run) -> AsyncGenerator[Sequence[Runna
                 offered = offered_tools(await connection.tools(), declared)
                 if len(offered) > _MANY:
                     hint = 'includes="…" chooses some; each is sent with every request'
-                    run.tell(Notice(f"MCP server {address.label} offers {len(offered)} tools ({hint})"))
-                if offered and (said := storable(connection.instructions.strip()[:_MOST_SAID])):
+                    run.emit(Notice(f"MCP server {address.label} offers {len(offered)} tools ({hint})"))
+                if offered and (instructions := storable(connection.instructions.strip()[:_MOST_SAID])):
                     first, definition = next(iter(offered.items()))
-                    about = f"{definition.description}\n\nThe server says about all its tools: {said}".strip()
+                    about = f"{definition.description}\n\nThe server says about all its tools: {instructions}".strip()
                     offered[first] = replace(definition, description=about)
             except LmmError as error:
                 error.where = error.where or declared.span.where
@@ -692,26 +694,26 @@ def _local(value: Any, depth: int = 0) -> Any:
     if depth > _DEEPEST:
         return {}
     if isinstance(value, Mapping):
-        kept = {key: each for key, each in value.items() if key not in ("$dynamicRef", "$recursiveRef")}
-        if not str(kept.get("$ref", "#")).startswith("#"):
-            del kept["$ref"]
-        return {key: _local(each, depth + 1) for key, each in kept.items()}
+        copied = {key: each for key, each in value.items() if key not in ("$dynamicRef", "$recursiveRef")}
+        if not str(copied.get("$ref", "#")).startswith("#"):
+            del copied["$ref"]
+        return {key: _local(each, depth + 1) for key, each in copied.items()}
     return [_local(each, depth + 1) for each in value] if isinstance(value, list) else value
 
 
 def _branches(schema: Any, root: Schema) -> Iterator[Schema]:
     """Iterate over the schemas that may describe a value, each once: itself, its references, and its alternatives."""
-    waiting, seen = [schema], set[int]()
-    while waiting:
-        branch = waiting.pop()
+    pending, seen = [schema], set[int]()
+    while pending:
+        branch = pending.pop()
         if not isinstance(branch, Mapping) or id(branch) in seen:
             continue
         seen.add(id(branch))
         yield branch
         if "$ref" in branch:
-            waiting.append(_referred(str(branch["$ref"]), root))
+            pending.append(_referred(str(branch["$ref"]), root))
         for key in reversed(_BRANCHES):
-            waiting += reversed(found) if isinstance(found := branch.get(key), list) else ()
+            pending += reversed(found) if isinstance(found := branch.get(key), list) else ()
 
 
 def _referred(reference: str, root: Schema) -> Any:

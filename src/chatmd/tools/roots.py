@@ -46,19 +46,21 @@ def check_path(path: str) -> None:
     Raises:
         FileRefused: it is empty or too long, or contains what a path should not.
     """
-    shown = visible(path, line=True)
+    visible_path = visible(path, line=True)
     if not path.strip():
         raise FileRefused("this path is empty", hint="the working folder itself is '.'")
     if len(path) > LONGEST or len(re.findall(r"[/\\]+", path)) > DEEPEST:
-        raise FileRefused(f"a path has at most {LONGEST} characters and {DEEPEST} folders", where=f"{shown[:60]}…")
+        raise FileRefused(
+            f"a path has at most {LONGEST} characters and {DEEPEST} folders", where=f"{visible_path[:60]}…"
+        )
     if any(unicodedata.category(char) in ("Cc", "Cs", "Zl", "Zp") for char in path):
-        raise FileRefused("control characters have no place in a path", where=shown)
+        raise FileRefused("control characters have no place in a path", where=visible_path)
     if path == "~" or re.match(r"~\w*[/\\]", path):
-        raise FileRefused("'~' is not expanded", where=shown, hint="write a path relative to the working folder")
+        raise FileRefused("'~' is not expanded", where=visible_path, hint="write a path relative to the working folder")
     if re.match(r"[A-Za-z][A-Za-z0-9+.-]*://", path):
-        raise FileRefused("this is a URL, not a path", where=shown)
+        raise FileRefused("this is a URL, not a path", where=visible_path)
     if _DRIVE.match(path) or "\\" in path:
-        raise FileRefused("a backslash or a drive parts no folders here", where=shown, hint="write folder/file")
+        raise FileRefused("a backslash or a drive parts no folders here", where=visible_path, hint="write folder/file")
 
 
 LOOK = "list the folder to see what is there"
@@ -117,15 +119,17 @@ class ToolRoots:
             FileRefused: it is outside of the roots, also by a link, or is not a valid path.
         """
         check_path(path)
-        given, shown = _as_on_disk(self.folder / path), visible(path, line=True)
-        real = _real(given, shown)
+        on_disk, visible_path = _as_on_disk(self.folder / path), visible(path, line=True)
+        real = _real(on_disk, visible_path)
         fits = [root for root in self.roots if real.is_relative_to(root.real)]
         if not fits:
-            raise FileRefused("this is outside of what the tool may use", where=shown, hint=f"it may use: {self.names}")
+            raise FileRefused(
+                "this is outside of what the tool may use", where=visible_path, hint=f"it may use: {self.names}"
+            )
         if real.as_posix().startswith(tuple(f"{folder}/" for folder in SYSTEM)):
-            raise FileRefused("files of the system are not for tools", where=shown)
+            raise FileRefused("files of the system are not for tools", where=visible_path)
         innermost = max(fits, key=lambda root: len(root.real.parts))
-        return RootedPath(_name_of(innermost, real), real, innermost, _is(given.is_symlink))
+        return RootedPath(_name_of(innermost, real), real, innermost, _is(on_disk.is_symlink))
 
     def readable(self, path: str) -> RootedPath:
         """`locate` a file whose content may be shown.
@@ -138,9 +142,9 @@ class ToolRoots:
     @staticmethod
     def _not_secret(target: RootedPath, why: str) -> RootedPath:
         if is_secret_file(PurePath(*target.inside)):
-            told = f"files of this name usually contain keys or passwords, and {why}"
+            problem = f"files of this name usually contain keys or passwords, and {why}"
             hint = "the author of the prompt can allow it by naming the file in roots"
-            raise FileRefused(told, where=target.name, hint=hint)
+            raise FileRefused(problem, where=target.name, hint=hint)
         return target
 
     def writable(self, path: str) -> RootedPath:
@@ -162,12 +166,12 @@ class ToolRoots:
 
     def missing(self, target: RootedPath) -> FileReadError:
         """Return the error for a missing file, with a hint at similar names."""
-        there = next((folder for folder in target.real.parents if _is(folder.is_dir)), self.folder)
-        names = sorted(_names(there)) if there.is_relative_to(target.root.real) else []
-        wanted = (target.real.relative_to(there).parts[0], target.real.name)
-        close = {name: None for part in wanted for name in get_close_matches(part, names, n=2)}
-        meant = ", ".join(visible(_name_of(target.root, there / name), line=True) for name in close)
-        hint = f"did you mean {meant}?" if meant else LOOK
+        folder = next((folder for folder in target.real.parents if _is(folder.is_dir)), self.folder)
+        names = sorted(_names(folder)) if folder.is_relative_to(target.root.real) else []
+        parts = (target.real.relative_to(folder).parts[0], target.real.name)
+        close = {name: None for part in parts for name in get_close_matches(part, names, n=2)}
+        suggestions = ", ".join(visible(_name_of(target.root, folder / name), line=True) for name in close)
+        hint = f"did you mean {suggestions}?" if suggestions else LOOK
         return FileReadError("there is no such file", where=target.name, hint=hint)
 
 
@@ -231,8 +235,8 @@ def _as_on_disk(path: Path) -> Path:
     found = Path(path.anchor)
     for part in path.parts[1:]:
         if not (part.isascii() or os.path.lexists(found / part)):
-            wanted = unicodedata.normalize("NFC", part)
-            alike = (name for name in sorted(_names(found)) if unicodedata.normalize("NFC", name) == wanted)
+            normalized = unicodedata.normalize("NFC", part)
+            alike = (name for name in sorted(_names(found)) if unicodedata.normalize("NFC", name) == normalized)
             part = next(alike, part)
         found /= part
     return found

@@ -151,9 +151,9 @@ def read_excerpt(file: BinaryIO, name: str, *, offset: int = 0, count: int | Non
     ends = (match.end() for match in re.finditer(b"\n", data))
     start = next(islice(ends, min(offset, len(data) + 1) - 1, None), len(data)) if offset else 0
     total = data.count(b"\n") + (not data.endswith(b"\n") and bool(data))
-    taken = whole_characters(data[start : start + room])
+    excerpt = whole_characters(data[start : start + room])
     try:
-        text = taken.decode("utf-8")
+        text = excerpt.decode("utf-8")
     except UnicodeDecodeError:
         text = decode_text(data[: start + room], name)  # raises the error with its place
     lines = TextLines.of(text)
@@ -232,10 +232,10 @@ def lock_files(targets: Sequence[RootedPath]) -> Iterator[None]:
     Raises:
         DocumentBusy: another process holds one of them for too long.
     """
-    with contextlib.ExitStack() as held:
+    with contextlib.ExitStack() as locks:
         for path, name in sorted({target.real: target.name for target in targets}.items()):
             with write_errors(name):
-                held.enter_context(document_lock(path, timeout=_PATIENCE))
+                locks.enter_context(document_lock(path, timeout=_PATIENCE))
         yield
 
 
@@ -248,8 +248,8 @@ def apply_changes(changes: Sequence[Change]) -> None:
     """
     for change in changes:
         if read_content(change.target) != change.old:
-            told = "another program has just changed this file; nothing was written"
-            raise FileWriteError(told, where=change.target.name, hint="read it again")
+            problem = "another program has just changed this file; nothing was written"
+            raise FileWriteError(problem, where=change.target.name, hint="read it again")
     made: list[Path] = []
     done: list[str] = []
     try:

@@ -98,13 +98,13 @@ class _Reader:
         return Imported(fenced(text.strip("\n"), language_of(raw.name, raw.media_type)))
 
 
-def _some_lines(text: str, wanted: tuple[int, int], *, numbered: bool) -> str:
+def _some_lines(text: str, line_range: tuple[int, int], *, numbered: bool) -> str:
     """Return the lines from the first to the last wanted one.
 
     >>> _some_lines("a\\nb\\nc\\n", (2, 9), numbered=True)
     '2  b\\n3  c\\n'
     """
-    first, last = wanted
+    first, last = line_range
     lines = text.splitlines()
     if first > len(lines):
         raise ChatmdError(f"it has {len(lines)} lines only, so that there is no line {first}")
@@ -119,7 +119,7 @@ def _excerpt(page: _Page, skipped: int, most: int) -> str:
     if page.title and page.title not in page.lines[0]:
         head = f"Title: {page.title[:200]}\n{head}"
     head += "".join(f"[{note}]\n" for note in page.notes) if not skipped else f"[from line {skipped + 1}]\n"
-    taken, cut = fitting(page.lines[skipped:], max(most - len(head) - _AROUND_TEXT, 100))
-    more = len(page.lines) - skipped - len(taken)
-    footer = " […]" * cut + (f"\n[{more} more lines; read on with offset={skipped + len(taken) + 1}]" if more else "")
-    return f"{head}\n" + "\n".join(taken) + footer
+    lines, cut = fitting(page.lines[skipped:], max(most - len(head) - _AROUND_TEXT, 100))
+    more = len(page.lines) - skipped - len(lines)
+    footer = " […]" * cut + (f"\n[{more} more lines; read on with offset={skipped + len(lines) + 1}]" if more else "")
+    return f"{head}\n" + "\n".join(lines) + footer

@@ -7,7 +7,7 @@ from pathlib import Path
 import pytest
 
 from chatmd.context import RunOptions
-from chatmd.mcp_server import Library, read_prompts
+from chatmd.mcp_server import PublishedTools, read_prompts
 
 ASKED, WAITING = "<user>Why?</user>\n", "<user>\n</user>\n"
 
@@ -75,7 +75,7 @@ def test_names_are_those_that_clients_take(tmp_path: Path) -> None:
     publish(
         tmp_path, **{"my prompt__chatmd": WAITING, "my.prompt__chatmd": WAITING, "x__chatmd": ASKED, "x__md": ASKED}
     )
-    prompts, notes = read_prompts(tmp_path, taken=["y"])
+    prompts, notes = read_prompts(tmp_path, reserved_names=["y"])
     names = [prompt.name for prompt in prompts]
     assert names[0].startswith("my_prompt_")
     assert names[1].startswith("my_prompt_")
@@ -86,7 +86,7 @@ def test_names_are_those_that_clients_take(tmp_path: Path) -> None:
 def test_a_library_sees_what_changed(tmp_path: Path) -> None:
     """A note is sent only once."""
     said: list[str] = []
-    library = Library(folder=tmp_path, note=said.append)
+    library = PublishedTools(folder=tmp_path, note=said.append)
     publish(tmp_path, a__chatmd=WAITING)
     (tmp_path / "bad.chatmd").write_bytes(b"\xff")
     library.refresh()
@@ -112,7 +112,7 @@ def test_inputs_that_an_import_of_another_folder_declares(tmp_path: Path) -> Non
     (config := tmp_path / "config.toml").write_text('[chatmd]\nroots = ["shared"]\n')
     publish(prompts, essay__chatmd='<import src="../shared/topic.chatmd"/><user>On {{topic}}</user>')
     said: list[str] = []
-    library = Library(folder=prompts, options=RunOptions(config=config), note=said.append)
+    library = PublishedTools(folder=prompts, options=RunOptions(config=config), note=said.append)
     library.refresh()
     assert (list(library.prompts["essay"].definition.parameters["properties"]), said) == (["input", "topic"], [])
 

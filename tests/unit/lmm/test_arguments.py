@@ -49,7 +49,7 @@ def document() -> Any:
         (lambda course: Chat(5), r"Chat\(\): text must be str, not 5"),
         (lambda course: Chat(AGENT, modle="x"), "did you mean 'model'"),
         (lambda course: Chat(AGENT, tools=str), r"tools must be a list, not str: write tools=\[str\]"),
-        (lambda course: Chat(AGENT).say(42), r"Chat.say\(\): said must be str \| Element, not 42"),
+        (lambda course: Chat(AGENT).say(42), r"Chat.say\(\): message must be str \| Element, not 42"),
         (lambda course: Chat(AGENT).say("a", docs="b.md"), r"docs must be a list.*write docs=\['b.md'\]"),
         (lambda course: Chat(AGENT).run(model=lambda: "x"), "Function/<lambda> cannot be called with one argument"),
         (lambda course: course.ingest(5), r"Course.ingest\(\): paths must be str \| Path, not 5"),

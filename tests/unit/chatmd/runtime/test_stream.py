@@ -24,7 +24,7 @@ def test_a_cancellation_while_a_run_is_being_closed_is_not_lost(
     loops: list[asyncio.AbstractEventLoop] = []
 
     async def run(self: Runner, *, user_first: bool = False) -> RunResult:
-        self.context.tell(Notice("begun"))
+        self.context.emit(Notice("begun"))
         try:
             return await asyncio.Future[RunResult]()
         finally:

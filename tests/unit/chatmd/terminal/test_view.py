@@ -53,7 +53,7 @@ def test_a_turn_with_tools_and_an_agent() -> None:
     """One line for each call while it runs, and one when it is done; agents' calls below, with their names."""
     view = ChatView(Size(rows=24, columns=60))
     view.begin_turn(0.0)
-    assert [plain(line) for line in view.said("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
+    assert [plain(line) for line in view.user_message("Look at it.\nPlease.")] == ["› Look at it.", "  Please."]
     assert shown(view, (0.0, asked("Test/m"))) == []
     assert live(view, 1.5) == ["", "● Test/m … 1.5 s"]
     lines = shown(view, (2.0, TextDelta("Let me ")), (2.0, TextDelta("see.")))
@@ -89,7 +89,7 @@ def test_a_note() -> None:
     """It is shown at the foot, and becomes part of the conversation when it is delivered."""
     view = ChatView()
     shown(view, (0.0, SEARCH))
-    view.waiting.append("in German")
+    view.pending_notes.append("in German")
     assert live(view, 1.0)[-1] == "› in German (waits)"
     lines = shown(view, (1.0, ToolResult("c1", "search", "", seconds=0.01)),
                   (1.0, events.Delivered(("in German",), with_result=True)))  # fmt: skip
