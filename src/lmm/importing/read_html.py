@@ -31,7 +31,7 @@ _DROPPED = """head, script:not([type^='math/']), style, template, noscript, nav,
     [role=menu], [hidden]:not([hidden=until-found]), [aria-hidden=true], [style*='display:none' i],
     [style*='display: none' i], [style*='visibility:hidden' i], [style*='visibility: hidden' i],
     rp, img[width='1'][height='1'], img[width='0'], .mw-cite-backlink, a.headerlink:not(:is(h1, h2, h3, h4, h5, h6) a),
-    pre :is(.linenos, .lineno, .hljs-ln-numbers), pre.chroma .ln"""
+    .table-of-contents, div[class*='language-'] > .lang, pre :is(.linenos, .lineno, .hljs-ln-numbers), pre.chroma .ln"""
 _CHARSET = re.compile(rb"<meta[^>]+charset\s*=\s*[\"']?\s*([\w.:-]+)|<\?xml[^>]+encoding\s*=\s*[\"']([\w.:-]+)", re.I)
 _BOMS = ((codecs.BOM_UTF8, "utf-8-sig"), (codecs.BOM_UTF16_LE, "utf-16"), (codecs.BOM_UTF16_BE, "utf-16"))
 _TAG = re.compile(r"<(/?)([A-Za-z][^\s/>]*)([^<>]*)")
@@ -51,7 +51,7 @@ _DAY = re.compile(r"\d{4}(?:[-/]\d\d(?:[-/]\d\d)?)?(?!\d)")
 _LITERAL = tags("pre code math script style textarea kbd samp tt")
 _LANGUAGE = re.compile(r"(?:language|lang|brush|highlight-source|highlight)[-:]\s*([\w+#.-]+)")
 _NO_LANGUAGE = tags(
-    "default none text plaintext plain notranslate highlight sourceCode example smallexample verbatim screen "
+    "default none text plaintext plain notranslate highlight sourceCode example smallexample shiki verbatim screen "
     "programlisting literallayout code hljs chroma"
 )
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
@@ -73,7 +73,7 @@ def read(data: bytes, context: Context) -> Imported:
         hint = "pages made by scripts are empty files: save it from the browser as 'complete', or print it to PDF"
         raise FileReadError("there is no text in this page", hint=hint)
     document = convert_html(page.body, context)
-    first = first_title(document.body) if context.online else ""
+    first = first_title(document.body)
     title = first if first and first in page.title else page.title  # without the name of the site
     notes = page.notes + document.notes
     return replace(page, body=document.body, title=title, images=tuple(images), notes=notes)
@@ -287,14 +287,14 @@ def _open_panels(body: LexborNode, parser: LexborHTMLParser) -> None:
         for name in ("hidden", "aria-hidden", "style"):
             if name in panel.attributes:
                 del panel.attrs[name]
-    for tabs in body.css("[role=tablist], .tabbed-labels"):
+    for tabs in body.css("[role=tablist], .tabbed-labels, .vp-code-group > .tabs"):
         names = tabs.css("[role=tab]") or tabs.css("label")
         ids, below = {_get(name, "aria-controls") for name in names} - {""}, tabs.next
         while below is not None and not below.is_element_node:
             below = below.next
         own = [panel for panel in panels if _get(panel, "id") in ids] if len(ids) == len(names) else []
         if len(own) != len(names):
-            own = below.css(":is([role=tabpanel], .tabbed-block, .tab-pane)") if below else []
+            own = below.css(":is([role=tabpanel], .tabbed-block, .tab-pane, .blocks > div)") if below else []
         if names and len(own) == len(names):
             for tab, panel in zip(names, own, strict=True):
                 _put_name(_words(tab), panel, parser)
@@ -311,11 +311,6 @@ def _main(body: LexborNode) -> tuple[LexborNode, str]:
     inner = [mains[0].mem_id, *(part.mem_id for part in _around(mains[0]))]
     beside = (node for part in _around(mains[0]) for node in part.iter(include_text=True) if node.mem_id not in inner)
     return mains[0], " ".join(" ".join(node.text(separator=" ") for node in beside).split())
-
-
-# The cells with the code in tables whose other cells hold the line numbers.
-_CODE_CELLS = """:is(table.highlighttable td.code, table.rouge-table td.code, table.highlight td.code,
-    figure.highlight td.code, table.lntable td.lntd:last-child)"""
 
 
 def _name_languages(main: LexborNode) -> None:
@@ -342,11 +337,12 @@ def _open_code_tables(main: LexborNode, parser: LexborHTMLParser) -> None:
         pre = parser.create_node("pre")
         pre.insert_child("\n".join(cell.text() for cell in table.css("td.blob-code")))
         table.replace_with(pre)
-    for cell in main.css(_CODE_CELLS):
-        table = next(node for node in _around(cell) if node.tag == "table")
-        for name in table.css("th.filename"):
-            _put_name(_words(name), table, parser)
-        table.replace_with(cell.css_first("pre") or cell)  # the line numbers are in another cell
+    for table in main.css("table:has(pre)"):
+        cells = table.css("td")
+        if len(cells) == 2 and re.fullmatch(r"[\d\s]*", cells[0].text()) and (code := cells[1].css_first("pre")):
+            for name in table.css("th.filename"):
+                _put_name(_words(name), table, parser)
+            table.replace_with(code)
 
 
 def _put_name(name: str, node: LexborNode, parser: LexborHTMLParser) -> None:
@@ -520,7 +516,10 @@ def _take_note(note: LexborNode, marks: set[str]) -> str:
             node.decompose()
     html, box = note.inner_html or "", note.parent
     note.decompose()
-    while box is not None and box.tag in _HOLDERS and not _words(box) and box.css_first("img, math") is None:
+    while box is not None and box.tag in _HOLDERS and box.css_first("img, math") is None:
+        title = box.css_first("h2, h3")
+        if _words(box) not in ("", _words(title) if title is not None and box.tag == "section" else ""):
+            break
         empty, box = box, box.parent
         empty.decompose()
     last = box.last_child if box is not None else None

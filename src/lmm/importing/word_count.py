@@ -275,6 +275,7 @@ class _PageText(HTMLParser):
     IN_BOOK = ("head", "title", "script", "style", "template", "svg", "math")
     AROUND = ("head", "title", "script", "style", "template", "noscript", "nav", "header", "footer", "aside", "form",
               "svg", "math", "button", "select", "iframe")  # fmt: skip
+    ROLES = ("navigation", "search", "banner", "contentinfo", "dialog", "alertdialog", "menu")
     INLINE = ("a", "b", "i", "em", "strong", "span", "sub", "sup", "code", "u", "s", "small", "mark", "abbr", "cite",
               "q", "kbd", "samp", "var", "ins", "del", "font", "strike", "tt", "wbr", "bdi", "bdo", "ruby",
               "rb")  # fmt: skip
@@ -287,15 +288,19 @@ class _PageText(HTMLParser):
         self._is_mark = False
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
-        if tag in self._unread:
+        given = {name: value or "" for name, value in attrs}
+        if self._around[-1:] == [tag] if self._around else tag in self._unread or self._is_beside(given):
             self._around.append(tag)
-        self._is_mark = tag == "a" and "#" in (dict(attrs).get("href") or "")  # of a note
+        self._is_mark = tag == "a" and "#" in given.get("href", "")  # of a note
         self._divide("" if self._is_mark else tag)
 
+    def _is_beside(self, given: Mapping[str, str]) -> bool:
+        """Return whether an element is navigation, a number of a line, or a formula's second form."""
+        return given.get("role") in self.ROLES or _BESIDE_CODE.search(given.get("class", "")) is not None
+
     def handle_endtag(self, tag: str) -> None:
-        if tag in self._around:
-            while self._around.pop() != tag:
-                pass
+        if self._around[-1:] == [tag]:
+            self._around.pop()
         self._divide("" if tag == "a" and self._is_mark else tag)
 
     def _divide(self, tag: str) -> None:
@@ -305,6 +310,9 @@ class _PageText(HTMLParser):
     def handle_data(self, data: str) -> None:
         if not self._around:
             self.texts.append(data)
+
+
+_BESIDE_CODE = re.compile(r"(?:^|\s)(?:linenos?|line-numbers?(?:-wrapper)?|katex-html|table-of-contents)(?:\s|$)")
 
 
 def _page(data: bytes, around: Sequence[str] = _PageText.AROUND) -> Iterator[_Text]:

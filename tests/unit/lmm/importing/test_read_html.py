@@ -106,6 +106,16 @@ TABS = """<ul role=tablist><li><button role=tab aria-controls=a>Linux</button>
 HEXO = """<figure class="highlight python"><table><tr><td class=gutter><pre>1<br>2</pre></td>
 <td class=code><pre>a = 1<br>b = 2
 </pre></td></tr></table></figure>"""
+HUGO = """<div class=highlight><div><table><tr><td><pre><code><span>1
+</span><span>2
+</span></code></pre></td><td><pre><code class=language-python data-lang=python>a = 1
+b = 2
+</code></pre></td></tr></table></div></div>"""
+VITEPRESS = """<div class=vp-code-group><div class=tabs><input type=radio><label>Linux</label><label>Mac</label></div>
+<div class=blocks><div class=language-js><span class=lang>js</span><pre class=shiki><code>a</code></pre></div>
+<div class=language-js><span class=lang>js</span><pre class=shiki><code>b</code></pre></div></div></div>"""
+FOOTED = """<main><p>A<a id=r href="#n">1</a>.</p><section><h2>Footnotes</h2><ol><li id=n>Note.<a href="#r">b</a></ol>
+</section><ul class=table-of-contents><li>Contents</ul></main>"""
 GITHUB = """<table class=highlight><tr><td class=blob-num data-line-number=1><td class="blob-code js-file-line">a = 1
 <tr><td class=blob-num data-line-number=2><td class="blob-code js-file-line">b = 2</table>"""
 
@@ -115,6 +125,9 @@ GITHUB = """<table class=highlight><tr><td class=blob-num data-line-number=1><td
     [
         (TABS, "**Linux**\n\nUse apt.\n\n**Mac**\n\nUse brew.\n"),
         ("<h3><button aria-expanded=false>Why?</button></h3><div class=collapse hidden>So.</div>", "### Why?\n\nSo.\n"),
+        (HUGO, "```python\na = 1\nb = 2\n```\n"),
+        (VITEPRESS, "**Linux**\n\n```js\na\n```\n\n**Mac**\n\n```js\nb\n```\n"),
+        (FOOTED, "A[^1].\n\n[^1]: Note.\n"),
         (HEXO, "```\na = 1\nb = 2\n```\n"),
         (
             "<p>A <a name=c1 href='#s1'><sup>1</sup></a> b.<div id=n1><p><a name=s1 href='#c1'>1</a>Note.</div>",
