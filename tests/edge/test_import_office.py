@@ -209,6 +209,47 @@ def test_formulas_code_and_marks_on_slides(tmp_path: Path) -> None:
     assert "```\nfor x in y:\n    print(x)\n```" in text
 
 
+def _boxes(path: Path) -> None:
+    """Write a slide of two text boxes and notes, without placeholders."""
+    if path.suffix == ".pptx":
+        pptx = pytest.importorskip("pptx")
+        file = pptx.Presentation()
+        file.core_properties.title = "PowerPoint Presentation"
+        slide = file.slides.add_slide(file.slide_layouts[6])
+        for top, text in ((3, "Leaves fall."), (1, "Autumn")):
+            inches = pptx.util.Inches
+            slide.shapes.add_textbox(inches(1), inches(top), inches(4), inches(1)).text_frame.text = text
+        notes = slide.notes_slide.notes_placeholder
+        notes.text_frame.text = "Say it."
+        (kind,) = notes.element.xpath(".//p:nvPr/p:ph")
+        kind.getparent().remove(kind)
+        file.save(path)
+        return
+    names = ("office", "text", "drawing", "presentation", "svg-compatible")
+    spaces = " ".join(f'xmlns:{name[:4]}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+    box = (
+        "<draw:frame svg-:x='1cm' svg-:y='{}cm'><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>".format
+    )
+    notes = f"<pres:notes>{box(9, 'Say it.')}</pres:notes>"
+    page = f"<draw:page>{box(3, 'Leaves fall.')}{box(1, 'Autumn')}{notes}</draw:page>"
+    with zipfile.ZipFile(path, "w") as archive:
+        archive.writestr("mimetype", "application/vnd.oasis.opendocument.presentation")
+        archive.writestr("content.xml", f"<offi:document-content {spaces}>{page}</offi:document-content>")
+
+
+@pytest.mark.parametrize("suffix", [".pptx", ".odp"])
+def test_slides_of_boxes_have_titles_and_notes(tmp_path: Path, suffix: str) -> None:
+    """The line at the top of a slide without a title is its title, that of the first slide the document's."""
+    need_importer()
+    _boxes(tmp_path / f"a{suffix}")
+    report = import_file(tmp_path / f"a{suffix}")
+    assert (report.notes, report.text) == (
+        (),
+        f"---\ntitle: Autumn\nsource: a{suffix}\n---\n\n## Autumn\n\n<!-- slide 1 -->\n\nLeaves fall.\n\n"
+        "::: notes\nSay it.\n:::\n",
+    )
+
+
 def test_slides_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
     """An archive that is no presentation, and slides without text."""
     need_importer()

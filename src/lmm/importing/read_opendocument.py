@@ -13,10 +13,10 @@ from xml.etree.ElementTree import Element
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
 from lmm.importing.elements import page_mark, table_html, to_html
-from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
-from lmm.importing.read_pptx import Box, cut, nested_list
+from lmm.importing.read_pptx import LONGEST_TITLE, Box, cut, nested_list
 from lmm.importing.read_xlsx import MOST_CELLS, section_of
 
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
@@ -44,8 +44,9 @@ def read(data: bytes, context: Context) -> Imported:
         raise FileReadError("there is no text in this file", hint="show what is hidden in LibreOffice first")
     notes = tuple(f"left out: {what}" for what in content.objects)
     left_out = {kind: "\n".join(texts) for kind, texts in content.hidden.items()}
+    title = given_title(str(values.get("title", ""))) or content.title
     return replace(
-        document, title=str(values.get("title", "")), language=str(values.get("lang", "")),
+        document, title=title, language=str(values.get("lang", "")),
         images=tuple(content.images), notes=(*document.notes, *notes), left_out=left_out,
     )  # fmt: skip
 
@@ -58,6 +59,7 @@ class _Content:
         self.images: list[ImportedImage] = []
         self.hidden: dict[str, list[str]] = {}
         self.objects: list[str] = []
+        self.title = ""  # of the first slide
         self._unseen = {
             _get(style, "name")
             for style in self.root.iter()
@@ -143,15 +145,28 @@ class _Content:
                 self.hidden.setdefault("footers and numbers of slides", []).append(text)
             shapes = [shape for shape in shapes if shape not in repeated]
             titles = [shape for shape in shapes if _get(shape, "class") == "title" and _all_text(shape).strip()]
+            titles = titles or self._top_line(shapes)
             title = " ".join(_all_text(titles[0]).split()) if titles else ""
+            self.title = self.title or (title if number == 1 else "")
             yield f"<h2>{escape(title) or f'Slide {number}'}</h2>{to_html(page_mark('slide', number))}"
             for shape in _ordered(shape for shape in shapes if shape not in titles[:1]):
                 yield from self._shape(shape, number)
             said = [
-                each for note in page if local(note.tag) == "notes" for each in note if _get(each, "class") == "notes"
+                each
+                for note in page
+                if local(note.tag) == "notes"
+                for each in note
+                if _get(each, "class") not in _REPEATED and local(each.tag) != "page-thumbnail"
             ]
             text = "".join(block for each in said for part in each for block in self._blocks(part))
             yield f'<div class="lmm-notes">{text}</div>' if text else ""
+
+    def _top_line(self, shapes: list[Element]) -> list[Element]:
+        """Return the line that stands for the title on a slide without one, the first of several texts, or nothing."""
+        texts = [shape for shape in _ordered(shapes) if _all_text(shape).strip()]
+        paragraphs = _all_text(texts[0]).split("\n") if len(texts) > 1 else []
+        is_line = len(paragraphs) == 1 and len(paragraphs[0]) <= LONGEST_TITLE and local(texts[0].tag) != "g"
+        return texts[:1] if is_line and not any(local(node.tag) == "list" for node in texts[0].iter()) else []
 
     def _shape(self, shape: Element, slide: int) -> Iterator[str]:
         """Iterate over the HTML of a shape, or of those in a group."""

@@ -27,7 +27,7 @@ _DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
 _RELATION = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _MONOSPACED = re.compile(r"(?i)consolas|courier|menlo|monaco|monospace|\bmono\b|inconsolata|cascadia|lucida console")
 _REPEATED = ("DATE", "FOOTER", "SLIDE_NUMBER", "HEADER")  # placeholders that are the same on all slides
-_LONGEST_TITLE = 90  # letters of a line that may stand for one
+LONGEST_TITLE = 90  # letters of a line that may stand for one
 _BULLETED = ("BODY", "OBJECT", "VERTICAL_BODY", "VERTICAL_OBJECT")
 
 
@@ -108,7 +108,7 @@ class _Slides:
         top = min(boxes, key=lambda shape: int(shape.top or 0), default=None)
         if top is None or len(boxes) < 2 or 3 * int(top.top or 0) > self.file.slide_height:
             return None
-        is_line = len(top.text_frame.paragraphs) == 1 and len(top.text_frame.text) <= _LONGEST_TITLE
+        is_line = len(top.text_frame.paragraphs) == 1 and len(top.text_frame.text) <= LONGEST_TITLE
         return top if is_line and not (top.is_placeholder and _kind(top) in (*_REPEATED, *_BULLETED)) else None
 
     def _shape(self, shape: Any, slide: int) -> Iterator[str]:
