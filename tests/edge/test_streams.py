@@ -227,6 +227,10 @@ MANY = {
         piece(None, Y[3:]),
     ),
     "arguments as objects": two(piece(0, {"q": "x"}, id="a", name="look"), piece(1, {"q": "y"}, id="b", name="look")),
+    "a call of the earlier form, and one of today's": (
+        delta(function_call={"name": "look", "arguments": X[:3]}), delta(function_call={"arguments": X[3:]}),
+        *two(piece(1, Y, id="b", name="look")),
+    ),
     "ids that are null later": two(
         piece(0, X[:3], id="a", name="look"), piece(0, X[3:], id=None, name=None), piece(1, Y, id="b", name="look")
     ),
@@ -254,6 +258,8 @@ THOUGHTS = {
     "no opening tag, in pieces": tuple(delta(content=one) for one in ("H", "m.\n</th", "ink>", "\n\nA", " leaf."))
     + END,
     "no opening tag, no line of its own": (delta(content="Hm.</think>A leaf."), *END),
+    "Gemini's tags": (delta(content="<thought>\nHm.</thought>A leaf."), *END),
+    "Gemma's tags": (delta(content="<|channel>thought\nHm.<channel|>A leaf."), *END),
     "Mistral's tags": (delta(content="[THINK]Hm.[/THINK]A leaf."), *END),
     "a list of parts": (
         delta(content=[{"type": "thinking", "thinking": [{"type": "text", "text": "Hm."}]}]),
@@ -336,12 +342,16 @@ STRAY = {
     "Kimi": "<|tool_calls_section_begin|><|tool_call_begin|>functions.look:0<|tool_call_argument_begin|>{}",
     "Gemma": '```tool_code\nprint(look(q="leaf"))\n```',
     "fenced": '```json\n{"name": "look", "arguments": {"q": "leaf"}}\n```',
+    "fenced, after words": 'I look.\n\n```json\n{"name": "look", "arguments": {"q": "leaf"}}\n```',
+    "Llama, after words": 'I look.\n{"name": "look", "parameters": {"q": "leaf"}}',
+    "Phi": 'functools[{"name": "look", "arguments": {"q": "leaf"}}]',
     "after words": 'I look.\n<tool_call>{"name": "look", "arguments": {}}</tool_call>',
 }
 NO_CALLS = (
     "You can call `look(q)`.",
     '```\n<tool_call>{"name": "look"}</tool_call>\n```\nis Hermes.',
     '{"name": "Oak"}',
+    'A call:\n\n```json\n{"name": "look", "arguments": {}}\n```\n\nIt returns a leaf.',
 )
 
 
@@ -388,6 +398,10 @@ BROKEN = {
     ),
     "an error with a status": (data({"error": {"message": "out of memory", "code": 500}}),),
     "an error as text": (data({"error": "out of memory"}),),
+    "an error as vLLM sends it": (
+        delta(content="A"),
+        data({"object": "error", "message": "out of memory", "type": "InternalServerError", "code": 500}),
+    ),
     "an event named error": ("event: error\n" + data({"error": {"message": "out of memory"}}),),
 }
 
@@ -397,6 +411,12 @@ def test_an_error_in_the_stream(server: ScriptedServer, kind: str) -> None:
     """Is told in the server's words, and may be tried again."""
     with pytest.raises(errors.ModelUnavailable, match="out of memory"):
         events(server, Action(raw=BROKEN[kind]))
+
+
+def test_a_refusal_of_the_model(server: ScriptedServer) -> None:
+    """Its words come in a field of their own, and it ends as an answer does."""
+    with pytest.raises(errors.ModelRejected, match="filter"):
+        events(server, Action(raw=(delta(refusal="I cannot help."), *END)))
 
 
 def test_too_long_in_the_stream(server: ScriptedServer) -> None:

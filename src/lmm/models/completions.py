@@ -290,6 +290,7 @@ class _Incoming:
     half: str = ""
     failure: errors.ModelError | None = None
     finish: str = ""
+    is_refused: bool = False
     ended: bool = False
 
     def add(self, batch: Iterable[bytes]) -> Iterator[ChatEvent]:
@@ -320,7 +321,7 @@ class _Incoming:
         chunk = _object(data)
         if "choices" not in chunk:
             self.other = data
-        if error := chunk.get("error"):
+        if error := chunk.get("error") or ("choices" not in chunk and chunk.get("message") and chunk):  # vLLM
             code = error.get("code") if isinstance(error, Mapping) else None
             status = code if isinstance(code, int) and 400 <= code < 500 else 0
             self.failure, self.ended = self.server.refusal(status, json.dumps({"error": error})), True
@@ -338,9 +339,9 @@ class _Incoming:
                     self.thoughts[""] = self.thoughts.get("", "") + text
                 if text:
                     yield is_text, text
-            if delta.get("refusal"):
-                self.finish = "content_filter"
-            for piece in delta.get("tool_calls") or ():
+            self.is_refused = self.is_refused or bool(delta.get("refusal"))
+            called = delta.get("function_call")  # the protocol's earlier form
+            for piece in delta.get("tool_calls") or ([{"index": 0, "function": called}] if called else ()):
                 self._add_call(piece)
 
     def _thoughts(self, delta: Mapping[str, Any]) -> Iterator[tuple[bool, str]]:
@@ -401,7 +402,7 @@ class _Incoming:
             raise (
                 self.server.no_reply(self.other, "answer") if self.other and not self.text else self.server.broke_off()
             )
-        if self.finish == "content_filter":
+        if self.finish == "content_filter" or self.is_refused:
             raise self.server.filtered()
         if self.half:
             self.text.append(encodable(self.half))

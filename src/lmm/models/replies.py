@@ -56,6 +56,10 @@ def _checked(reply: Reply, request: ChatRequest) -> Reply:
 
 _TAGS = {
     "<think>": "</think>",  # DeepSeek, Qwen and most others
+    "<thought>": "</thought>",  # Gemini's compatible server
+    "<thinking>": "</thinking>",
+    "<reasoning>": "</reasoning>",
+    "<|channel>thought": "<channel|>",  # Gemma 4
     "[THINK]": "[/THINK]",  # Mistral
     "<seed:think>": "</seed:think>",
     "◁think▷": "◁/think▷",  # Kimi
@@ -195,8 +199,9 @@ _CALL_MARKS = (
     r"|<\|channel\|>commentary|<\|start\|>assistant|to=functions\.|<｜tool▁call|<\|tool_calls?_section_begin\|>"
     r"|<invoke name=|<minimax:tool_call>|<\|START_ACTION\|>|```tool_code|```tool_call|<start_function_call>|^Action:"
 )
+_NAMES = ("name", "function", "tool", "tool_name", "recipient_name")
 _MARKED = re.compile(rf"(?:{_CALL_MARKS})(.{{0,200}})", re.DOTALL | re.MULTILINE)
-_FENCED = re.compile(r"\A```\w*\s*\n(.*?)\n```\Z", re.DOTALL)
+_FENCED = re.compile(r"(?:\A|\n)```\w*\s*\n([^`]*)\n```\Z")
 
 
 def stray_call(text: str, tools: list[str]) -> str:
@@ -216,11 +221,11 @@ def stray_call(text: str, tools: list[str]) -> str:
         if (found := re.search(word, marked[1])) and (fence or not _in_code(text[: marked.start()])):
             return found[1]
     whole = text.strip()
-    whole = fenced[1].strip() if (fenced := _FENCED.match(whole)) else whole
+    whole = fenced[1].strip() if (fenced := _FENCED.search(whole)) else whole.removeprefix("functools")  # Phi
     if called := re.fullmatch(rf"\[?(?:print\()?{word}\(.*\)\]?;?", whole, re.DOTALL):
         return called[1]
     try:
-        value = json.loads(whole)
+        value = json.loads(whole if whole[:1] in ("{", "[") else whole[whole.rfind("\n{") + 1 :])
     except (ValueError, RecursionError):
         return ""
     value = value.get("tool_calls", value) if isinstance(value, dict) else value
@@ -228,7 +233,7 @@ def stray_call(text: str, tools: list[str]) -> str:
     if not isinstance(value, dict):
         return ""
     value = inside if isinstance(inside := value.get("function"), dict) else value
-    names = [str(value.get(key, "")).removeprefix("functions.") for key in ("name", "function", "tool", "tool_name")]
+    names = [str(value.get(key, "")).removeprefix("functions.") for key in _NAMES]
     gives = value.keys() & {"arguments", "parameters", "args", "input"}
     return next((name for name in names if gives and name in tools), "")
 
