@@ -609,7 +609,7 @@ class Document:
         """Replace the document's blocks; what is to be replaced must still be there when it is saved."""
         before = self.blocks
         made = self._take(serialize(blocks))
-        self._patches += changes_between(before, self._parsed.blocks) if made else []
+        self._patches += changes_between(before, blocks) if made else []
         return made
 
     def _take(self, text: str) -> bool:

@@ -14,7 +14,7 @@ from typing import Any
 from lmm.config import ModelSettings, Settings
 from lmm.errors import EmptyReply, Failure, Interrupted, LmmError, ModelError, Place, TooLong
 from lmm.markdown.blocks import Block, MetadataBlock, TextBlock, serialize
-from lmm.markdown.parse_markdown import misread, parse_markdown_text, unclosed_construct
+from lmm.markdown.parse_markdown import misread, unclosed_construct
 from lmm.markdown.tree import HeaderNode, HeadingNode
 from lmm.messages import Failed, Notice, Reply, render
 from lmm.models.client import Client
@@ -33,7 +33,7 @@ from lmm.notebook.chat_log import ChatExchange, current_chat, log_exchange, logg
 from lmm.notebook.context import DocumentView, outline_of, unknown_names
 from lmm.notebook.edit_reply import EditReply, new_text
 from lmm.notebook.edit_warnings import CUT, says_nothing
-from lmm.notebook.edits import check_edit, find_edits, ids_for, place_edit, place_revision
+from lmm.notebook.edits import EDIT, check_edit, find_edits, ids_for, place_edit, place_revision
 from lmm.notebook.mentions import Mentions, no_mentions
 from lmm.notebook.patches import PutResults, Target
 from lmm.notebook.pending_prompts import (
@@ -122,7 +122,7 @@ def _with_chats(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> 
 
 
 def _with_edits(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt], new_id: Callable[..., str]) -> list[Block]:
-    result, ids = list(blocks), set[str]()
+    result = list(blocks)
     pending = find_edits(blocks)  # once: the last edit is placed first, so nothing moves above the next one
     for ask, reply in ((one.prompt, one.reply) for one in answered):
         new = ask.new or new_text(reply.text, ask.request)
@@ -131,9 +131,9 @@ def _with_edits(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt], new
             result = place_revision(result, ask.revises, ask.prompt, reply, new)
         else:
             place = (ask.block, ask.extent, ask.prompt)
-            ids.add(edit_id := new_id(ask.prompt.text, serialize(ask.seen), reply.text))
+            edit_id = new_id(ask.prompt.text, serialize(ask.seen), reply.text)
             result = place_edit(result, *place, reply, new, edit_id, seen=ask.seen, pending=pending)
-    if not ids <= {edit.id for edit in find_edits(parse_markdown_text(serialize(result)))}:
+    if any(isinstance(block, MetadataBlock) and EDIT in block.source for block in misread(result)):
         hint = "ask for an edit of a paragraph outside of it"
         raise LmmError("an edit of this text would be read as part of a list, a comment or code", hint=hint)
     return result

@@ -7,10 +7,12 @@ has, what is around the text, and what the question names.
 from __future__ import annotations
 
 import re
-from collections.abc import Collection, Iterator, Mapping, Sequence
+from bisect import insort
+from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from difflib import get_close_matches
 from functools import partial
+from itertools import accumulate
 from typing import NamedTuple
 
 from lmm.errors import MetadataError, TooLong
@@ -127,7 +129,7 @@ class DocumentView:
     pieces: Sequence[str]
     hidden: Sequence[Collection[int]]
     summaries: Mapping[int, str]
-    headings: Mapping[int, HeadingBlock]
+    headings: Mapping[int, tuple[str, str]]
     _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
 
     @classmethod
@@ -148,28 +150,22 @@ class DocumentView:
         That is the whole document if it has at most `limit` bytes, else headings, with summaries if there are any,
         the blocks around the text, and what the `prompt` names.
         """
-        seen = self._seen_from(at)
+        seen, blocks, pieces = self._seen_from(at), self.blocks, dict[int, str]()
         own = range(start, end)
-        if seen.total == sum(seen.sizes[i] for i in own):
+        total = seen.total - sum(seen.sizes[i] for i in own)
+        if not total:
             return ""
-        pieces, blocks = [*seen.pieces[:start], f"{PLACE}\n\n", *seen.pieces[start:]], self.blocks
-        pieces[start + 1 : end + 1] = [""] * len(own)
-
-        def joined(kept: Collection[int]) -> str:
-            return _joined(pieces, blocks, start, sorted(i + (i >= start) for i in kept))
-
-        if seen.total - sum(seen.sizes[i] for i in own) + len(PLACE) <= limit:
-            return joined(range(len(blocks)))
+        if total + len(PLACE) <= limit:
+            return seen.joined(range(len(blocks)), own, pieces)
         most = min(limit, _AROUND)
-        kept = _outline([(level, i, size) for level, i, size in seen.headings if i not in own], most // 3)
+        kept = seen.outline(most // 3, own)
         named = {i for i in named_blocks(blocks, prompt, self.headings) if i not in kept and i not in own}
         added, size = 0, sum(seen.sizes[i] for i in kept)
-        for i in sorted(kept, key=lambda i: abs(i - start)):
+        for i in sorted(kept, key=lambda i: abs(i - start)) if self.summaries else ():
             if (summary := self.summaries.get(id(blocks[i]))) and (added := added + _size(summary)) <= most // 3:
-                at = i + (i >= start)
-                pieces[at] = f"{pieces[at].rstrip()}\n\n{summary}\n\n"
-                size += _size(pieces[at]) - seen.sizes[i]
-        outwards = (i for distance in range(len(pieces)) for i in (start - 1 - distance, end + distance))
+                pieces[i] = f"{seen.pieces[i].rstrip()}\n\n{summary}\n\n"
+                size += _size(pieces[i]) - seen.sizes[i]
+        outwards = (i for distance in range(len(blocks)) for i in (start - 1 - distance, end + distance))
         for i in (i for i in outwards if 0 <= i < len(blocks) and i not in kept):
             size += seen.sizes[i]
             if size > most:
@@ -179,7 +175,7 @@ class DocumentView:
         for i in sorted(named - kept):
             size += seen.sizes[i]
             kept |= {i} if size <= max(limit - most, most) else set()
-        return joined(kept)
+        return seen.joined(sorted(kept), own, pieces)
 
     def _seen_from(self, at: int) -> _Seen:
         """Return what a question in the block `at` sees of each block; once for all that see the same."""
@@ -190,50 +186,63 @@ class DocumentView:
             both = zip(self.blocks, self.pieces, strict=True)
             pieces = [piece if id(block) not in hidden else "" for block, piece in both]
             sizes = [*map(_size, pieces)]
-            headings = [(block.level, i, sizes[i]) for i, block in self.headings.items() if sizes[i]]
-            self._seen[key] = _Seen(pieces, sizes, sum(sizes), headings)
+            levels = ((i, block.level) for i, block in enumerate(self.blocks) if isinstance(block, HeadingBlock))
+            headings = [(level, i, sizes[i]) for i, level in levels if sizes[i]]
+            written = [*accumulate(map(bool, pieces), initial=0)]
+            self._seen[key] = _Seen(pieces, sizes, sum(sizes), written, headings, {})
         return self._seen[key]
 
 
 class _Seen(NamedTuple):
-    """How each block is sent, its size, that of all, and the headings: level, position and size."""
+    """How each block is sent, its size, that of all, how many before each are sent, and the headings: level, position
+    and size."""
 
     pieces: list[str]
     sizes: list[int]
     total: int
+    written: list[int]
     headings: list[tuple[int, int, int]]
+    outlines: dict[int, set[int]]
+
+    def outline(self, most: int, apart: range) -> set[int]:
+        """Return the positions of the headings, but for some, down to the level at which they still fit."""
+        inside = any(i in apart for _, i, _ in self.headings)
+        if most in self.outlines and not inside:
+            return {*self.outlines[most]}
+        found = set[int]()
+        for deepest in range(1, 7):
+            level = {i: size for level, i, size in self.headings if level <= deepest and i not in apart}
+            if sum(level.values()) > most:
+                break
+            found = {*level}
+        if not inside:
+            self.outlines[most] = {*found}
+        return found
+
+    def joined(self, kept: Iterable[int], own: range, changed: Mapping[int, str]) -> str:
+        """Join the pieces that are `kept`, in order, with the place of the blocks `own`; headings below one another;
+        gaps beside a text are marked."""
+        found = [(i, i + 1, changed.get(i) or self.pieces[i]) for i in kept if self.sizes[i] and i not in own]
+        insort(found, (own.start, own.stop, f"{PLACE}\n\n"))
+        levels = {i for _, i, _ in self.headings}
+        text, above, last = "", False, 0  # whether a heading is above
+        for start, end, piece in found:
+            is_place = (start, end) == (own.start, own.stop)
+            heading = not is_place and start in levels
+            gap = self.written[start] > self.written[last]
+            if gap and not (heading and above):
+                text = f"{text.rstrip()}\n\n{GAP}\n\n" if text else f"{GAP}\n\n"
+            elif gap and heading:
+                text = f"{text.rstrip()}\n"
+            elif text and not text.endswith("\n\n") and is_place:
+                text = f"{text.rstrip()}\n\n"
+            text += piece
+            above, last = heading, end
+        return (f"{text.rstrip()}\n\n{GAP}" if self.written[-1] > self.written[last] else text).strip("\ufeff\r\n")
 
 
 def _size(piece: str) -> int:
     return len(piece) if piece.isascii() else len(piece.encode(errors="replace"))
-
-
-def _outline(headings: Sequence[tuple[int, int, int]], most: int) -> set[int]:
-    """Return the positions of the headings, down to the level at which they still fit."""
-    for deepest in range(6, 0, -1):
-        if sum(size for level, _, size in headings if level <= deepest) <= most:
-            return {i for level, i, _ in headings if level <= deepest}
-    return set()
-
-
-def _joined(pieces: Sequence[str], blocks: Sequence[Block], place: int, kept: Sequence[int]) -> str:
-    """Join the pieces that are `kept`, and that at the `place`, which is no block; headings below one another; gaps
-    beside a text are marked."""
-    text, above, last = "", False, -1  # whether a heading is above
-    for i in sorted({place, *kept}):
-        if not pieces[i]:
-            continue
-        heading = i != place and isinstance(blocks[i - (i > place)], HeadingBlock)
-        gap = any(pieces[last + 1 : i])
-        if gap and not (heading and above):
-            text = f"{text.rstrip()}\n\n{GAP}\n\n" if text else f"{GAP}\n\n"
-        elif gap and heading:
-            text = f"{text.rstrip()}\n"
-        elif text and not text.endswith("\n\n") and i == place:
-            text = f"{text.rstrip()}\n\n"
-        text += pieces[i]
-        above, last = heading, i
-    return (f"{text.rstrip()}\n\n{GAP}" if any(pieces[last + 1 :]) else text).strip("\ufeff\r\n")
 
 
 # -- what a question names -------------------------------------------------------------------------
@@ -245,20 +254,19 @@ def _names(prompt: str) -> Iterator[tuple[str, str]]:
         yield (match[1] or "").rstrip(":-"), match[2] or ""
 
 
-def headings_of(blocks: Sequence[Block]) -> dict[int, HeadingBlock]:
-    """Return the headings of a document by their positions."""
-    return {i: block for i, block in enumerate(blocks) if isinstance(block, HeadingBlock)}
+def headings_of(blocks: Sequence[Block]) -> dict[int, tuple[str, str]]:
+    """Return the titles and anchors of a document's headings, by their positions."""
+    return {i: (block.title, block.anchor) for i, block in enumerate(blocks) if isinstance(block, HeadingBlock)}
 
 
-def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, HeadingBlock]) -> set[int]:
+def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, tuple[str, str]]) -> set[int]:
     """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or the words of one of the
     `headings`."""
     found = set[int]()
     wanted = {(label or words).casefold() for label, words in _names(prompt)}
-    for i, b in headings.items():
-        title = b.title
+    for i, (title, anchor) in headings.items():
         written = len(title) > 3 and title in prompt and re.search(rf"(?<![\w-]){re.escape(title)}(?![\w-])", prompt)
-        if written or (wanted and wanted & {title.casefold(), b.anchor}):
+        if written or (wanted and wanted & {title.casefold(), anchor}):
             found |= {i, *_section(blocks, i)}
     for name in (re.escape(label) for label, _ in _names(prompt) if label):
         options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
@@ -285,7 +293,7 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     """
     said, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
     headings = headings_of(blocks) if labels else {}
-    titles = [heading.title for heading in headings.values() if heading.title]
+    titles = [title for title, _ in headings.values() if title]
     for label in labels:
         if named_blocks(blocks, f"@{label}", headings):
             continue

@@ -298,6 +298,8 @@ def check_edit(
     if any(edit.block < index < edit.end for edit in pending):
         raise LmmError("an edit of the text around it is pending", hint="lmm accept or lmm reject it first")
     texts = (block.content for block in blocks[slice(*extent)] if isinstance(block, TextBlock))
+    if blocks[max(extent[1], 1) - 1].source.endswith("\r"):  # with a line end below it would be another one
+        raise LmmError("the text ends with half a line end", hint="end its last line as the others")
     for opened in filter(None, map(unclosed_construct, texts)):
         raise LmmError(f"'{opened[1]}' in the text is never closed: close it first")
 
@@ -334,8 +336,6 @@ def place_edit(
     added += [_text(marker("end", edit_id) + "\n\n", newline)]
     record = {"edit": prompt.text} | ({REMARK: new.remark} if new.remark else {})
     record |= {"~~id": edit_id, "~~model": reply.model}
-    if seen and seen[-1].source.endswith("\r"):  # with the line end below it: half a line end may begin another
-        seen = parse_markdown_text(serialize([*seen[:-1], ended(seen[-1], newline)]))
     record |= {"~~old": _mark_of(seen)} if old else {}
     record |= _warnings(new, reply)
     tail = None

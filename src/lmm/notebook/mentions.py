@@ -128,6 +128,8 @@ async def load_mentions(
     Raises:
         LmmError: something that the prompt mentions cannot be loaded. Pictures that cannot are reported in `notes`.
     """
+    if "@" not in prompt and "![" not in text and "```{" not in text:
+        return NO_MENTIONS
     texts: list[Attachment] = []
     shown: list[Image] = []
     notes: list[str] = []

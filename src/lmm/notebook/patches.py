@@ -187,9 +187,17 @@ class ReplaceBlocks:
 
 def changes_between(before: Sequence[Block], after: Sequence[Block]) -> list[Patch]:
     """Return the patches from one version's blocks to another's, to be applied in this order: the last place first."""
-    sources = [block.source for block in before]
-    around = [None, *sources, None]
-    return [
-        ReplaceBlocks(around[a], tuple(sources[a:b]), tuple(after[c:d]), around[b + 1])
-        for a, b, c, d in [*hunks(sources, [block.source for block in after])][::-1]
-    ]
+    sources = [None, *(block.source for block in before), None]
+    positions = {id(block): i for i, block in enumerate(before)}
+    kept, found = [(-1, -1)], list[Patch]()  # the blocks that are in both: others are compared only between them
+    for j, block in enumerate(after):
+        if (i := positions.get(id(block), -1)) > kept[-1][0]:
+            kept.append((i, j))
+    for (i, j), (end, last) in pairwise([*kept, (len(before), len(after))]):
+        pieces = ([block.source for block in some] for some in (before[i + 1 : end], after[j + 1 : last]))
+        for a, b, c, d in hunks(*pieces):
+            old = tuple(before[k].source for k in range(i + 1 + a, i + 1 + b))
+            found.append(
+                ReplaceBlocks(sources[i + 1 + a], old, tuple(after[j + 1 + c : j + 1 + d]), sources[i + 2 + b])
+            )
+    return found[::-1]
