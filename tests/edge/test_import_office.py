@@ -209,6 +209,20 @@ def test_formulas_code_and_marks_on_slides(tmp_path: Path) -> None:
     assert "```\nfor x in y:\n    print(x)\n```" in text
 
 
+STYLE = "<styl:style styl:name='T1'><styl:text-properties styl:text-position='super 58%'/></styl:style>"
+SCRIPT = "<text:span text:style-name='T1'>6</text:span>"
+
+
+def _opendocument(kind: str, content: str) -> bytes:
+    """A file of LibreOffice; prefixes are the first four letters of the namespaces."""
+    names = ("office", "text", "table", "drawing", "presentation", "svg-compatible", "style")
+    spaces = " ".join(f'xmlns:{name[:4]}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
+    with zipfile.ZipFile(file := io.BytesIO(), "w") as archive:
+        archive.writestr("mimetype", f"application/vnd.oasis.opendocument.{kind}")
+        archive.writestr("content.xml", f"<offi:document-content {spaces}>{content}</offi:document-content>")
+    return file.getvalue()
+
+
 def _boxes(path: Path) -> None:
     """Write a slide of two text boxes and notes, without placeholders."""
     if path.suffix == ".pptx":
@@ -220,21 +234,19 @@ def _boxes(path: Path) -> None:
             inches = pptx.util.Inches
             slide.shapes.add_textbox(inches(1), inches(top), inches(4), inches(1)).text_frame.text = text
         notes = slide.notes_slide.notes_placeholder
-        notes.text_frame.text = "Say it."
+        for text in ("Say 10", "6"):
+            notes.text_frame.paragraphs[0].add_run().text = text
+        notes.text_frame.paragraphs[0].runs[1]._r.get_or_add_rPr().set("baseline", "30000")
         (kind,) = notes.element.xpath(".//p:nvPr/p:ph")
         kind.getparent().remove(kind)
         file.save(path)
         return
-    names = ("office", "text", "drawing", "presentation", "svg-compatible")
-    spaces = " ".join(f'xmlns:{name[:4]}="urn:oasis:names:tc:opendocument:xmlns:{name}:1.0"' for name in names)
     box = (
         "<draw:frame svg-:x='1cm' svg-:y='{}cm'><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>".format
     )
-    notes = f"<pres:notes>{box(9, 'Say it.')}</pres:notes>"
+    notes = f"<pres:notes>{box(9, f'Say 10{SCRIPT}')}</pres:notes>"
     page = f"<draw:page>{box(3, 'Leaves fall.')}{box(1, 'Autumn')}{notes}</draw:page>"
-    with zipfile.ZipFile(path, "w") as archive:
-        archive.writestr("mimetype", "application/vnd.oasis.opendocument.presentation")
-        archive.writestr("content.xml", f"<offi:document-content {spaces}>{page}</offi:document-content>")
+    path.write_bytes(_opendocument("presentation", STYLE + page))
 
 
 @pytest.mark.parametrize("suffix", [".pptx", ".odp"])
@@ -246,7 +258,7 @@ def test_slides_of_boxes_have_titles_and_notes(tmp_path: Path, suffix: str) -> N
     assert (report.notes, report.text) == (
         (),
         f"---\ntitle: Autumn\nsource: a{suffix}\n---\n\n## Autumn\n\n<!-- slide 1 -->\n\nLeaves fall.\n\n"
-        "::: notes\nSay it.\n:::\n",
+        "::: notes\nSay 10^6^\n:::\n",
     )
 
 
@@ -361,7 +373,7 @@ def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:
     assert report.notes == ("left out: 3 words in hidden text", "left out: 2 words in comments")
 
 
-@pytest.mark.parametrize("suffix", [".docx", ".html", ".epub"])
+@pytest.mark.parametrize("suffix", [".docx", ".html", ".epub", ".xlsx", ".ods"])
 def test_text_that_a_style_raises_is_no_part_of_a_number(tmp_path: Path, suffix: str) -> None:
     """As LibreOffice and Google Docs write 10⁶ and H₂O: smaller and raised, or by the class of a span."""
     need_importer()
@@ -372,6 +384,19 @@ def test_text_that_a_style_raises_is_no_part_of_a_number(tmp_path: Path, suffix:
     spans = 'It holds 10<span class="c1">6</span> of H<span class="c2">2</span>O.'
     if suffix == ".docx":
         _word_file(path, _paragraph(*runs))
+    elif suffix == ".xlsx":
+        from openpyxl.cell.rich_text import CellRichText, InlineFont, TextBlock
+
+        up, down = (InlineFont(vertAlign=kind) for kind in ("superscript", "subscript"))
+        book = _workbook(path)
+        book.active["A1"] = CellRichText("It holds 10", TextBlock(up, "6"), " of H", TextBlock(down, "2"), "O.")
+        book.save(path)
+    elif suffix == ".ods":
+        lowered_span = SCRIPT.replace("T1", "T2").replace("6", "2")
+        cell = f"<tabl:table-cell><text:p>It holds 10{SCRIPT} of H{lowered_span}O.</text:p></tabl:table-cell>"
+        table = f"<tabl:table tabl:name='A'><tabl:table-row>{cell}</tabl:table-row></tabl:table>"
+        styles = STYLE + STYLE.replace("T1", "T2").replace("super", "-33%")
+        path.write_bytes(_opendocument("spreadsheet", f"{styles}<offi:spreadsheet>{table}</offi:spreadsheet>"))
     elif suffix == ".html":
         path.write_text(f"<html><head><style>{style}</style></head><body><p>{spans}</p></body></html>")
     else:

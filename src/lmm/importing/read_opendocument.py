@@ -17,7 +17,7 @@ from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, give
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
 from lmm.importing.read_pptx import LONGEST_TITLE, Box, cut, nested_list
-from lmm.importing.read_xlsx import MOST_CELLS, section_of
+from lmm.importing.read_xlsx import MOST_CELLS, script, section_of
 
 _MATH = "{http://www.w3.org/1998/Math/MathML}"
 _REPEATED = ("date-time", "footer", "header", "page-number")  # classes of shapes that are the same on all slides
@@ -66,6 +66,10 @@ class _Content:
             if local(style.tag) == "style"
             and any(_get(node, "display") == "false" or _get(node, "visibility") == "hidden" for node in style)
         }
+        styles = {_get(style, "name"): style for style in self.root.iter() if local(style.tag) == "style"}
+        for span in self.root.iter():
+            style = styles.get(_get(span, "style-name")) if local(span.tag) == "span" else None
+            span.tag = _script(style) if style is not None else span.tag
         self._numbered = {
             (_get(style, "name"), _get(level, "level")): "ol" if _get(level, "num-format") else ""
             for style in self.root.iter()
@@ -242,12 +246,22 @@ class _Content:
                     yield from self._items(inner, level + 1, style)
 
 
-def _inline(node: Element, escape: Callable[[str], str], link: Callable[[str, str], str]) -> str:
-    """Return the text of a paragraph, with links as `link` writes them, given their text and their address."""
+def _script(style: Element) -> str:
+    """Return ``sup`` or ``sub`` for the style of a raised or lowered text, else ``span``."""
+    place = next((place for node in style if (place := _get(node, "text-position").partition(" ")[0])), "")
+    return "sub" if place.startswith(("sub", "-")) else "sup" if place not in ("", "0%") else "span"
+
+
+def _inline(
+    node: Element, escape: Callable[[str], str], link: Callable[[str, str], str], raise_: Callable[[str, str], str]
+) -> str:
+    """Return the text of a paragraph, with links as `link` writes them, given their text and their address, and raised
+    and lowered texts as `raise_` does, given their kind."""
     parts = [escape(plain(node.text or ""))]
     for child in node:
-        inner, target = _inline(child, escape, link), _get(child, "href")
-        is_link = local(child.tag) == "a" and inner and target
+        inner, target = _inline(child, escape, link, raise_), _get(child, "href")
+        inner = raise_(inner, child.tag) if child.tag in ("sup", "sub") else inner
+        is_link = local(child.tag) == "a" and inner and target and not target.startswith("#")
         is_blank = local(child.tag) in ("s", "tab", "line-break")
         parts.append(link(inner, target) if is_link else " " if is_blank else inner)
         parts.append(escape(plain(child.tail or "")))
@@ -255,11 +269,21 @@ def _inline(node: Element, escape: Callable[[str], str], link: Callable[[str, st
 
 
 def _html(node: Element) -> str:
-    return _inline(node, escape, lambda inner, target: f'<a href="{escape(target)}">{inner}</a>')
+    return _inline(
+        node,
+        escape,
+        lambda inner, target: f'<a href="{escape(target)}">{inner}</a>',
+        lambda inner, kind: f"<{kind}>{inner}</{kind}>",
+    )
 
 
 def _markdown(node: Element) -> str:
-    return _inline(node, escaped, lambda inner, target: f"[{inner}]({link_target(target)})")
+    return _inline(
+        node,
+        escaped,
+        lambda inner, target: f"[{inner}]({link_target(target)})",
+        lambda inner, kind: script(inner, "^" if kind == "sup" else "~"),
+    )
 
 
 def _get(node: Element, name: str) -> str:

@@ -98,8 +98,8 @@ class _Slides:
                 yield from self._shape(shape, number)
             boxes = slide.notes_slide.shapes if slide.has_notes_slide else ()
             frames = [box.text_frame for box in boxes if box.has_text_frame and _kind(box) not in _REPEATED]
-            texts = (" ".join(plain(paragraph.text).split()) for frame in frames for paragraph in frame.paragraphs)
-            said = "".join(f"<p>{escape(text)}</p>" for text in texts if text)
+            texts = (self._inline([paragraph]) for frame in frames for paragraph in frame.paragraphs)
+            said = "".join(f"<p>{text}</p>" for text in texts if text)
             yield f'<div class="lmm-notes">{said}</div>' if said else ""
 
     def _top_line(self, slide: Any) -> Any:
@@ -133,7 +133,7 @@ class _Slides:
         elif shape.has_text_frame:
             yield self._text(shape, kind)
         elif diagram := _diagram_texts(shape):
-            yield nested_list([(0, escape(text)) for text in diagram], "ul")
+            yield nested_list([(0, text) for text in diagram], "ul")
         else:
             yield self._left_out(f"the object '{shape.name}'", slide)
 
@@ -324,12 +324,23 @@ def _chart(chart: Any) -> str:
 
 
 def _diagram_texts(shape: Any) -> list[str]:
-    """Return the texts of a diagram (SmartArt), which stand in a part of their own."""
+    """Return the texts of a diagram (SmartArt), which stand in a part of their own, as HTML."""
     relations = [ids.get(f"{_RELATION}dm") for ids in shape._element.iter(f"{{{_DIAGRAM}}}relIds")]
-    data = b"".join(shape.part.related_part(each).blob for each in relations if each in shape.part.rels)
-    points = re.findall(r"<dgm:pt\b.*?</dgm:pt>", data.decode("utf-8", "replace"), re.DOTALL)
-    texts = (" ".join("".join(re.findall(r"<a:t>([^<]*)</a:t>", point)).split()) for point in points)
+    from lxml import etree
+
+    parser = etree.XMLParser(resolve_entities=False, no_network=True)
+    roots = [
+        etree.fromstring(shape.part.related_part(each).blob, parser) for each in relations if each in shape.part.rels
+    ]
+    points = (point for root in roots for point in root.iter(f"{{{_DIAGRAM}}}pt"))
+    texts = (" ".join("".join(map(_diagram_run, point.iter(f"{_A}r"))).split()) for point in points)
     return [text for text in texts if text]
+
+
+def _diagram_run(run: Any) -> str:
+    text, properties = escape(plain("".join(run.itertext(f"{_A}t")))), run.find(f"{_A}rPr")
+    moved = int(properties.get("baseline", "0")) if properties is not None else 0
+    return f"<sup>{text}</sup>" if moved > 0 else f"<sub>{text}</sub>" if moved < 0 else text
 
 
 # -- formulas --------------------------------------------------------------------------------------------

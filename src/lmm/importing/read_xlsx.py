@@ -85,7 +85,7 @@ def _load(data: bytes, *, data_only: bool) -> Workbook:
     try:
         with warnings.catch_warnings():
             warnings.simplefilter("ignore")  # of features that it would lose on saving
-            return load_workbook(BytesIO(data), data_only=data_only, keep_links=False)
+            return load_workbook(BytesIO(data), data_only=data_only, keep_links=False, rich_text=data_only)
     except (MemoryError, RecursionError):
         raise
     except Exception as error:  # openpyxl raises whatever the file makes it raise
@@ -156,7 +156,7 @@ class _Sheet:
         if text is None:
             self._left_out.formats[cell.number_format] += 1
             text = stored(value)
-        text = _words(text)
+        text = _rich(value) if isinstance(value, list) and text else _words(text)
         link = cell.hyperlink.target if cell.hyperlink is not None else None
         target = link or (linked[1] if linked else "")
         return f"[{text}]({link_target(target)})" if target and text else text
@@ -188,6 +188,22 @@ def _filled(sheet: Worksheet, formulas: Worksheet) -> Iterator[tuple[Cell, str]]
         source = str(getattr(written.value, "text", written.value) or "") if written.data_type == "f" else ""
         if cell.value is not None or source or getattr(cell, "comment", None) is not None:
             yield cell, source
+
+
+def _rich(parts: Iterable[Any]) -> str:
+    """Write a text of several formats, with raised and lowered parts; `parts` are those of openpyxl."""
+    kinds = {"superscript": "^", "subscript": "~"}
+    marked = [(kinds.get(str(getattr(getattr(part, "font", None), "vertAlign", "")), ""), str(part)) for part in parts]
+    return " ".join("".join(script(escaped(plain(text)), mark) for mark, text in marked).split())
+
+
+def script(text: str, mark: str) -> str:
+    """Write a raised text, whose `mark` is ``^``, or a lowered one, ``~``; other texts have no mark.
+
+    >>> script("6", "^"), script("a b", "~"), script("c", "")
+    ('^6^', '~a\\\\ b~', 'c')
+    """
+    return mark + re.sub(r"\s+", r"\\ ", text) + mark if mark and text.strip() else text
 
 
 def _words(text: str, *, escape: bool = True) -> str:
