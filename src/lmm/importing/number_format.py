@@ -103,8 +103,10 @@ def stored(value: Value) -> str:
     if isinstance(value, bool):
         return str(value).upper()
     if isinstance(value, datetime):
-        written = value.isoformat(" ", "auto" if value.second else "minutes")
+        written = value.isoformat(" ", "seconds" if value.second else "minutes")
         return written.removesuffix(" 00:00")
+    if isinstance(value, time):
+        return value.isoformat("seconds")
     if isinstance(value, timedelta):
         seconds = round(value.total_seconds())
         return f"{'-' * (seconds < 0)}{abs(seconds) // 3600}:{abs(seconds) // 60 % 60:02}:{abs(seconds) % 60:02}"
