@@ -85,9 +85,9 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
     return ends
 
 
-# Elements of HTML, and components of MDX, whose names begin with a capital.
+# Elements of HTML, a page's own, with a dash in their names, and components of MDX, which begin with a capital.
 _TAGS = (
-    "article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul|(?-i:[A-Z]\\w*)"
+    "[a-z]+-[a-z-]+|article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul|(?-i:[A-Z]\\w*)"
 )
 _ENCLOSING = re.compile(
     rf"^ {{0,3}}(?:<(?P<ends_tag>/)?(?P<tag>{_TAGS})\b(?![^<>\n]*/>)|\\(?P<env>begin|end)\{{(?P<name>[^}}\n]+)\}}"

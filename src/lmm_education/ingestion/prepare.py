@@ -149,11 +149,11 @@ def prepare_steps(
     public = unrevealing(replace(outline, items=tuple(whole_blocks(outline.items, limits))), withholding)
     shown = readable(public, public.items, chapter, withholding)
     outline, generated = replace(outline, root=shown.root), settings.annotation_model.generated
-    pooled = pool(shown.items, limits, shorter_than=settings.pool_size) if settings.pool else shown.items
+    pooled = tuple(pool(shown.items, limits, shorter_than=settings.pool_size)) if settings.pool else shown.items
     how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
     parts = divide(outline, pooled, settings, limits)
     cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
-    return Steps(docid, file, settings, outline, tuple(pooled), cut, chapter, withholding, original)
+    return Steps(docid, file, settings, outline, pooled, cut, chapter, withholding, original)
 
 
 def _document(steps: Steps) -> PreparedDocument:

@@ -7,7 +7,6 @@ from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from itertools import groupby, takewhile
 
-from lmm.markdown import spans
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
 from lmm.type_names import types_in
@@ -21,42 +20,15 @@ from lmm_education.material import Lines
 # Step 1, pooling: texts that mean little by themselves join their neighbours, so that context is not lost.
 #
 # Texts that blank lines separate are always rejoined if they belong together: what Pandoc parses as one block (see
-# `lmm.markdown.units`), or an HTML element over several paragraphs; the fences of a div that is too long are left out.
+# `lmm.markdown.units`); the fences of a div that is too long are left out.
 # Then, if enabled, equations, code and very short texts join the text before them, or at the start of a section the one
 # after them. Nothing is joined across a heading, or with a text that has properties of its own; the texts of one
 # stretch with a type (a solution) are joined with each other.
 
 
-Joins = Callable[[Sequence[TextItem], TextItem], bool]
-"""A function that returns whether a text joins the group of texts before it."""
-
-_VOID = frozenset({"area", "base", "br", "col", "embed", "hr", "img", "input", "link", "meta", "source", "wbr"})
-
-
-def whole_blocks(items: Sequence[Item], limits: Limits) -> list[Item]:
-    """Return the items with the texts of each block joined, if they fit into a chunk together."""
-    tag, unclosed = "", 0
-
-    def continues(group: Sequence[TextItem], text: TextItem) -> bool:
-        """Return whether a text continues the HTML element that a group began; called for each text in turn."""
-        nonlocal tag, unclosed
-        if len(group) == 1:
-            start = group[0].text.partition("\n\n")[0] if group[0].text.lstrip(" ").startswith("<") else ""
-            first = next(iter(spans(start)), None)
-            is_element = first is not None and first.kind == "html" and first.target.replace("-", "").isalnum()
-            tag, unclosed = (first.target if first and is_element and first.target not in _VOID else ""), 0
-        if not tag:
-            return False
-        last = group[-1].text
-        unclosed += len(re.findall(rf"<{tag}\b[^<>]*(?<!/)>", last, re.IGNORECASE))
-        unclosed -= len(re.findall(rf"</{tag}\s*>", last, re.IGNORECASE))
-        return unclosed > 0
-
-    return list(_by_kin(_units(items, limits), lambda texts: _joined(texts, continues, limits, tear=True)))
-
-
-def pool(items: Sequence[Item], limits: Limits, *, shorter_than: int) -> list[Item]:
-    """Return the blocks with texts joined that are shorter than that; a group that exceeds `limits` is joined in parts.
+def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int) -> Iterator[Item]:
+    """Iterate over the blocks with texts joined that are shorter than that; a group that exceeds `limits` is joined in
+    parts.
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\nThe area of a circle is\\n\\n$$ \\\\pi r^2 $$\\n")
@@ -67,10 +39,27 @@ def pool(items: Sequence[Item], limits: Limits, *, shorter_than: int) -> list[It
     def needs_context(text: TextItem) -> bool:
         return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
 
-    def joins(group: Sequence[TextItem], text: TextItem) -> bool:
-        return needs_context(text) or all(map(needs_context, group))
+    for kin, run in groupby(items, key=_kin):
+        if kin is None:
+            yield from run
+            continue
+        groups = list[list[TextItem]]()
+        for text in run:
+            assert isinstance(text, TextItem)
+            is_below = groups and text.heading is groups[-1][0].heading
+            if is_below and (needs_context(text) or all(map(needs_context, groups[-1]))):
+                groups[-1].append(text)
+            else:
+                groups.append([text])
+        for group in groups:
+            yield from _in_parts(group, limits)
 
-    return list(_by_kin(items, lambda texts: _joined(texts, joins, limits)))
+
+def _in_parts(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
+    """Iterate over consecutive texts, joined as far as they fit into the limits together."""
+    sizes = [limits.measure(text.text) + limits.joint for text in texts]
+    for start, end in cut(sizes, [text.key for text in texts], limits.low, limits.high + limits.joint):
+        yield join(texts[start:end])
 
 
 def _kin(item: Item) -> int | None:
@@ -78,8 +67,9 @@ def _kin(item: Item) -> int | None:
     return item.stretch if isinstance(item, TextItem) and (item.stretch or not item.own) else None
 
 
-def _units(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
-    """Iterate over the items, joining each unit that fits; other divs, or those with headings, are split."""
+def whole_blocks(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
+    """Iterate over the items with the texts of each unit joined, if they fit into a chunk together; other divs, or
+    those with headings, are split."""
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
     alone = [None if _kin(item) is None else text for item, text in zip(items, texts, strict=True)]
     divs = div_ends(texts)
@@ -108,30 +98,6 @@ def _unfenced(item: Item, limits: Limits) -> Item:
     if not last.lstrip().startswith(":::"):
         return item
     return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
-
-
-def _by_kin(items: Iterable[Item], change: Callable[[list[TextItem]], Iterable[TextItem]]) -> Iterator[Item]:
-    """Iterate over the items, with `change` applied to each run of texts that may be joined."""
-    for kin, run in groupby(items, key=_kin):
-        held = list(run)
-        yield from held if kin is None else change([item for item in held if isinstance(item, TextItem)])
-
-
-def _joined(texts: Sequence[TextItem], joins: Joins, limits: Limits, *, tear: bool = False) -> Iterator[TextItem]:
-    """Iterate over `texts` with each group joined; one that is too long is cut, or with `tear` not joined at all."""
-    groups = list[list[TextItem]]()
-    for text in texts:
-        if groups and text.heading is groups[-1][0].heading and joins(groups[-1], text):
-            groups[-1].append(text)
-        else:
-            groups.append([text])
-    for group in groups:
-        sizes = [limits.measure(text.text) + limits.joint for text in group]
-        if tear and sum(sizes) > limits.high + limits.joint:
-            yield from group
-            continue
-        for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
-            yield join(group[start:end])
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:
@@ -386,9 +352,7 @@ def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
         groups[-1].append(first)
         groups += [[piece] for piece in more]
     for group in groups:
-        sizes = [limits.measure(text.text) + limits.joint for text in group]
-        for start, end in cut(sizes, [text.key for text in group], limits.low, limits.high + limits.joint):
-            yield join(group[start:end])
+        yield from _in_parts(group, limits)
 
 
 def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
