@@ -86,18 +86,8 @@ def whole_blocks(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
         elif whole:
             yield join(unit)
         else:
-            yield from (_unfenced(item, limits) for item in items[at:end])
+            yield from items[at:end]
         at = end
-
-
-def _unfenced(item: Item, limits: Limits) -> Item:
-    """Return a text without the fences of a div, if it is one that is too long."""
-    if not isinstance(item, TextItem) or not item.text.startswith(":::") or limits.measure(item.text) <= limits.high:
-        return item
-    inside, _, last = item.text.partition("\n")[2].rpartition("\n")
-    if not last.lstrip().startswith(":::"):
-        return item
-    return replace(item, text=inside.strip("\n"), lines=Lines(item.lines.first + 1, item.lines.last - 1))
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:
