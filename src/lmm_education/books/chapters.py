@@ -172,11 +172,6 @@ class BookChapter:
         """Whether the rendered text may change even if neither the source nor `stamp` does."""
         return bool(self.labels or self.citations or self.included or self.ran != CellOutputs())
 
-    @property
-    def left_out(self) -> bool:
-        """Whether the book leaves this document out."""
-        return self.book is not None and self.book.whole and self.position is None
-
 
 NO_BOOK = BookChapter()
 
