@@ -86,8 +86,10 @@ def unit_ends(texts: Texts, divs: Mapping[int, int] | None = None) -> list[int]:
 
 
 # Elements of HTML, a page's own, with a dash in their names, and components of MDX, which begin with a capital.
-_TAGS = "[a-z]+-[a-z-]+|article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul"
-    "|(?-i:[A-Z]\\w*)"
+_TAGS = (
+    "[a-z]+-[a-z-]+|article|aside|blockquote|center|details|div|dl|fieldset|figure|form|main|nav|ol|section|table|ul"
+    r"|(?-i:[A-Z]\w*)"
+)
 _ENCLOSING = re.compile(
     rf"^ {{0,3}}(?:<(?P<ends_tag>/)?(?P<tag>{_TAGS})\b(?![^<>\n]*/>)|\\(?P<env>begin|end)\{{(?P<name>[^}}\n]+)\}}"
     r"|\{(?P<mark>\{[%<]|%)-?[ \t]*(?P<ends_call>/|end)?(?P<call>\w[\w-]*)|(?P<math>\\\[))"
