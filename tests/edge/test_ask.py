@@ -486,7 +486,7 @@ def test_an_exercise_or_slide_is_quoted_by_its_number(folder: Path) -> None:
         "> $$b$$",
         "Definition 9.9": "There is no Definition 9.9 in the course; it has 2.1, 2.2.\n",
         "Solve exercise 9.9!": "There is no exercise 9.9 in the course; it has 1, 4, 5.\n",
-        "What are least squares?": "**Lines**\n\n> A line is chosen by its squares. Then it is drawn. [1]\n",
+        "Least squares": "**Lines**\n\n> A line is chosen by its squares. Then it is drawn. [1]\n",
         "What is exercise 4 about?": "**Exercise 4**\n\n> What is a move? [1]\n",
         "What is exercise 5 about?": "**Exercise 5**\n\n> Run:\n>\n> ```\n> ls\n> ```\n>\n> [1]\n",
         "What is on slide 2?": "**Walls**\n\n> Wood [1]\n",

@@ -305,17 +305,10 @@ class TypedDocument:
     def _own_types(self, node: Node) -> tuple[str, ...]:
         """Return the types in a node's metadata; one that is nearly that of a solution is meant as that."""
         values = node.metadata if node.metadata_block is not None else {}
-        given = node.own("type") if values else None
-        found = types_in({"type": given}) or tuple(
-            meant
-            for key, value in values.items()
-            if is_slip(bare_key(key), "type") and isinstance(value, str)
-            for meant in (
-                kind if is_one_of(value, [kind]) else type_meant(value, [kind]) for kind in self.kinds.lasting
-            )
-            if meant
-        )
-        return tuple(type_meant(each, self.kinds.lasting) or each for each in found)
+        given = types_in({"type": node.own("type")}) if values else ()
+        nearly = [str(value) for key, value in values.items() if not given and is_slip(bare_key(key), "type")]
+        found = (type_meant(each, self.kinds.lasting) or each for each in given or nearly)
+        return tuple(each for each in found if given or is_one_of(each, self.kinds.lasting))
 
     def _lasts(self, types: Collection[str]) -> bool:
         return any(is_one_of(kind, self.kinds.lasting) for kind in types)

@@ -58,13 +58,7 @@ _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
 _WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:.()!?—–]")
 _RAISED_PART = re.compile(r"\^((?:[^\s^\\{}]|\\ ){1,40})\^")  # as Pandoc writes it
-_RAISED = re.compile(r"[\w)]\^\S{1,20}(?: ?[-−+] ?\w{1,9}\)?)?")
 _VALUE = re.compile(r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*(?:\\?%)?\s*\$*")
-_HEDGE = re.compile(
-    r"(?:about|around|roughly|approximately|approx\.|nearly|almost|some|over|(?:more|less|fewer) than|under|up to|just"
-    r"|ca\.|circa|etwa|rund|ungefähr|fast|knapp|über|unter|environ|presque|unos|casi|quasi|ongeveer|[~≈<>])\s?\Z",
-    re.IGNORECASE,
-)
 
 
 class Clause(NamedTuple):
@@ -142,7 +136,6 @@ def _grammar(language: str) -> re.Pattern[str]:
         "not": own.get("negations", "(?!)"),
         "and": own.get("clauses", "(?!)"),
         "if": any_of("if"),
-        "course": own.get("sources", "(?!)"),
     }
     return re.compile(rf"(?:{'|'.join(f'(?P<{role}>{form})' for role, form in roles.items())})\Z", re.IGNORECASE)
 
@@ -162,7 +155,6 @@ _NOT_QUITE = re.compile(
 
 
 _OR_NOT = re.compile(r"\b(?:can|may|should|will|do|does|is|are|whether) (?:and|or) (?:\w+ )?\Z")
-_NEXT_WORDS = 3
 _DENIED = {"not": 1, "no": 2, "none": 99}  # how many of the next words of the clause are denied
 
 
@@ -172,26 +164,24 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     words after *none*."""
     kept = _opposites(language)
     found, words = list[Clause](), list[Key]()
-    since, width, half, vague, course = -1, 1, False, False, -9
-    for at, match in enumerate([*_WORD_OR_END.finditer(text), None]):
+    since, width, half, vague = -1, 1, False, False
+    for match in [*_WORD_OR_END.finditer(text), None]:
         word = match[0] if match else "."
         kind = _role(word, language)
         if match is None or kind in ("and", "if"):
-            is_open = since == len(words)  # "but the other one does not"
-            if words or is_open:
+            if words:
                 denied = () if since < 0 else tuple(words[since : since + width])
-                found.append(Clause(tuple(words), denied, since >= 0, half or is_open))
+                found.append(Clause(tuple(words), denied, since >= 0, half))
             words, since, width, half = [], -1, 1, kind == "if"
         elif match and kind in _DENIED:
-            half = half or since >= 0 or at - course <= _NEXT_WORDS or _NOT_QUITE.match(text, match.end()) is not None
+            half = half or since >= 0 or _NOT_QUITE.match(text, match.end()) is not None
             half = half or _OR_NOT.search(text, max(match.start() - 20, 0), match.start()) is not None
             since, width = len(words), _DENIED[kind]
         elif kind in ("half", "all"):
             half, vague = True, vague or kind == "all"
         else:
-            course = at if kind == "course" else course  # "but the course does not say which"
             key = _key(word, language) or (word.casefold() if word.casefold() in kept else None)
-            if key is not None and not (since == len(words) and word.endswith("ly")):
+            if key is not None:
                 words.append(key)
     return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
 
@@ -213,7 +203,6 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
     holds = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, shown) if holds else text)
-    formulas += map(_tokens, _RAISED.findall(plain) if "^" in plain else ())
     _, counted = calculated(plain)
     if holds:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
@@ -451,9 +440,8 @@ def _numbers(
                 source = next(each for each in searched if other in each.numbers.numbers)
                 return Discrepancy("units", (number.text,), source, other.text)
         more = [*operands, *known, *(each for each in said.numbers if each != number)]
-        roughly = _is_rough(said, number)
-        has = any(source.numbers.has(number, roughly=roughly) for source in searched)
-        if not (has or is_said(number, known, roughly=roughly) or is_computed(number, more)):
+        has = any(source.numbers.has(number) for source in searched)
+        if not (has or is_said(number, known) or is_computed(number, more)):
             missing.append(number)
     for number in said.operands:
         if not (
@@ -468,12 +456,6 @@ def _numbers(
     texts = tuple(dict.fromkeys(number.text for number in missing))
     best = next((each for each in near[:1] if each[0] >= _NEAR and each[1].numbers), None)
     return Discrepancy("numbers", texts, *((best[2], _line(best[1].text)) if best else ()))
-
-
-def _is_rough(said: Statement, number: Number) -> bool:
-    text = readable(said.text)
-    at = text.find(number.text)
-    return _HEDGE.search(text[max(at - 20, 0) : max(at, 0)]) is not None
 
 
 Near = Sequence[tuple[float, Statement, Source]]
@@ -500,7 +482,7 @@ def _replaced(said: Statement, near: Near, known: Sequence[Number]) -> Discrepan
         gone = [
             each
             for each in said.numbers
-            if not is_said(each, [*around, *known], roughly=_is_rough(said, each))
+            if not is_said(each, [*around, *known])
             and not is_computed(each, [*around, *(other for other in said.numbers if other != each)])
         ]
         if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
@@ -633,18 +615,11 @@ def _denied(one: Clause, two: Clause, said: Statement, other: Statement, languag
     both = {word for each in denying.clauses if not each.denies for word in each.words}
     both |= {word for each in saying.clauses if each.denies for word in each.words}
     together = set(one.words) & set(two.words) - both
-    denial, saying_it = (one, two) if one.denies else (two, one)
     briefly = {each.words[0] for each in denying.clauses if len(each.words) == 1 and not each.denies}
-    if briefly & set(saying_it.words):  # "but the mean does": it is said of this
+    if briefly & set((two if one.denies else one).words):  # "but the mean does": it is said of this
         return None
-    same = len(said.words & other.words) >= _ALIKE * len(said.words)
-    contrast = len(together) == len(denial.words) == 1 and all(
-        any(each.denies for each in sentence.clauses) for sentence in (said, other)
-    )
-    return next(
-        (word for word in one.denied or two.denied if word in together and (len(together) > 1 or same or contrast)),
-        None,
-    )
+    is_same = len(together) > 1 or len(said.words & other.words) >= _ALIKE * len(said.words)
+    return next((word for word in one.denied or two.denied if is_same and word in together), None)
 
 
 def _reversed(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
@@ -653,8 +628,6 @@ def _reversed(one: Clause, two: Clause, said: Statement, other: Statement, langu
     for at, word in enumerate(one.words):
         for place, opposite in enumerate(two.words):
             if opposite not in pairs.get(word, ()) or word in other.words or opposite in said.words:
-                continue
-            if word in _degrees() and one.words[at + 1 : at + 2] != two.words[place + 1 : place + 2]:
                 continue
             before, after = set(one.words[:at]), set(one.words[at + 1 :])
             there, then = set(two.words[:place]), set(two.words[place + 1 :])

@@ -15,7 +15,7 @@ from __future__ import annotations
 import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
-from functools import cache, lru_cache
+from functools import lru_cache
 from itertools import groupby, pairwise
 from pathlib import Path
 
@@ -156,7 +156,7 @@ def quote(
     ]
     for place, sentence in enumerate(every):
         sentence.place = place
-    titled = _below_title(question, every, given)
+    titled = [each for each in every if _words(each.part or given[each.passage].heading) == _words(question)]
     every = titled or every
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
@@ -186,21 +186,6 @@ def quote(
             groups.setdefault(given[sentence.passage].number, []).append(sentence)
     in_order = (sorted(group, key=lambda each: given[each.passage].place.lines.first) for group in groups.values())
     return "\n\n".join(_shown(given, in_order)), list(groups)
-
-
-def _below_title(question: str, sentences: Sequence[_Sentence], passages: Sequence[Passage]) -> list[_Sentence]:
-    """Return the sentences below the heading that a question consists of, besides stop words; empty if it does not."""
-
-    @cache
-    def content(text: str, language: str) -> frozenset[int | None]:
-        return frozenset(word_ids(text, language)) - {None}
-
-    def is_titled(sentence: _Sentence) -> bool:
-        given = passages[sentence.passage]
-        asked = content(question, given.language)
-        return bool(asked) and asked == content(sentence.part or given.heading, given.language)
-
-    return [each for each in sentences if is_titled(each)]
 
 
 def _said(term: Term | None, text: str) -> float:
