@@ -232,7 +232,7 @@ _WORDS = re.compile(r"\w{4,}|[^\W\d_a-zA-Z]+")
 _LABELLED = re.compile(r"[*_#>\[ ]*((?:\w+ ){0,2}\w+)[*_]*(?: -|:[*_]*)(?=\s|\Z)")
 _MARK = re.compile(  # a line in brackets, between rules or in capitals, a symbol, a heading of remarks
     r"[\[{<][^\[\]{}<>()\n]*[\]}>]$|[-=]{2,}[ \t]*\w[^\n]*[-=]{2,}$|(?-i:[A-Z]{3,})$"
-    r"|[^\w\s\x00-\x9f“”„«»‘’¿¡—–…](?=[ *_]*\w)|\\begin\{document\}"
+    r"|[\u2190-\u21ff\u2600-\u27bf\U0001f300-\U0001faff](?=[ *_]*\w)|\\begin\{document\}"
     r"|#+ (?:\w+ )?(?:changes|notes?|edits|explanation|änderungen|anmerkungen)\b",
     re.MULTILINE | re.IGNORECASE,
 )
