@@ -27,7 +27,6 @@ from lmm.markdown.tree import (
     fold,
     postorder,
     preorder,
-    propagate,
     prune,
     select,
     tree_to_blocks,
@@ -288,21 +287,13 @@ def test_orders_visit_every_node_once(text: str) -> None:
 
 
 @given(ANY_DOCUMENT)
-def test_fold_and_propagate_see_the_whole_tree(text: str) -> None:
-    """Folding sums up what is below each node; propagating carries down what is above it."""
+def test_fold_sees_the_whole_tree(text: str) -> None:
+    """Folding sums up what is below each node."""
     tree = load_text(text)
     blocks: list[Block] = fold(
         tree, lambda node, below: [*node.own_blocks(), *(block for part in below for block in part)]
     )
     assert blocks == tree_to_blocks(tree)
-    depths: dict[int, int] = {}
-
-    def visit(node: Node, depth: int) -> int:
-        depths[id(node)] = depth
-        return depth + 1
-
-    propagate(tree, visit, 0)
-    assert depths == {id(node): len(list(node.ancestors())) for node in preorder(tree)}
 
 
 @given(written_documents())

@@ -516,15 +516,6 @@ def fold(tree: Node, function: Callable[[Node, list[T]], T]) -> T:
     return results[id(tree)]
 
 
-def propagate(tree: Node, function: Callable[[Node, T], T], start: T) -> None:
-    """Pass a value down: each node gets what `function` returned for its parent; the root gets `start`."""
-    stack: list[tuple[Node, T]] = [(tree, start)]
-    while stack:
-        node, value = stack.pop()
-        below = function(node, value)
-        stack.extend((child, below) for child in reversed(children(node)))
-
-
 def extract(tree: Node, key: str, function: Callable[[Node, list[Any]], Any]) -> None:
     """Write metadata bottom-up: each node's `key` becomes `function(node, its children's values)`.
 

@@ -129,7 +129,7 @@ class DocumentView:
     pieces: Sequence[str]
     hidden: Sequence[Collection[int]]
     summaries: Mapping[int, str]
-    headings: Mapping[int, tuple[str, str]]
+    headings: Mapping[int, str]
     _seen: dict[tuple[int, ...], _Seen] = field(default_factory=dict)
 
     @classmethod
@@ -254,20 +254,23 @@ def _names(prompt: str) -> Iterator[tuple[str, str]]:
         yield (match[1] or "").rstrip(":-"), match[2] or ""
 
 
-def headings_of(blocks: Sequence[Block]) -> dict[int, tuple[str, str]]:
-    """Return the titles and anchors of a document's headings, by their positions."""
-    return {i: (block.title, block.anchor) for i, block in enumerate(blocks) if isinstance(block, HeadingBlock)}
+def headings_of(blocks: Sequence[Block]) -> dict[int, str]:
+    """Return the titles of a document's headings, by their positions."""
+    return {i: block.title for i, block in enumerate(blocks) if isinstance(block, HeadingBlock)}
 
 
-def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, tuple[str, str]]) -> set[int]:
+def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, str]) -> set[int]:
     """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or the words of one of the
     `headings`."""
     found = set[int]()
     wanted = {(label or words).casefold() for label, words in _names(prompt)}
-    for i, (title, anchor) in headings.items():
+    for i, title in headings.items():
         written = len(title) > 3 and title in prompt and re.search(rf"(?<![\w-]){re.escape(title)}(?![\w-])", prompt)
-        if written or (wanted and wanted & {title.casefold(), anchor}):
-            found |= {i, *_section(blocks, i)}
+        block = blocks[i]
+        by_name = wanted and (
+            title.casefold() in wanted or (isinstance(block, HeadingBlock) and block.anchor in wanted)
+        )
+        found |= {i, *_section(blocks, i)} if written or by_name else set()
     for name in (re.escape(label) for label, _ in _names(prompt) if label):
         options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
         defines = re.compile(rf"\{{[^{{}}\n]*#{name}(?![\w-])|{options}")
@@ -293,7 +296,7 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     """
     said, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
     headings = headings_of(blocks) if labels else {}
-    titles = [title for title, _ in headings.values() if title]
+    titles = [title for title in headings.values() if title]
     for label in labels:
         if named_blocks(blocks, f"@{label}", headings):
             continue

@@ -8,11 +8,9 @@ is only one way.
 
 from __future__ import annotations
 
-import json
 import re
 from bisect import bisect_right
 from collections.abc import Callable, Iterator, Mapping
-from contextlib import suppress
 from dataclasses import dataclass, field, replace
 from itertools import accumulate, count, islice
 from typing import Any
@@ -84,7 +82,7 @@ def read_edit_reply(reply: str, old: str = "", prompt: str = "") -> EditReply:
     tagged = _tagged(reply, tag, old)
     if _NONE.search(reply if tagged is None else tagged.text) and not _NONE.search(old):
         raise no_edit("the model wrote no new text", _NONE.sub("", reply if tagged is None else tagged.remark))
-    found = tagged or _untagged(_Untagged(_in_json(reply).strip("\n").removesuffix(f"</{tag}>"), old, above=thoughts))
+    found = tagged or _untagged(_Untagged(reply.strip("\n").removesuffix(f"</{tag}>"), old, above=thoughts))
     if not re.search(r"quot|zitat|zitier|anführ|cit[ae]|bold|fett|gras|code", prompt, re.IGNORECASE):
         found = replace(found, text=_without_quotes(found.text, old, tagged=found.tagged))
     if kind := _other_kind(found.text, old, tagged=found.tagged):
@@ -102,19 +100,6 @@ _NEARLY = (
     r"^[ \t]*[\[{{]+(/?)({0}|none)[\]}}]+[ \t]*$",
 )
 _TEMPLATE = re.compile(r"<\|\w+\|>|\[/?INST\]\s*|\A<s>|</s>\Z")
-
-
-def _in_json(reply: str) -> str:
-    """Return the only text in a reply that is a JSON object, else the reply.
-
-    >>> _in_json('```json\\n{"new_text": "A leaf."}\\n```')
-    'A leaf.'
-    """
-    with suppress(ValueError, RecursionError):
-        values = json.loads(re.sub(r"\A\s*```\w*\n|\n```\s*\Z", "", reply))
-        texts = [*values.values()] if isinstance(values, dict) else []
-        return texts[0] if len(texts) == 1 and isinstance(texts[0], str) else reply
-    return reply
 
 
 def no_edit(what: str, said: str) -> NoEdit:
@@ -177,11 +162,6 @@ _PREAMBLE = _beginning(
     r"[^\n]*[:!.*]\Z",
 )
 _ASSENT = re.compile(r"\A(?:sure|certainly|of course|absolutely|gladly|done|gerne?|claro|bien sûr)[!.:] +(?=\S)", re.I)
-_AFTER = re.compile(
-    r"^[*_# ]*(?:before|original|old|vorher|avant)\b[^:\n]{0,20}:.*^[*_# ]*(?:after|revised|new|edited|shortened"
-    r"|nachher|après)\b[^:\n]{0,20}:[*_ ]*",
-    re.IGNORECASE | re.MULTILINE | re.DOTALL,
-)
 _LABEL = re.compile(
     r"(?:#+ |\*\*)?(?:the )?(?:(?:new|revised|edited|updated|shortened|corrected|improved|rewritten|final|neue[rs]?) "
     r"(?:text|version|paragraph|section|passage|fassung)|translation)[:* ]*\Z",
@@ -252,8 +232,6 @@ class _Untagged:
 
 
 def _untagged(reply: _Untagged) -> EditReply:
-    if (after := _AFTER.match(reply.text.lstrip())) and not _AFTER.match(reply.old.lstrip()):
-        reply = replace(reply, text=reply.text.lstrip()[after.end() :].lstrip("\n"))
     if (assent := _ASSENT.match(reply.text)) and not _ASSENT.match(reply.old):
         reply = replace(reply, text=reply.text[assent.end() :], above=assent[0])
     for unwrap in (_off_tag, _off_fence, _off_words, _off_fence, _off_words):
@@ -290,6 +268,8 @@ def _remarks_in(text: str, old: str) -> Iterator[str]:
     lines = [line for line in text.split("\n") if line.strip()]
     marks = map(_MARK.match, [*paragraphs, lines[-1]])
     yield from (mark[0] for mark in marks if mark and mark[0] not in old)
+    if text.startswith(("```", "~~~", ":::")) and text[:3] not in old:
+        yield lines[0]
     own, all_words = ({*re.findall(r"\w+", some.casefold())} for some in (old, text))
     if len(own) > _FEW and len(all_words & own) > 0.4 * min(len(all_words), len(own)):
         for edge in {lines[0]: 0, lines[-1]: 0} if len(lines) > 1 else ():
@@ -314,13 +294,13 @@ def _remarks_in(text: str, old: str) -> Iterator[str]:
 def _off_tag(reply: _Untagged) -> _Untagged:
     """Take off a tag around the text, such as that of the request."""
     match = re.search(
-        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$|^(:::)writing\b[^\n]*\n(.*?)\n:::[ \t]*$",
+        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$",
         reply.text,
         re.DOTALL | re.M | re.I,
     )
     if match is None or match[0].partition("\n")[0] in reply.old:
         return reply
-    return _inside(reply, match.start(), match.end(), match[2] or match[4] or "")
+    return _inside(reply, match.start(), match.end(), match[2])
 
 
 def _inside(reply: _Untagged, start: int, end: int, text: str) -> _Untagged:

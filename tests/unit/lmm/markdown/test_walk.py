@@ -14,7 +14,6 @@ from lmm.markdown.tree import (
     own_text,
     postorder,
     preorder,
-    propagate,
     prune,
     select,
 )
@@ -67,18 +66,6 @@ def test_fold_counts_words_bottom_up() -> None:
     """The results of the children arrive in order."""
     order = fold(load_text(TEXT), lambda node, below: f"{name(node)}({','.join(below)})" if below else name(node))
     assert order == "T(A(One.,Two.,B(---,Three.)),C)"
-
-
-def test_propagate_carries_down() -> None:
-    """Each node gets what was returned for its parent."""
-    seen: list[str] = []
-
-    def visit(node: Node, path: str) -> str:
-        seen.append(path)
-        return f"{path}/{name(node)}"
-
-    propagate(load_text(TEXT), visit, "")
-    assert seen == ["", "/T", "/T/A", "/T/A", "/T/A", "/T/A/B", "/T/A/B", "/T"]
 
 
 def test_extract_skips_what_has_no_value() -> None:

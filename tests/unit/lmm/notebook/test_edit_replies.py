@@ -90,7 +90,10 @@ OTHER_WORDS = [
     "{}\n\n*Edited for clarity.*",
     "{}\n\nWant it tighter still?", "{}\n\nConfidence: high", "{}\n\n[END]", "{}\n\nFammi sapere se va bene.",
     "Вот исправленный текст:\n\n{}", "以下是修改后的文本：\n\n{}", "Hier is de herziene tekst:\n\n{}",
-    ':::writing{{variant="document"}}\n{}\n:::', "\\begin{{document}}\n{}\n\\end{{document}}",
+    '{{"new_text": "{}"}}', '```json\n{{"text": "{}"}}\n```', "**Before:** The tre is.\n\n**After:** {}",
+    "Original:\n> The tre is.\n\nRevised:\n{}",
+    ':::writing{{variant="document"}}\n{}\n:::',
+    "\\begin{{document}}\n{}\n\\end{{document}}",
 ]  # fmt: skip
 TEXTS = {
     "fix it": (
@@ -173,11 +176,7 @@ def test_there_are_sixty_edits() -> None:
     "reply",
     [
         "Sure! The tree is green.",
-        '{"new_text": "The tree is green."}',
-        '```json\n{"text": "The tree is green."}\n```',
         "<new>\n```\nThe tree is green.\n```\n</new>",
-        "**Before:** The tre is green.\n\n**After:** The tree is green.",
-        "Original:\n> The tre is green.\n\nRevised:\n> The tree is green.",
         "``The tree is green.''",
         "`The tree is green.`",
         "The tree is green.\n\n(Shortened by one letter.)",
