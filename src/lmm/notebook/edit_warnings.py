@@ -12,7 +12,7 @@ from lmm.markdown.inline import Span
 from lmm.markdown.page_marks import PAGE_MARK
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm.markdown.spans import replace_spans, spans
-from lmm.markdown.units import is_item, kind_of
+from lmm.markdown.units import kind_of
 from lmm.notebook.outputs import read_cell
 
 CUT = "the reply was cut off at the model's output limit"
@@ -161,13 +161,8 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
 
 
 def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
-    """Return other differences that may be unintended: a list that ends, a heading that is repeated."""
-    found = []
-    first, now = old.lstrip("\r\n"), new.lstrip("\r\n")
-    if is_item(first) and now and not is_item(now):
-        found.append("the old text begins with a list, the new one does not")
-    elif first.startswith(("  ", "\t")) and now and not now.startswith(("  ", "\t")):
-        found.append("the old text is indented, as part of the text above it; the new one is not")
+    """Return what else may be unintended: a heading or a tag of the request that is repeated, metadata."""
+    found, now = [], new.lstrip("\r\n")
     if _repeated(now, heading):
         found.append(f"it repeats the heading '{heading}'")
     if (tag := prompt_tag(now)) and tag not in old:
@@ -258,6 +253,8 @@ RUNS = "the new text adds or changes code that knitr will run"
 
 def code_notices(old: str, new: str) -> tuple[str, ...]:
     """Return notices for authors before knitting: chunks that the new text adds, changes or repeats."""
+    if "`" not in new and "~~~" not in new:
+        return ()
     notices = []
     before = chunk_labels(old)
     if labels := sorted({label for label in chunk_labels(new) if label in before}):
