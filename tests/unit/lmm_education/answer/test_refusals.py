@@ -24,6 +24,10 @@ Dazu steht nichts in den Quellen; am nächsten kommt der Abschnitt über Blätte
 Les sources ne répondent pas à cette question. La plus proche est [1].
 Las fuentes no responden a esta pregunta. La más cercana es [1].
 Le fonti non rispondono alla domanda. La più vicina è [1].
+El material del curso no lo menciona. Lo más cercano es [1].
+De cursus zegt hier niets over.
+O material do curso não responde a isso.
+Aus den Quellen geht nicht hervor, wer gewann.
 De bronnen geven hier geen antwoord op. Het dichtst komt [1].
 The sources do not cover this. In general, football is a game, and games have rules [1].
 **The sources do not answer this question.** They cover leaves [1].
