@@ -206,8 +206,8 @@ class Catalogue:
 
     def mentions(self, term: str) -> list[Passage]:
         """Return the passages that contain a term, its words adjacent, in the order of the course."""
-        points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), _spaced(term)
-        found = (hit_of(point.id, point.payload) for point in points if wanted in _spaced(point.payload["text"]))
+        points, wanted = self.reader.scroll("chunks", where=[HasWords("text", term)]), spaced(term)
+        found = (hit_of(point.id, point.payload) for point in points if wanted in spaced(point.payload["text"]))
         ranks = self._ranks
         return sorted(found, key=lambda hit: (ranks.get(hit.place.document, len(ranks)), hit.place.lines))
 
@@ -280,10 +280,10 @@ def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:
         above = path
 
 
-def _spaced(text: str) -> str:
+def spaced(text: str) -> str:
     """Return the words of a text, each between spaces.
 
-    >>> _spaced("Die Größe-Klasse.")
+    >>> spaced("Die Größe-Klasse.")
     ' die größe klasse '
     """
     words = re.findall(r"[^\W_]+", text.lower())

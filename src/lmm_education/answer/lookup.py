@@ -20,7 +20,7 @@ from lmm.messages import Message, ToolCall, ToolDefinition, ToolOutput, ToolResu
 from lmm.models.port import RunnableTool
 from lmm.models.structured import make_schema
 from lmm_education.answer.sources import Sources, as_document
-from lmm_education.catalogue import Catalogue, Entry, contents_of
+from lmm_education.catalogue import Catalogue, Entry, contents_of, spaced
 from lmm_education.errors import SearchError
 from lmm_education.material import Lines, Passage, Section, is_called
 from lmm_education.options import SearchOptions
@@ -72,7 +72,7 @@ class Lookup:
         return "".join([self._shown(result.hits), *(f"\n\nNote: {notice}" for notice in result.notices)])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
-        """Return all passages that contain a term, in the order of the course.
+        """Return all headings and passages that contain a term, in the order of the course.
 
         Raises:
             SearchError: the term is empty.
@@ -82,7 +82,11 @@ class Lookup:
         found = [hit for hit in await self._read(lambda catalogue: catalogue.mentions(term)) if self._may_read(hit)]
         rest = f"\n\n{len(found) - limit} more passages contain it." if len(found) > limit else ""
         notes = await self._notes(found[:limit])
-        return self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit]) + rest + notes
+        sections = [pair for pair in await self._read(lambda catalogue: catalogue.sections) if self._may_read(pair[0])]
+        titled = [entry for entry in contents_of(sections) if entry.level and spaced(term) in spaced(entry.title)]
+        above = "\n".join(["Headings that contain it:", *map(_line, titled[:limit]), "", ""]) if titled else ""
+        texts = self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit])
+        return above + (texts if found or not titled else "") + rest + notes
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
         """Return the section at a place, or the one `offset` sections after or before it; a long one in pages.
@@ -223,8 +227,8 @@ _NAMES = {"type": "array", "items": _TEXT}
 ROWS = {
     "course_search": ToolDefinition(
         "search",
-        "Find the passages of the course that fit a question or some key words best. Each comes with its place, as in "
-        "cells.md:12-40, by which it can be cited and its section opened.",
+        "Find the passages of the course that fit a question or some key words best. Each comes with the lines of its "
+        "text, as in cells.md:12-40, by which it can be cited and its section opened.",
         object_schema(
             ["query"],
             query=_TEXT | {"description": "a question, or key words"},
@@ -235,7 +239,7 @@ ROWS = {
     ),
     "course_mentions": ToolDefinition(
         "mentions",
-        "Find every passage of the course that contains a term, letter for letter (case does not matter).",
+        "Find every heading and passage of the course that contains a term, letter for letter (case does not matter).",
         object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
     "course_section": ToolDefinition(
@@ -251,7 +255,7 @@ ROWS = {
     ),
     "course_contents": ToolDefinition(
         "contents",
-        "List the headings of the course, or of one document of it, with their places.",
+        "List the headings of the course, or of one document of it, with their lines and those below them.",
         object_schema([], document=_TEXT | {"description": "the document's title or file; leave it out for all"}),
     ),
 }  # fmt: skip

@@ -204,6 +204,7 @@ def test_mentions_are_all_there_are() -> None:
         assert (
             run(course.mentions("water carry")) == run(course.mentions("arry water")) == NOTHING
         )  # a phrase, whole words
+        assert run(course.mentions("stomata")).startswith("Headings that contain it:\n    - Stomata (leaves.md:")
         with pytest.raises(SearchError, match="name a term"):
             run(course.mentions(" "))
 
