@@ -169,7 +169,8 @@ def environments(text: str) -> tuple[str, ...]:
     bare = text.lstrip()
     if not bare.startswith(("`", "~")) and not is_opening(text):
         return ()
-    opened = next(iter(spans(bare)), None)
+    # An argument of MyST's directives is no part of a div's fence.
+    opened = next(iter(spans(re.sub(r"\A(:{3,}[ \t]*\{[\w-]+\})[^\n]*", r"\1", bare))), None)
     if opened is None or opened.start:
         return ()
     if opened.runs:

@@ -100,9 +100,11 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     if underlined := _UNDERLINED.fullmatch(text):
         return Label(underlined[1], named_type(underlined[1], types), True, False, 0)
     match = _LABEL.match(text)
-    if match is None or (after := (match["after"] or "").strip()).islower():
+    if match is None:
         return None
-    words = (match["words"] or match["plain"]).strip()
+    after, words = (match["after"] or "").strip(), (match["words"] or match["plain"]).strip()
+    if after.islower() and words[-1] not in ".:":
+        return None
     is_quoted = ">" in match["lead"]
     named = _WORD.findall(words)[: 2 if match["mark"] else 1]
     named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
@@ -203,6 +205,7 @@ def type_meant(value: str, types: Collection[str]) -> str:
 
 
 _ENVIRONMENTS = ("exercise", "solution")
+_GATE = re.compile(r"[ \t]*[`~:]{3,}[ \t]*\{(?P<kind>exercise|solution)-(?:(?P<opens>start)|end)\}")
 _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
 
 
@@ -248,9 +251,23 @@ class TypedDocument:
         blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
         environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
         self.typed = {at: kind for at, kind in environments if kind}
+        self._gate()
         self.titled = dict(self._titled())
         self.mixed = dict[int, list[int]]()
         """Where to split texts, by their places, so that a solution inside them is a text of its own."""
+
+    def _gate(self) -> None:
+        """Note what is between MyST's directives ``{solution-start}`` and ``{solution-end}``."""
+        start = 0
+        for at, node in enumerate(self.order):
+            if gate := _GATE.match(node.text) if isinstance(node, TextNode) else None:
+                if start:
+                    self.fences[start] = at - (gate["opens"] is not None)
+                start = at if gate["opens"] else 0
+                if start:
+                    self.typed[start] = gate["kind"]
+        if start:  # it never closes
+            self.fences[start] = self._last_end(start, start + 1) - 1
 
     def stretches(self) -> dict[int, Stretch]:
         """See `stretches`."""

@@ -48,6 +48,10 @@ FORMS = {
     # labels
     "a label": f"{SECTION}**Exercise 1.1.** Is a census one?\n\n**Solution.** {S1}\n\nNor a zebra.\n\n"
     f"**Exercise 1.2.** How large is it?\n\n**Lösung 5.1.** {S2}\n",
+    "a small letter after a label": f"{DIV}**Solution.** no zebra.\n",
+    "MyST's directive between colons": f"{DIV}:::{{solution}} ex1\n{S1}\n:::\n",
+    "MyST's gates": f"{DIV}```{{solution-start}} ex1\n```\n\n{S1}\n\nzebra\n\n```{{solution-end}}\n```\n",
+    "a gate that never closes": f"{SECTION}Is a census one?\n\n:::{{solution-start}} ex1\n:::\n\n{S1}\n\nzebra\n",
     "a label after a div": f"{DIV}*Answer:* {S1}\n",
     "a label without emphasis": f"{SECTION}Exercise 6.1. Is a census one?\n\nSolution 6.1. {S1}\n",
     "a plain label": f"{TYPED}Solution: {S1}\n\nNor a zebra.\n",
