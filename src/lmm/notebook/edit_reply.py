@@ -293,11 +293,8 @@ def _remarks_in(text: str, old: str) -> Iterator[str]:
 
 def _off_tag(reply: _Untagged) -> _Untagged:
     """Take off a tag around the text, such as that of the request."""
-    match = re.search(
-        rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$",
-        reply.text,
-        re.DOTALL | re.M | re.I,
-    )
+    pattern = rf"^<({_WRAPPERS})\b[^<>\n]*>[ \t]*\n?(.*?)\n?[ \t]*</\1>[ \t]*$"
+    match = re.search(pattern, reply.text, re.DOTALL | re.MULTILINE | re.IGNORECASE)
     if match is None or match[0].partition("\n")[0] in reply.old:
         return reply
     return _inside(reply, match.start(), match.end(), match[2])
@@ -343,9 +340,10 @@ def _off_words(reply: _Untagged) -> _Untagged:
     announces = "\n" not in first and (_PREAMBLE.match(first) or _LABEL.match(first)) and first not in reply.old
     if len(paragraphs) > 2 and announces:
         above, paragraphs = first, paragraphs[2:]
+    first_person = _ADDRESS.search(reply.old) is not None
     for at in range(2, len(paragraphs), 2):
         text = re.sub(r"\A[-*_]{3,}[ \t]*\n", "", paragraphs[at].strip())
-        if _CLOSING.match(text) and text not in reply.old:
+        if _CLOSING.match(text) and text not in reply.old and not (first_person and re.match(r"I\b", text)):
             below, paragraphs = "".join(paragraphs[at:]), paragraphs[: at - 1]
             break
     kept = "".join(paragraphs).strip("\n") if above or below else reply.text

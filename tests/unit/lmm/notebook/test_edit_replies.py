@@ -166,6 +166,13 @@ def test_what_no_rule_takes_off_is_named(prompt: str) -> None:
     assert taken == []
 
 
+def test_a_text_in_the_first_person() -> None:
+    """Its paragraphs are no remarks of the model's."""
+    old, new = "I like trees.\n\nI have saw many.", "I like trees.\n\nI have seen many of them."
+    found = new_text(f"Sure, here it is:\n\n{new}\n\nLet me know what you think.", EditRequest(old, "fix it"))
+    assert (found.text, found.doubts) == (new, ())
+
+
 def test_there_are_sixty_edits() -> None:
     """Of all kinds, a third of them good."""
     assert len(EDITS) >= 60
