@@ -68,22 +68,13 @@ _ALWAYS = {"optionId": "always", "name": "always for this tool", "kind": "allow_
 
 @dataclass(slots=True)
 class StdioTransport:
-    """Messages as lines of standard input and output, for the protocol's library.
-
-    When the input ends, our own questions end without an answer, and requests that are still in progress have a second.
-    """
+    """Messages as lines of standard input and output, for the protocol's library."""
 
     lines: AsyncIterator[str]
     _writing: threading.Lock = field(default_factory=threading.Lock)
-    _asked: set[Any] = field(default_factory=set)
-    _answering: set[Any] = field(default_factory=set)
 
     async def send(self, message: _Json) -> None:
         """Write a message of the library."""
-        if "method" in message:
-            self._asked |= {message["id"]} if "id" in message else set()
-        else:
-            self._answering.discard(message["id"])
         self.write(message)
 
     def write(self, message: _Json) -> None:
@@ -92,30 +83,15 @@ class StdioTransport:
             terminal.say_json({"jsonrpc": "2.0", **message}, line=True)
 
     async def receive(self) -> _Json | None:
-        """Return the next message; nothing at the end. What the library would stumble over is passed over."""
+        """Return the next message; nothing at the end."""
         async for line in self.lines:
             with contextlib.suppress(ValueError, RecursionError):
-                message = json.loads(line)
-                if isinstance(message, dict) and self._is_expected(message):
+                if isinstance(message := json.loads(line), dict):
                     return message
-        if self._asked:
-            return {"id": self._asked.pop(), "error": {"code": -32603, "message": "the editor has gone"}}
-        ends = time.monotonic() + 1
-        while self._answering and time.monotonic() < ends:
-            await asyncio.sleep(0.02)
-            if self._asked:
-                return await self.receive()
         return None
 
     async def close(self) -> None:
         """Leave standard output open."""
-
-    def _is_expected(self, message: _Json) -> bool:
-        number = message.get("id")
-        if not isinstance(number, str | int):
-            return message.get("method") == acp.AGENT_METHODS["session_cancel"]  # no other notification is known
-        (self._answering.add if "method" in message else self._asked.discard)(number)
-        return True
 
 
 class UnknownSession(ChatmdError):

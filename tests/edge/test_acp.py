@@ -160,12 +160,12 @@ def test_what_is_no_message_and_what_is_not_known(agent: Path, folder: Path) -> 
              request(6, "session/load", sessionId=long, **NEW),
              request(7, "session/load", sessionId="../x", **NEW),
              request(8, "session/prompt", sessionId="other", prompt=said),
-             json.dumps({"id": [], "result": {}}), json.dumps({"method": "nothing"})]  # fmt: skip
+             ]  # fmt: skip
     (folder / "helper.other.chatmd").write_text(AGENT)  # not loaded by this client
     with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
-        done = finish(process, "".join(f"{line}\n" for line in lines).encode())
-    answers = [json.loads(line) for line in done.out.splitlines()]
-    codes = sorted((answer["id"] or 0, answer["error"]["code"]) for answer in answers)
+        answers = answered(process, lines, 8)
+        done = finish(process)
+    codes = sorted((answer["id"], answer["error"]["code"]) for answer in answers)
     unknown = [(number, -32002) for number in (3, 4, 5, 6, 7, 8)]
     refused = [(1, -32601), (2, -32602), *unknown]
     assert (done.code, done.err, codes) == (0, "", sorted(refused))
@@ -177,8 +177,21 @@ def test_what_is_no_message_and_what_is_not_known(agent: Path, folder: Path) -> 
     assert (folder / "helper.other.chatmd").read_text() == AGENT
 
 
+def answered(process: subprocess.Popen[bytes], lines: Sequence[str], number: int) -> list[dict[str, Any]]:
+    """Send messages, and return so many answers."""
+    assert process.stdin is not None
+    assert process.stdout is not None
+    process.stdin.write("".join(f"{line}\n" for line in lines).encode())
+    process.stdin.flush()
+    found: list[dict[str, Any]] = []
+    while len(found) < number:
+        message = json.loads(process.stdout.readline())
+        found += [message] if "error" in message or "result" in message else []
+    return found
+
+
 def prompted(agent: Path, prompt: Sequence[dict[str, str]]) -> list[dict[str, Any]]:
-    """What comes back if a new session is prompted, and the input ends then."""
+    """The answer to a prompt in a new session."""
     with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
         assert process.stdin is not None
         assert process.stdout is not None
@@ -189,8 +202,9 @@ def prompted(agent: Path, prompt: Sequence[dict[str, str]]) -> list[dict[str, An
         session = json.loads(process.stdout.readline())["result"]["sessionId"]
         params = {"sessionId": session, "prompt": prompt}
         request = {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}
-        done = finish(process, f"{json.dumps(request)}\n".encode())
-    return [json.loads(line) for line in done.out.splitlines()]
+        answers = answered(process, [json.dumps(request)], 1)
+        finish(process)
+    return answers
 
 
 def test_what_fails_without_being_expected_to_is_answered(folder: Path) -> None:
@@ -205,8 +219,15 @@ def test_what_fails_without_being_expected_to_is_answered(folder: Path) -> None:
 
 def test_a_question_that_nobody_can_answer_any_more_ends(agent: Path) -> None:
     """An editor that is closed while it is asked leaves no process behind."""
-    answer = prompted(agent, [{"type": "text", "text": "Hi"}])[-1]  # perhaps after the question
-    assert "you did not agree" in answer["error"]["message"]
+    said = [{"type": "text", "text": "Hi"}]
+    with start("run", "--acp", agent.name, stdin=subprocess.PIPE) as process:
+        (begun,) = answered(
+            process, [json.dumps({"jsonrpc": "2.0", "id": 1, "method": "session/new", "params": NEW})], 1
+        )
+        params = {"sessionId": begun["result"]["sessionId"], "prompt": said}
+        request = {"jsonrpc": "2.0", "id": 2, "method": "session/prompt", "params": params}
+        done = finish(process, f"{json.dumps(request)}\n".encode())
+    assert (done.code, list(agent.parent.glob("helper.*.chatmd"))) == (0, [])
 
 
 @pytest.mark.parametrize(
