@@ -26,7 +26,7 @@ from chatmd.language.transcript import RepairedText, answer_of, parse_cached, re
 from chatmd.refine.cases import read_cases
 from chatmd.refine.search import ROUNDS, Progress, Refinement, refine
 from chatmd.rendering import Rendered, render_text, self_contained
-from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to, write_copy
+from chatmd.runtime.runner import Runner, open_run, open_text, prepare, reply_to
 from chatmd.runtime.transcript_file import (
     Draft,
     Transcript,
@@ -99,18 +99,6 @@ class Chat:
     def from_text(cls, text: str, *, folder: str | Path = ".", **options: Annotated[Any, RunOptions]) -> Self:
         """Create a chat in memory, which is never written, with paths relative to `folder`; `options` as in `open`."""
         return cls(text, folder=folder, **options)
-
-    def copy(self, path: str | Path) -> Self:
-        """Write the chat to a new file in its folder, and open that file.
-
-        Raises:
-            FileWriteError: the file exists already, is in another folder, or cannot be written.
-        """
-        self.reload()
-        write_copy(self._place, self.text, Path(path))
-        other = type(self).open(path)
-        other.options = self.options
-        return other
 
     def __repr__(self) -> str:
         spec = interpret(self.tree)[0]

@@ -404,7 +404,7 @@ def test_errors_and_limits_do_not_end_it(server: ScriptedServer, chat: Path) -> 
         terminal.enter("more")
         terminal.wait_for("its budget of 15", "Enter continues")
         terminal.enter("/budget 100")
-        terminal.wait_for("100 tokens left")
+        terminal.wait_for("100 more from now on")
         terminal.type("\r")
         terminal.wait_for("Reply to: more", ENTER_KEY)
     check_valid(chat)

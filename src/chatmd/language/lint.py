@@ -23,7 +23,6 @@ from chatmd.language.nodes import BLANK, Element, Problem, SourceRange, SyntaxTr
 from chatmd.language.syntax import CLOSE_RAW, MAX_PROBLEMS, passed_over, right_place
 from chatmd.language.tags import BODIES, TAGS, Tag
 
-_KNOWN_TAG = re.compile(rf"<(?:{'|'.join(TAGS)})[ \t\r\n/>]")
 _OTHER_TAG = re.compile(r"RAW\|.*?(?:\|RAW|\Z)|<([A-Za-z_][\w-]{1,20})(?=[\s/>])([^<>]*)>", re.DOTALL)
 
 
@@ -110,8 +109,6 @@ def element_problems(element: Element) -> Iterator[Problem]:
             hint = _attribute_hint(tag, name)
         elif value is None and rule.kind != "flag":
             message, hint = f"'{name}' has no value", f'write {name}="…"'
-        elif value is not None and "\n" in value and _KNOWN_TAG.search(value):
-            message, hint = f"the value of '{name}' contains a tag", "is a quote missing?"
         if message:  # the places are read once, however many attributes are wrong
             spans = attribute_spans(element) if spans is None else spans
             yield _warning(spans.get(name, element.opening), message, hint, unseen=unseen)

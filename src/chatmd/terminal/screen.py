@@ -24,7 +24,7 @@ from prompt_toolkit.document import Document
 from prompt_toolkit.enums import DEFAULT_BUFFER
 from prompt_toolkit.filters import Condition, has_focus, is_searching
 from prompt_toolkit.formatted_text import ANSI, StyleAndTextTuples, to_formatted_text
-from prompt_toolkit.history import FileHistory
+from prompt_toolkit.history import FileHistory, History, InMemoryHistory
 from prompt_toolkit.key_binding import KeyBindings, KeyPressEvent
 from prompt_toolkit.keys import Keys
 from prompt_toolkit.output.vt100 import Vt100_Output
@@ -89,27 +89,16 @@ class PromptCompleter(Completer):
 _LONGEST = 20_000  # characters: a longer text was pasted
 
 
-class TypedHistory(FileHistory):
-    """Messages in a file that only its owner may read, except those that begin with a space.
+def typed_history() -> History:
+    """Return the messages of earlier conversations, in a file that only its owner may read.
 
-    If the file cannot be read or written, there is no history, and the conversation continues.
+    If the file cannot be written, there is no history, and the conversation continues.
     """
-
-    def load_history_strings(self) -> Iterable[str]:
-        """Return the messages, newest first, each once."""
-        with contextlib.suppress(OSError):
-            return list(dict.fromkeys(super().load_history_strings()))
-        return []
-
-    def store_string(self, string: str) -> None:
-        """Store a message."""
-        if string.startswith(" ") or len(string) > _LONGEST:
-            return
-        with contextlib.suppress(OSError, ValueError):
-            path = Path(os.fsdecode(self.filename))
-            path.parent.mkdir(parents=True, exist_ok=True)
-            path.touch(0o600)
-            super().store_string(string)
+    path = state_folder() / "conversations.txt"
+    with contextlib.suppress(OSError):
+        path.parent.mkdir(parents=True, exist_ok=True)
+        path.touch(0o600)
+    return FileHistory(str(path)) if os.access(path, os.R_OK | os.W_OK) else InMemoryHistory()
 
 
 # -- The prompt -------------------------------------------------------------------------------------------------
@@ -156,7 +145,7 @@ class Screen:
             self._message, multiline=True, prompt_continuation="  ", completer=completer,
             placeholder=lambda: [("dim", "" if is_searching() else user.hint())],
             complete_while_typing=completes, enable_history_search=~completes, reserve_space_for_menu=6,
-            history=TypedHistory(state_folder() / "conversations.txt"),
+            history=typed_history(),
             search_ignore_case=True, auto_suggest=AutoSuggestFromHistory(),
             bottom_toolbar=lambda: [("", clipped(user.status(), self.size.columns))], style=_STYLE,
             key_bindings=self._key_bindings(), enable_suspend=True, tempfile_suffix=".md", erase_when_done=True,
@@ -286,7 +275,7 @@ class Screen:
         """Pass what is typed to the user object; return True, as the prompt has its next text."""
         text = self._unfolded(buffer.text)
         buffer.reset()
-        if self.user.submitted(text) and text.strip():
+        if self.user.submitted(text) and text.strip() and not text.startswith(" ") and len(text) <= _LONGEST:
             buffer.history.append_string(text)
         return True
 

@@ -43,7 +43,7 @@ from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature
 from lmm.errors import ConfigError, LmmError, Place, nearest
-from lmm.messages import Event, Ready, Reply, ToolCall, ToolDefinition, ToolResult, YourTurn
+from lmm.messages import Event, Ready, Reply, ToolCall, ToolResult, YourTurn
 from lmm.models.budget import parse_budget
 from lmm.models.tokens import window_of
 from lmm.terminal import usage_text
@@ -82,7 +82,6 @@ class TerminalSession:
             ask_user=self._ask_user,
             listener=lambda *event: self._loop.call_soon_threadsafe(self._on_event, *event) if self._loop else None,
         )  # fmt: skip
-        self.tools: tuple[ToolDefinition, ...] = ()
         self.model = ""
         self.used = self.window = 0  # tokens of the last request and its reply, and that the model reads at once
         self.markup = False  # the draft is ChatMD, not text
@@ -224,7 +223,7 @@ class TerminalSession:
 
     def _on_event(self, event: Event, place: Place) -> None:
         if isinstance(event, Ready):
-            self.model, self.tools = event.model, event.tools
+            self.model = event.model
             self._measuring = asyncio.create_task(self._measure())
         elif isinstance(event, YourTurn):
             self._pending = event.pending
@@ -410,21 +409,6 @@ class TerminalSession:
         """Print the commands and keys."""
         self.show_table([(f"/{row.name} {row.argument}".rstrip(), row.help) for row in COMMANDS] + list(KEYS))
 
-    def show_tools(self) -> None:
-        """Print the tools that the model is offered, each with the first sentence or line of its description."""
-        ends = re.compile(r"(?<=[.!?])\s|\n")
-        self.show_table([(tool.name, ends.split(tool.description.strip(), 1)[0]) for tool in self.tools])
-        if not self.tools:
-            self.note("the file declares no tools")
-
-    def show_cost(self) -> None:
-        """Print what was used so far, and what is left."""
-        limits = self.tally.left()
-        tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens"
-        remaining = " and ".join(filter(None, (tokens, "" if limits.dollars is None else f"${limits.dollars:.4f}")))
-        text = f"{self.model}: {terminal.count(self.tally.turns, 'request')}, {usage_text(self.tally.usage)}"
-        self.note(f"{text}; {remaining} left" if remaining else text)
-
     def set_budget(self, amount: str) -> None:
         """Set the budget from now on."""
         more = parse_budget(amount)
@@ -434,7 +418,7 @@ class TerminalSession:
         if more.dollars is not None:
             limits = replace(limits, dollars=(usage.cost or 0.0) + more.dollars)
         self.tally.limits = limits
-        self.show_cost()
+        self.note(f"{amount} more from now on")
 
     # -- commands that change the file ---------------------------------------------------------------------------
 
@@ -526,8 +510,6 @@ class SlashCommand(NamedTuple):
 
 COMMANDS = (
     SlashCommand("help", "", "this list", lambda chat, _: chat.show_help()),
-    SlashCommand("tools", "", "the tools that the model is offered", lambda chat, _: chat.show_tools()),
-    SlashCommand("cost", "", "tokens and money so far, and the limits", lambda chat, _: chat.show_cost()),
     SlashCommand(
         "budget", "AMOUNT", "allow this much from now on: tokens (20000) or money (0.50$)", TerminalSession.set_budget
     ),

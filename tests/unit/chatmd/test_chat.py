@@ -15,7 +15,7 @@ from talking import PaidScript
 import chatmd
 from chatmd import Chat, Element
 from chatmd.errors import ChatmdError, ConsentNeeded, InvalidDocument
-from lmm.errors import DocumentBusy, FileReadError, FileWriteError, Place
+from lmm.errors import DocumentBusy, FileReadError, Place
 from lmm.messages import ChatEvent, ChatRequest, Event, Reply, RunResult, TextDelta, ToolCall, ToolResult
 from lmm.testing import ScriptedModel
 
@@ -114,17 +114,6 @@ def test_as_a_function_it_forgets(path: Path) -> None:
     assert chat.ask("Another?", model=ScriptedModel(["Elm."])) == "Elm."
     answer, heard = chat.reply("Another?", model=ScriptedModel(["Ash."]))
     assert (answer, heard.answer, heard.path, path.read_text()) == ("Ash.", "Ash.", None, PLANTS)
-
-
-def test_a_copy(path: Path, tmp_path: Path) -> None:
-    """It is a new file; an existing file is not overwritten."""
-    chat = Chat.open(path, listener=lambda event, place: None)
-    copy = chat.copy(tmp_path / "copy.chatmd")
-    assert copy.options is chat.options
-    copy.run(model=ScriptedModel(["Oak."]))
-    assert (copy.answer, chat.text, path.read_text()) == ("Oak.", PLANTS, PLANTS)
-    with pytest.raises(FileWriteError, match="already"):
-        chat.copy(path)
 
 
 def test_errors_of_a_text(tmp_path: Path) -> None:
