@@ -33,11 +33,12 @@ from acp.schema import (
 
 from chatmd.call_texts import Approvals, CallDecision, call_line, read_answer
 from chatmd.chat import Chat
+from chatmd.compaction.compact import content_text
 from chatmd.content.documents import plain_text
 from chatmd.content.expand import read_img, read_raw, with_place
 from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError, LimitReached
-from chatmd.language.agent import CallItem, Content, Doc, Img, Item, MessageItem, OutputItem
+from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, content_of
 from chatmd.runtime.runner import Runner, open_run, prepare
 from chatmd.runtime.transcript_file import Draft, message_element
 from chatmd.sidecar import PICTURES
@@ -279,17 +280,14 @@ def _update(event: Event) -> _Json | None:
 
 def _past_update(item: Item) -> _Json | None:
     """Return the update that the editor gets for an earlier part of the conversation."""
+    words = content_text(content_of(item), {}).strip()
     if isinstance(item, MessageItem) and item.role in ("user", "assistant") and not item.is_blank:
-        return _chunk("user_message" if item.role == "user" else "agent_message", _words(item.content))
+        return _chunk("user_message" if item.role == "user" else "agent_message", words)
     if isinstance(item, CallItem):
-        return _update(ToolCall(item.call, item.name, _words(item.arguments)))
+        return _update(ToolCall(item.call, item.name, words))
     if isinstance(item, OutputItem):
-        return _update(ToolResult(item.call, item.name, _words(item.content), failed=item.failed))
+        return _update(ToolResult(item.call, item.name, words, failed=item.failed))
     return None
-
-
-def _words(content: Content) -> str:
-    return "".join(part if isinstance(part, str) else f"[{part.src}]" for part in content).strip()
 
 
 def serve(file: Path, options: RunOptions, *, ask: bool) -> int:

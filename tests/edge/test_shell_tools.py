@@ -175,7 +175,7 @@ def test_hundreds_of_megabytes_are_read_in_little_memory(folder: Path) -> None:
     )
     grown = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before
     assert output.text.startswith("exit code 0\n\nstdout:\nbegin\n")
-    assert "[… 299,999," in output.text
+    assert "characters left out" in output.text
     assert output.text.endswith("end\n")
     assert len(output.text) < 400
     assert grown < 20_000 * (1024 if sys.platform == "darwin" else 1)

@@ -18,7 +18,6 @@ from chatmd.compaction.compact import (
     Summary,
     attachment_of,
     compact_text,
-    cut,
     fitting,
     group_items,
     is_pinned,
@@ -31,6 +30,7 @@ from chatmd.context import Configuration, Run
 from chatmd.errors import NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
 from chatmd.language.syntax import parse
+from chatmd.tools.text_files import cut
 from lmm.config import load_settings
 from lmm.messages import render
 from lmm.models.tokens import count_tokens

@@ -34,6 +34,7 @@ from chatmd.language.transcript import NOTE_TAG, items_of, notes_in, storable, u
 from chatmd.prompts.templates import chatmd_prompts
 from chatmd.sidecar import FOLDER, ExpansionRecord, free_name, occurrences, write_private
 from chatmd.tools.registry import FunctionTool
+from chatmd.tools.text_files import cut
 from lmm import terminal
 from lmm.config import ModelSettings, Settings
 from lmm.disk.files import read_document
@@ -126,7 +127,6 @@ Expanded = Mapping[Expandable, str | Image]
 """The contents of documents and agents, as far as they are known; for others, only the name is given."""
 IMAGE_TOKENS = 1000
 _SHORTEST = 80  # characters: texts are not cut below this length
-_HEAD = 0.6  # the share of a cut text that is taken from its beginning
 
 
 def attachment_of(item: Item, expanded: Expanded, limit: int) -> Attachment | None:
@@ -168,21 +168,6 @@ def name_of(part: Expandable) -> str:
     """
     what = {Doc: "document", Img: "image", SubAgent: "agent"}[type(part)]
     return f"{what}, inline" if part.src.startswith("data:") else f"{what} {part.src}"
-
-
-def cut(text: str, limit: int) -> str:
-    """Cut a text in the middle to `limit` characters, with a note about what is missing.
-
-    >>> cut("abcdefghij\\n" * 20, 10)
-    'abcdef\\n[… 210 characters left out, in lines 1 to 20 …]\\nhij\\n'
-    """
-    if len(text) <= limit:
-        return text
-    head = int(limit * _HEAD)
-    begin, end = text[:head], text[len(text) - (limit - head) :]
-    first, last = begin.count("\n") + 1, text.count("\n", 0, len(text) - len(end)) + 1
-    where = f"lines {first} to {last}" if first < last else f"line {first}"
-    return f"{begin}\n[… {len(text) - limit:,} characters left out, in {where} …]\n{end}"
 
 
 def cut_to_tokens(text: str, limit: int) -> str:

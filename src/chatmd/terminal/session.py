@@ -26,7 +26,7 @@ from rich.table import Table
 from rich.text import Text
 
 from chatmd.call_texts import AGREE, CHOICES, Approvals, CallDecision, call_in_words, read_answer
-from chatmd.compaction.compact import cut, estimate
+from chatmd.compaction.compact import estimate
 from chatmd.context import Run, model_settings
 from chatmd.language.agent import AgentConfig, AgentSpec, Tool, read_agent
 from chatmd.language.nodes import Element
@@ -39,6 +39,7 @@ from chatmd.terminal.view import ChatView, exchange_in, remember, used_for
 from chatmd.tools.calling import ToolCaller, open_tools
 from chatmd.tools.command import scrubber
 from chatmd.tools.consent import consent
+from chatmd.tools.text_files import cut
 from lmm import loop, terminal
 from lmm.disk.files import read_document
 from lmm.disk.watching import signature

@@ -28,6 +28,7 @@ from chatmd.language.syntax import parse
 from chatmd.language.transcript import storable, without_marks
 from chatmd.tools.consent import REFUSED, Declaration, own_declarations
 from chatmd.tools.registry import CURRENT_CALL_ID, FunctionTool, kind_of, load_json
+from chatmd.tools.text_files import cut
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError, LmmError
 from lmm.messages import Notice, ToolCall, ToolDefinition, ToolOutput, ToolResult, object_schema
@@ -372,11 +373,7 @@ class ToolCaller:
             if not limit.expired():
                 raise
             return ToolOutput(f"No result after {known.timeout:g} s; the call was given up.", failed=True)
-        if known.longest is None or len(output.text) <= known.longest:
-            return output
-        from chatmd.tools.process import shortened  # asyncio's subprocesses: 20 ms
-
-        return replace(output, text=shortened(output.text, known.longest))
+        return output if known.longest is None else replace(output, text=cut(output.text, known.longest))
 
 
 def _outside(traceback: TracebackType | None) -> TracebackType | None:

@@ -16,7 +16,7 @@ from chatmd.content.documents import describe_image, image_from
 from chatmd.context import Run
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Tool
-from chatmd.tools.patch import as_typed, nearest
+from chatmd.tools.patch import as_typed, line_numbers, nearest
 from chatmd.tools.registry import IN_ORDER, OpenTools, offer, renaming
 from chatmd.tools.roots import LOOK, RootedPath, ToolRoots, roots_of
 from chatmd.tools.text_files import (
@@ -204,12 +204,12 @@ def replace_text(text: str, find: str, replace: str, name: str, *, every: bool =
     if not count:
         raise _not_found(text, find, name)
     found = islice(re.finditer(re.escape(searched), text), _MOST_PLACES)
-    places = [text.count("\n", 0, match.start()) + 1 for match in found]
+    places = list(dict.fromkeys(text.count("\n", 0, match.start()) for match in found))
     if count > 1 and not every:
         hint = "give more of the text around the one that is meant, or all=true"
-        raise ChatmdError(f"the text occurs {count} times, {_listed(places)}", where=name, hint=hint)
+        raise ChatmdError(f"the text occurs {count} times, {line_numbers(places)}", where=name, hint=hint)
     done = text.replace(searched, with_newline(replace, newline))
-    return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {_listed(places)}."
+    return done, f"Replaced {terminal.count(count, 'occurrence')} in {name}, {line_numbers(places)}."
 
 
 def edit_file(roots: ToolRoots, path: str, edit: Callable[[str | None, RootedPath], tuple[str, str]]) -> str:
@@ -240,12 +240,6 @@ def _not_found(text: str, find: str, name: str) -> ChatmdError:
         suggestion = f".\nDid you mean line {guess + 1}? It says:\n{excerpt}\n"
     hint = "give it without the line numbers" if are_numbered(searched) else "copy it exactly as the file has it"
     return ChatmdError(f"the text is not in the file{suggestion}", where=name, hint=hint)
-
-
-def _listed(places: list[int]) -> str:
-    more = ", …" if len(places) == _MOST_PLACES else ""
-    lines = list(dict.fromkeys(places))
-    return f"line{'s' * (len(lines) > 1)} {', '.join(map(str, lines))}{more}"
 
 
 def _lines(text: str) -> str:

@@ -28,7 +28,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import AgentSpec, Tool
 from chatmd.language.transcript import storable
 from chatmd.tools.command import check_variables, command_folder, environment_for, scrubber, split_command
-from chatmd.tools.process import shortened
+from chatmd.tools.text_files import cut
 from lmm.disk import digest
 from lmm.errors import LmmError, nearest
 from lmm.extras import check_installed
@@ -266,7 +266,7 @@ def output_of(result: Any, limit: int = 30_000) -> ToolOutput:
         text = json.dumps(result.structured_content, ensure_ascii=False)
     if result.is_error and not text:
         text = "The tool failed, and did not say why."
-    return ToolOutput(shortened(text, limit), images, failed=bool(result.is_error))
+    return ToolOutput(cut(text, limit), images, failed=bool(result.is_error))
 
 
 def _part(block: Any) -> Image | str:

@@ -329,7 +329,7 @@ class _Matcher:
 
     def _chosen(self, hunk: Hunk, found: list[int], blocks: Sequence[_Block], after: int) -> int:
         """Choose one of several places: in the block of the anchors, then by the exact line number, then by order."""
-        everywhere, missing = _numbers(found), ""
+        everywhere, missing = line_numbers(found), ""
         if blocks:
             found = sorted({start for block in blocks for start in block.places(found, len(hunk.old))})
             if not found:
@@ -343,7 +343,7 @@ class _Matcher:
         if len(found) == 1:
             return found[0]
         hint = "add more lines of context, or a line '@@ ' with the heading or definition above the place"
-        raise PatchError(f"its lines occur in {len(found)} places, at {_numbers(found)}{missing}", hint=hint)
+        raise PatchError(f"its lines occur in {len(found)} places, at {line_numbers(found)}{missing}", hint=hint)
 
     def _blocks(self, anchors: Sequence[str]) -> list[_Block]:
         """Return the blocks that the last anchor names, below those before it; none if one of them is missing."""
@@ -386,7 +386,7 @@ class _Matcher:
             return blocks[0].anchor + 1
         missing = f"the line '{hunk.anchors[-1]}' is not there, and " if hunk.anchors else ""
         if blocks:
-            places = _numbers([block.anchor for block in blocks])
+            places = line_numbers([block.anchor for block in blocks])
             missing = f"'{hunk.anchors[-1]}' occurs in {len(blocks)} places, at {places}, and "
         hint = "add a line of context, '@@ ' with the line above, or '*** End of File' after lines for the end"
         raise PatchError(f"{missing}it does not say where its lines belong", hint=hint)
@@ -396,7 +396,7 @@ class _Matcher:
         hint, guess = "read the file again and copy the lines as they are", nearest(hunk.old, self.keys(3), after)
         if new := [line.text for line in hunk.lines if line.kind != "-"]:
             done = self._occurrences(new, 1) if any(line.strip() for line in new) else []
-            hint = f"its new lines are at {_numbers(done)} already: was it applied before?" if done else hint
+            hint = f"its new lines are at {line_numbers(done)} already: was it applied before?" if done else hint
         if are_numbered(hunk.old):
             hint = "give the lines without the line numbers"
         if guess is None:
@@ -429,8 +429,17 @@ def _depth(line: str) -> int:
     return len(_indent(line).expandtabs())
 
 
-def _numbers(places: Sequence[int]) -> str:
-    return f"line{'s' * (len(places) > 1)} {', '.join(str(start + 1) for start in places[:10])}"
+_MOST_NUMBERS = 10
+
+
+def line_numbers(places: Sequence[int]) -> str:
+    """Return the numbers of lines from their indices, up to ten.
+
+    >>> line_numbers([0, 4])
+    'lines 1, 5'
+    """
+    shown = ", ".join(str(index + 1) for index in places[:_MOST_NUMBERS]) + ", …" * (len(places) > _MOST_NUMBERS)
+    return f"line{'s' * (len(places) > 1)} {shown}"
 
 
 def nearest(old: Sequence[str], keys: Sequence[str], after: int = 0) -> int | None:

@@ -19,12 +19,13 @@ import signal
 import subprocess
 import tempfile
 import uuid
-from collections.abc import Callable, Iterable, Mapping, Sequence
+from collections.abc import Callable, Iterable, Mapping
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import IO, Literal, cast
 
 from chatmd.errors import ChatmdError
+from chatmd.tools.text_files import cut
 from lmm.messages import ToolOutput
 from lmm.terminal import ESCAPES
 
@@ -52,99 +53,59 @@ def readable(text: str) -> str:
 
 
 class Stream:
-    """One stream of a program's output, of which only the beginning and the end are kept.
+    """One stream of a program's output, of which at most `limit` bytes are kept from its beginning and from its end.
 
-    Bytes that are not UTF-8 are spelled ``\\xff``. Memory stays within a few times `limit` for any input.
+    Bytes that are not UTF-8 are spelled ``\\xff``.
 
-    >>> stream = Stream(limit=20)
+    >>> stream = Stream(limit=8)
     >>> for piece in (b"one\\ntwo\\n", b"three\\n" * 1000, b"fo\\xc3", b"\\xbcr\\n"):
     ...     stream.add(piece)
-    >>> print(stream.text(20), end="")
+    >>> print(stream.text, end="")
     one
     two
-    [… 6,000 bytes in 1,000 lines left out …]
+    [… 5,998 bytes left out …]
+    e
     foür
     """
 
     def __init__(self, limit: int) -> None:
-        self.size, self._newlines, self._most = 0, 0, 4 * limit  # no character has more bytes
+        self.size, self._limit = 0, limit
         self._head = self._tail = b""
 
     def add(self, data: bytes) -> None:
         """Add the next bytes."""
         self.size += len(data)
-        self._newlines += data.count(b"\n")
-        room = self._most - len(self._head)
+        room = self._limit - len(self._head)
         self._head += data[:room]
-        self._tail = (self._tail + data[room:])[-self._most :]
+        self._tail = (self._tail + data[room:])[-self._limit :]
 
-    def text(self, limit: int) -> str:
-        """Return all of it, or at most `limit` characters from the beginning and the end, in whole lines if possible.
-
-        `limit` must not exceed that of the stream.
-        """
-        head = tail = self._readable(self._head + self._tail)
-        if self.size > len(self._head + self._tail):
-            head, tail = self._readable(self._head), self._readable(self._tail)
-        elif len(head) <= limit:
-            return head
-        half = limit // 2
-        head, tail = head[:half], tail[max(0, len(tail) - (limit - half)) :]
-        head = head[: head.rfind("\n") + 1] if "\n" in head[half // 2 :] else head
-        tail = tail[tail.find("\n") + 1 :] if "\n" in tail[: half // 2] else tail
-        lines = self._newlines - head.count("\n") - tail.count("\n")
-        omitted = f"{self.size - len((head + tail).encode()):,} bytes" + (f" in {lines:,} lines" if lines > 1 else "")
-        return f"{head}{'' if head.endswith(chr(10)) or not head else chr(10)}[… {omitted} left out …]\n{tail}"
-
-    @staticmethod
-    def _readable(data: bytes) -> str:
-        return readable(data.decode("utf-8", "surrogateescape"))
+    @property
+    def text(self) -> str:
+        """What is kept of it, with a note about what is not."""
+        if missing := self.size - len(self._head) - len(self._tail):
+            return f"{_decoded(self._head)}[… {missing:,} bytes left out …]\n{_decoded(self._tail)}"
+        return _decoded(self._head + self._tail)
 
 
-def shortened(text: str, limit: int) -> str:
-    """Return a text, or at most `limit` characters from its beginning and its end."""
-    if len(text) <= limit:
-        return text
-    stream = Stream(limit)
-    stream.add(text.encode("utf-8", "replace"))
-    return stream.text(limit)
+def _decoded(data: bytes) -> str:
+    return readable(data.decode("utf-8", "surrogateescape"))
 
 
-def report(ending: str, streams: Mapping[str, Stream], limit: int) -> str:
-    """Return how a program ended, and its output by stream, in about `limit` characters.
+def report(ending: str, streams: Mapping[str, Stream]) -> str:
+    """Return how a program ended, and its output by stream.
 
     >>> out, err = Stream(100), Stream(100)
     >>> out.add(b"1 file\\n")
-    >>> report("exit code 0", {"stdout": out, "stderr": err}, 100)
+    >>> report("exit code 0", {"stdout": out, "stderr": err})
     'exit code 0\\n\\nstdout:\\n1 file\\n'
-    >>> report("exit code 1", {"stdout": err, "stderr": err}, 100)
+    >>> report("exit code 1", {"stdout": err, "stderr": err})
     'exit code 1, no output'
     """
-    filled = {name: stream for name, stream in streams.items() if stream.size}
-    if not filled:
+    texts = {name: stream.text for name, stream in streams.items() if stream.size}
+    if not texts:
         return f"{ending}, no output"
-    parts = [ending + "\n"]
-    for name, stream in filled.items():
-        others = sum(other.size for other in filled.values() if other is not stream)
-        text = stream.text(max(limit // len(filled), limit - others))
-        parts.append(f"{name}:\n{text}" + ("" if text.endswith("\n") else "\n"))
-    return "\n".join(parts)
-
-
-def missing_lines(part: str, whole: str) -> str:
-    """Return which lines of `whole` are not in `part`, which has its beginning and its end.
-
-    >>> missing_lines("one\\n[…]\\nfour\\n", "one\\ntwo\\nthree\\nfour\\n")
-    'lines 2 to 3'
-    """
-    part_lines, lines = part.splitlines(), whole.splitlines()
-    before, behind = _common(part_lines, lines), _common(part_lines[::-1], lines[::-1])
-    return f"lines {before + 1} to {len(lines) - behind}"
-
-
-def _common(one: Sequence[str], other: Sequence[str]) -> int:
-    """Return how many lines at the beginning are the same."""
-    return next((n for n, pair in enumerate(zip(one, other, strict=False)) if pair[0] != pair[1]), 0)
+    parts = (f"\n{name}:\n{text}" + ("" if text.endswith("\n") else "\n") for name, text in texts.items())
+    return f"{ending}\n" + "".join(parts)
 
 
 MARK = "LMM_CALL"
@@ -153,7 +114,7 @@ FLOOD = 1_000_000_000
 """The number of bytes that a program may print before it is stopped."""
 
 KEPT = 100_000
-"""The number of characters that are kept of each stream, from its beginning and its end."""
+"""The number of bytes that are kept of each stream, from its beginning, and as many from its end."""
 
 _PAUSE, _RECENT, _LAST = 0.5, 4000, 5  # seconds between two times that the last lines are told; bytes; lines
 _TERM_GRACE = 1.0  # seconds between SIGTERM and SIGKILL, to clean up
@@ -201,11 +162,10 @@ async def run_program(program: Program, stdin: bytes | None) -> ToolOutput:
     code, names = process.transport.get_returncode() or 0, {one.value: one.name for one in signal.Signals}
     status = f"exit code {code}" if code >= 0 else f"killed by {names.get(-code, f'signal {-code}')}"
     ending = stopped or status + ("; remaining processes were killed" if killed_others else "")
-    text = report(ending, process.streams, program.limit)
-    if sum(stream.size for stream in process.streams.values()) > program.limit:
-        whole = report(ending, process.streams, KEPT)
-        if stored := await asyncio.to_thread(program.store, whole):
-            text += f"[the whole output is in {stored}; not shown here: {missing_lines(text, whole)}]\n"
+    whole = report(ending, process.streams)
+    text = cut(whole, program.limit + len(ending))
+    if text != whole and (stored := await asyncio.to_thread(program.store, whole)):
+        text += f"[the whole output is in {stored}]\n"
     return ToolOutput(text, failed=bool(stopped))
 
 

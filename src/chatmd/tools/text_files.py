@@ -112,6 +112,26 @@ def are_numbered(lines: Sequence[str]) -> bool:
     return any(lines) and all(re.match(r"\s*\d+\t", line) for line in lines if line.strip())
 
 
+_HEAD = 0.6  # the share of a cut text that is taken from its beginning
+
+
+def cut(text: str, limit: int) -> str:
+    """Cut a text in the middle to `limit` characters, between lines if possible, with a note about what is missing.
+
+    >>> cut("abcdefghij\\n" * 20, 10)
+    'abcdef\\n[… 210 characters left out, in lines 1 to 20 …]\\nhij\\n'
+    """
+    if len(text) <= limit:
+        return text
+    head = int(limit * _HEAD)
+    begin, end = text[:head], text[len(text) - (limit - head) :]
+    begin = begin[: begin.rfind("\n")] if "\n" in begin[head // 2 :] else begin
+    end = end[end.find("\n") + 1 :] if "\n" in end[: len(end) // 2] else end
+    first, last = text.count("\n", 0, len(begin) + 1) + 1, text.count("\n", 0, len(text) - len(end) - 1) + 1
+    where = f"lines {first} to {last}" if first < last else f"line {first}"
+    return f"{begin}\n[… {len(text) - len(begin) - len(end):,} characters left out, in {where} …]\n{end}"
+
+
 # -- Excerpts of a file ---------------------------------------------------------------------------------------
 
 

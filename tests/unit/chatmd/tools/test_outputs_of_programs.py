@@ -29,10 +29,12 @@ def test_a_long_output_is_cut_and_the_whole_of_it_can_be_read(tmp_path: Path) ->
     assert len(result.text) < 8_300
     assert "line number 1\n" in result.text
     assert "line number 3000\n" in result.text
-    assert re.search(r"bytes in 2,\d\d\d lines left out", result.text)
-    where = re.search(r"the whole output is in (\S+); not shown here: lines (\d+) to \d+]", result.text)
+    missing = re.search(r"characters left out, in lines (\d+) to 2,?\d\d\d", result.text)
+    where = re.search(r"the whole output is in (\S+)]", result.text)
     assert where is not None
-    (read,) = results_of(tmp_path, tools, ("read_file", {"path": where[1], "offset": int(where[2]), "line_count": 1}))
+    assert missing is not None
+    arguments = {"path": where[1], "offset": int(missing[1]), "line_count": 1}
+    (read,) = results_of(tmp_path, tools, ("read_file", arguments))
     before, _, _ = result.text.partition("[…")
     number = int(before.split()[-1]) + 1  # of the first line that is left out
     assert f"\tline number {number}\n" in read.text
