@@ -30,7 +30,6 @@ from chatmd.context import Configuration, Run
 from chatmd.errors import NothingToCompact
 from chatmd.language.agent import CallItem, Doc, Img, Item, MessageItem, OutputItem, ReasoningItem, read_agent
 from chatmd.language.syntax import parse
-from chatmd.tools.text_files import cut
 from lmm.config import load_settings
 from lmm.messages import render
 from lmm.models.tokens import count_tokens
@@ -199,14 +198,6 @@ def test_a_summary_is_read_back(text: str, notes: tuple[str, ...], shown: tuple[
     item = MessageItem("user", (render(summary.as_message()),))
     assert is_summary(item)
     assert read_summary(item) == summary
-
-
-@given(st.text(), st.integers(0, 30))
-def test_a_text_that_is_cut_says_so(text: str, limit: int) -> None:
-    result = cut(text, limit)
-    assert (result == text) == (len(text) <= limit) or "left out" in text
-    if len(text) > limit:
-        assert "characters left out, in line" in result
 
 
 @pytest.mark.parametrize("room", [300, 1000, 5000])

@@ -222,7 +222,7 @@ def _definition(declared: Tool, timeout: float, confined: bool) -> ToolDefinitio
         arguments={
             "type": "array",
             "items": {"type": "string"},
-            "description": f"What follows `{declared.command}` on the command line, a word each; none if left out.",
+            "description": "What follows the command above, a word each; none if left out.",
         },
         stdin={"type": "string", "description": "What the program reads from its standard input; nothing by default."},
     )

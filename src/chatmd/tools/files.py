@@ -67,7 +67,11 @@ def open_read_file(declared: Tool, run: Run) -> OpenTools:
         ("path",),
         path=PATH,
         offset=OFFSET,
-        line_count={"type": "integer", "minimum": 1, "description": "how many lines to read; as many as fit"},
+        line_count={
+            "type": "integer",
+            "minimum": 1,
+            "description": f"how many lines to read; as many as fit into {limit:,} characters if left out",
+        },
         read=renaming(file="path", file_path="path", limit="line_count"),
     )
 

@@ -63,7 +63,7 @@ def check_path(path: str) -> None:
         raise FileRefused("a backslash or a drive parts no folders here", where=visible_path, hint="write folder/file")
 
 
-LOOK = "list the folder to see what is there"
+LOOK = "check the path: it is relative to the working folder"
 """The hint for a model whose path does not exist or does not fit."""
 
 

@@ -128,7 +128,8 @@ class ChatCompletions(Adapter):
                 add(message.role, "".join(texts) if len(texts) == len(parts) else list(map(_content, parts)))
             pictures = list[str | Image]()
             for result in message.results:
-                add("tool", result.text or "(see the picture)", tool_call_id=result.call)
+                follows = ["(the picture follows in the next message)"] if result.images else []
+                add("tool", "\n".join([*([result.text] if result.text else []), *follows]), tool_call_id=result.call)
                 name = [f"What {result.name or 'the tool'} returned:"] if result.images else []
                 pictures += [*name, *result.images]
             if pictures:

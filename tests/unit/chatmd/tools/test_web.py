@@ -48,7 +48,7 @@ def read(url: str, one: RunnableTool | None = None, **arguments: object) -> str:
 
 def test_a_page(web: WebServer) -> None:
     assert read(f"{web.url}/leaves") == (
-        f"Title: Leaves - Botany\nSource: {web.url}/leaves\n[left out: 4 words in the page outside its main part]\n\n"
+        f"Source: {web.url}/leaves\n[left out: 4 words in the page outside its main part]\n\n"
         "# Leaves\n\n"
         f"Rate $v = \\frac{{s}}{{t}}$, see [roots]({web.url}/roots).\n\n"
         "```python\na < b\n```\n\n| x   | y   |\n|-----|-----|\n| 1   | 2   |"
