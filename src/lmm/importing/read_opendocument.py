@@ -119,7 +119,7 @@ class _Content:
             self.hidden.setdefault(f"the hidden sheet {name}", []).append(_all_text(table))
             return
         cells = self._grid(table, self._cell, comments)
-        boxes = (_markdown(node) for node in _drawn(table))
+        boxes = (_html(node, is_markdown=True) for node in _drawn(table))
         yield from section_of(name, cells, [" ".join(box.split()) for box in boxes if box.strip()], comments)
         for kind, what in (("object", "object(s), such as charts"), ("image", "picture(s)")):
             frames = [{local(part.tag) for part in node} for node in table.iter() if local(node.tag) == "frame"]
@@ -128,7 +128,7 @@ class _Content:
 
     def _cell(self, cell: Element) -> str:
         """Return a cell's text as the sheet shows it; a formula without a result as the formula."""
-        texts = (_markdown(node) for node in cell if local(node.tag) == "p")
+        texts = (_html(node, is_markdown=True) for node in cell if local(node.tag) == "p")
         text = " ".join(" ".join(part.split()) for part in texts if part.strip())
         values = ("string-value", "date-value", "time-value", "boolean-value", "value")
         stored = next((value for name in values if (value := _get(cell, name))), "")
@@ -252,38 +252,20 @@ def _script(style: Element) -> str:
     return "sub" if place.startswith(("sub", "-")) else "sup" if place not in ("", "0%") else "span"
 
 
-def _inline(
-    node: Element, escape: Callable[[str], str], link: Callable[[str, str], str], raise_: Callable[[str, str], str]
-) -> str:
-    """Return the text of a paragraph, with links as `link` writes them, given their text and their address, and raised
-    and lowered texts as `raise_` does, given their kind."""
-    parts = [escape(plain(node.text or ""))]
+def _html(node: Element, *, is_markdown: bool = False) -> str:
+    """Return the text of a paragraph, with its links, and raised and lowered texts, as HTML or as markdown."""
+    write = escaped if is_markdown else escape
+    parts = [write(plain(node.text or ""))]
     for child in node:
-        inner, target = _inline(child, escape, link, raise_), _get(child, "href")
-        inner = raise_(inner, child.tag) if child.tag in ("sup", "sub") else inner
-        is_link = local(child.tag) == "a" and inner and target and not target.startswith("#")
-        is_blank = local(child.tag) in ("s", "tab", "line-break")
-        parts.append(link(inner, target) if is_link else " " if is_blank else inner)
-        parts.append(escape(plain(child.tail or "")))
+        kind, target, inner = local(child.tag), _get(child, "href"), _html(child, is_markdown=is_markdown)
+        if kind in ("s", "tab", "line-break"):
+            inner = " "
+        elif kind in ("sup", "sub"):
+            inner = script(inner, "^" if kind == "sup" else "~") if is_markdown else f"<{kind}>{inner}</{kind}>"
+        elif kind == "a" and inner and target and not target.startswith("#"):
+            inner = f"[{inner}]({link_target(target)})" if is_markdown else f'<a href="{escape(target)}">{inner}</a>'
+        parts += [inner, write(plain(child.tail or ""))]
     return "".join(parts)
-
-
-def _html(node: Element) -> str:
-    return _inline(
-        node,
-        escape,
-        lambda inner, target: f'<a href="{escape(target)}">{inner}</a>',
-        lambda inner, kind: f"<{kind}>{inner}</{kind}>",
-    )
-
-
-def _markdown(node: Element) -> str:
-    return _inline(
-        node,
-        escaped,
-        lambda inner, target: f"[{inner}]({link_target(target)})",
-        lambda inner, kind: script(inner, "^" if kind == "sup" else "~"),
-    )
 
 
 def _get(node: Element, name: str) -> str:

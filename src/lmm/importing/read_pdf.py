@@ -298,7 +298,7 @@ def elements_of_tags(page: PdfPage, look: Look, titled: bool) -> list[MarkupElem
     tagged = {mark for tag in page.tags for mark in _marks(tag)}
     for segment in segments_of(char for char in page.chars if char.mark not in tagged):
         look.leave_out("running heads and page numbers", segment.text)
-    nodes = (node for tag in page.tags for node in reader.nodes(tag, parent=""))
+    nodes = (node for tag in page.tags for node in reader.nodes(tag))
     shown = (node for node in nodes if isinstance(node, MarkupElement) or node.strip())
     return [node if isinstance(node, MarkupElement) else element("p", node) for node in shown]
 
@@ -316,12 +316,12 @@ class _Reader:
             if picture.mark != -1:
                 self.pictures.setdefault(picture.mark, []).append(picture.number)
 
-    def nodes(self, tag: PdfTag, parent: str) -> Iterator[Node]:
+    def nodes(self, tag: PdfTag) -> Iterator[Node]:
         """Iterate over the nodes for a tag."""
         if tag.type == "Figure":
             yield from self.figure(tag)
-        elif tag.type == "Code":
-            yield from self.code(tag, parent)
+        elif tag.type == "Code" and (inner := self._within_line(tag)) is not None:
+            yield from self._text(inner, plain=False)
         elif tag.type == "L":
             yield self.list(tag)
         else:
@@ -361,17 +361,17 @@ class _Reader:
                 name = f"lmm-note-{len(self.look.notes)}"
                 nodes.append(MarkupElement("a", {"href": f"#{name}", "role": "doc-noteref"}, ("1",)))
                 self.look.notes.append(MarkupElement("li", {"id": name}, tuple(self.children(child))))
-            elif (inner := self._within_line(child, tag.type)) is not None:
+            elif (inner := self._within_line(child)) is not None:
                 run += inner
             else:
                 nodes += self._text(run, plain)
                 run = []
-                nodes += self.nodes(child, tag.type)
+                nodes += self.nodes(child)
         return nodes + list(self._text(run, plain))
 
-    def _within_line(self, tag: PdfTag, parent: str) -> list[Char] | None:
+    def _within_line(self, tag: PdfTag) -> list[Char] | None:
         """Return the characters of an inline tag, with its formatting; None if it is a block."""
-        if tag.type in _TYPES or tag.type == "Figure" or (tag.type == "Code" and parent not in _INLINE_PARENTS):
+        if tag.type in _TYPES or tag.type == "Figure":
             return None
         chars: list[Char] = []
         for child in tag.children:
@@ -380,12 +380,10 @@ class _Reader:
                     return None
                 chars += self.chars.get(child, ())
             else:
-                inner = self._within_line(child, parent)
+                inner = self._within_line(child)
                 if inner is None:
                     return None
                 chars += inner
-        if tag.type == "Code" and len(_lines(chars)) > 1:
-            return None
         named = {_FORMATS[tag.type]: True} if tag.type in _FORMATS else {}
         return [char._replace(style=char.style._replace(**named)) for char in chars] if named else chars
 
@@ -408,18 +406,10 @@ class _Reader:
         if not numbers:
             yield from self.children(tag)
 
-    def code(self, tag: PdfTag, parent: str) -> Iterator[Node]:
-        """Iterate over the element for inline code, or a block of code."""
-        lines = _lines([char for mark in _marks(tag) for char in self.chars.get(mark, ())])
-        if len(lines) > 1 or (lines and parent not in _INLINE_PARENTS):
-            yield element("pre", code_lines(lines))
-        elif lines:
-            yield element("code", text_of(element("p", *inline_nodes(lines, plain=True))))
-
     def list(self, tag: PdfTag) -> MarkupElement:
         """Return a list; it is numbered if its first label is."""
         children = [child for child in tag.children if isinstance(child, PdfTag)]
-        items = [node for child in children for node in self.nodes(child, "L")]
+        items = [node for child in children for node in self.nodes(child)]
         labels = (part for child in children for part in _walk(child) if part.type == "Lbl")
         name, attributes = numbering(next(filter(None, map(self._printed, labels)), "")[:8])
         return MarkupElement(name, attributes, tuple(items))

@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import asyncio
+import contextlib
 import re
 import tempfile
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
 
@@ -59,76 +60,44 @@ def import_url(
     stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
     target = output_of(check_named(Path(f"{stem}.html")), output)
     check_target(target, force)
-    source, document = loop.run(_Reader(rules, timeout, styles=styles).page(url))
+    source, document = loop.run(_read_page(url, rules, timeout, styles))
     return write_document(target, document, source=source, name=stem, force=force)
 
 
-@dataclass(slots=True)
-class _Reader:
-    """Fetches and reads documents; `left` is the number of bytes still allowed, `pictures` are by address."""
+async def _read_page(
+    url: str, rules: FetchRules, timeout: float, styles: Mapping[str, str] | None
+) -> tuple[str, Imported]:
+    """Fetch and read a page, with its pictures from the same host; return its URL after redirects, and itself."""
+    file = github_file(url)
+    came = await fetch(file.url if file else url, rules)
+    name = file.name if file else name_of(came.url)
+    kind = file_kind(came.data, name=name, media_type=came.media_type)
+    try:
+        document = await asyncio.to_thread(_read, came, kind, name, timeout, styles)
+    except LmmError as error:
+        raise type(error)(error.message, where=shown(url), hint=error.hint) from error
+    left = MOST_BYTES - len(came.data)
+    images = list(document.images)
+    for number, image in [*enumerate(images)][:_MOST_PICTURES]:
+        limit = min(_MOST_PICTURE, rules.limit, left)
+        if image.address and _origin(image.address) == _origin(came.url) and limit > 0:
+            with contextlib.suppress(FetchFailed):  # the address stays
+                picture = await fetch(image.address, replace(rules, limit=limit))
+                left -= len(picture.data)
+                taken = ImportedImage(picture.data, image.address)
+                if taken.suffix and _origin(picture.url) == _origin(came.url):
+                    images[number] = taken
+    return came.url, replace(document, images=tuple(images))
 
-    rules: FetchRules
-    timeout: float
-    left: int = MOST_BYTES
-    pictures: dict[str, ImportedImage | None] = field(default_factory=dict)
-    styles: Mapping[str, str] | None = None
 
-    async def fetch(self, url: str, most: int) -> Fetched:
-        """Fetch a document of at most `most` bytes.
-
-        Raises:
-            FetchFailed: it cannot be fetched, or the limit of the whole import is reached.
-        """
-        if self.left <= 0:
-            raise FetchFailed(f"together, the pages have {MOST_BYTES / 1e6:,.0f} MB", where=shown(url))
-        limit = min(most, self.rules.limit, self.left)
-        came = await fetch(url, replace(self.rules, limit=limit))
-        self.left -= len(came.data)
-        return came
-
-    async def page(self, url: str) -> tuple[str, Imported]:
-        """Fetch and read a page, with its pictures from the same host; return its URL after redirects, and itself.
-
-        Raises:
-            FetchFailed: it cannot be fetched.
-            ConfigError, FileReadError: it cannot be read.
-        """
-        file = github_file(url)
-        came = await self.fetch(file.url if file else url, self.rules.limit)
-        name = file.name if file else name_of(came.url)
-        kind = file_kind(came.data, name=name, media_type=came.media_type)
-        try:
-            document = await asyncio.to_thread(self._read, came, kind, name)
-        except LmmError as error:
-            raise type(error)(error.message, where=shown(url), hint=error.hint) from error
-        images = [await self._picture(image, came.url) for image in document.images]
-        return came.url, replace(document, images=tuple(images))
-
-    def _read(self, came: Fetched, kind: FileKind, name: str) -> Imported:
-        suffix = kind.suffix or suffix_of(name)
-        format = format_of(f"{name}{suffix}" if kind.suffix else name)
-        check_installed(format)
-        with tempfile.TemporaryDirectory(prefix="lmm-import-") as folder:
-            file = Path(folder) / f"document{suffix}"
-            file.write_bytes(_in_utf8(came) if kind.is_page else came.data)
-            return read_source(file, format, prefix=came.url, online=True, timeout=self.timeout, styles=self.styles)
-
-    async def _picture(self, image: ImportedImage, page: str) -> ImportedImage:
-        """Fetch an image on the page's host; others, or if it cannot be fetched, are returned as they are."""
-        address = image.address
-        if not address or _origin(address) != _origin(page) or len(self.pictures) >= _MOST_PICTURES:
-            return image
-        if address not in self.pictures:
-            self.pictures[address] = await self._fetched_picture(address)
-        return self.pictures[address] or image
-
-    async def _fetched_picture(self, address: str) -> ImportedImage | None:
-        try:
-            came = await self.fetch(address, _MOST_PICTURE)
-        except FetchFailed:
-            return None
-        image = ImportedImage(came.data, address)
-        return image if image.suffix and _origin(came.url) == _origin(address) else None
+def _read(came: Fetched, kind: FileKind, name: str, timeout: float, styles: Mapping[str, str] | None) -> Imported:
+    suffix = kind.suffix or suffix_of(name)
+    format = format_of(f"{name}{suffix}" if kind.suffix else name)
+    check_installed(format)
+    with tempfile.TemporaryDirectory(prefix="lmm-import-") as folder:
+        file = Path(folder) / f"document{suffix}"
+        file.write_bytes(_in_utf8(came) if kind.is_page else came.data)
+        return read_source(file, format, prefix=came.url, online=True, timeout=timeout, styles=styles)
 
 
 def _in_utf8(came: Fetched) -> bytes:
