@@ -105,6 +105,9 @@ class LmmError(Exception):
     notes.md:3:7: the file is not UTF-8 (convert it with iconv)
     """
 
+    is_usage = False
+    """Whether the command was called in a wrong way, so that it ends with exit code 2."""
+
     def __init__(self, message: str, *, where: str = "", hint: str = "") -> None:
         super().__init__(message)
         self.message, self.where, self.hint = message, where, hint
@@ -196,9 +199,13 @@ class EditError(LmmError):
 class ConfigError(LmmError):
     """A setting is unknown, missing or of the wrong type."""
 
+    is_usage = True
+
 
 class NotAgreed(LmmError):
     """A file, which may be a stranger's, asks for something that the user has not agreed to; nothing was done."""
+
+    is_usage = True
 
 
 class Untrusted(ConfigError, NotAgreed):

@@ -82,6 +82,8 @@ class ExportError(LmmError):
 class SearchError(LmmError):
     """A question cannot be asked as it is."""
 
+    is_usage = True
+
 
 class LogError(LmmError):
     """The log of questions and answers cannot be read or written."""

@@ -235,7 +235,7 @@ def test_a_question_is_needed(
 ) -> None:
     """An answer is not a list of passages, as in `lmm search`."""
     ran = run_here(capsys, "ask", *words)
-    assert (ran.code, server.requests) == (1, [])
+    assert (ran.code, server.requests) == (2, [])
     assert "there is no question" in ran.err
     assert "write one" in ran.err
 

@@ -145,13 +145,13 @@ def test_the_help_has_three_groups(tmp_path: Path) -> None:
 
 
 def test_init_never_overwrites(tmp_path: Path) -> None:
-    """A second init refuses."""
-    assert lmm("init", cwd=tmp_path).returncode == 0
-    (tmp_path / "config.toml").write_text("mine")
-    result = lmm("init", cwd=tmp_path)
+    """A second init refuses; the first one makes the folder."""
+    assert lmm("init", "course", cwd=tmp_path).returncode == 0
+    (file := tmp_path / "course" / "config.toml").write_text("mine")
+    result = lmm("init", "course", cwd=tmp_path)
     assert result.returncode == 2
     assert "there is a configuration file already" in result.stderr
-    assert (tmp_path / "config.toml").read_text() == "mine"
+    assert file.read_text() == "mine"
 
 
 def test_a_configuration_above_is_told_and_not_used(tmp_path: Path) -> None:

@@ -125,7 +125,8 @@ def test_errors_say_what_to_do(here: Path, capsys: pytest.CaptureFixture[str]) -
     """No question, an unknown name, no store, another model."""
     assert "ask one" in run_here(capsys, "search").err
     assert "did you mean 'law.md'" in run_here(capsys, "search", "x", "--doc", "lav.md").err
-    assert "key=value" in run_here(capsys, "search", "x", "--where", "topic").err
+    ran = run_here(capsys, "search", "x", "--where", "topic")
+    assert (ran.code, "key=value" in ran.err) == (2, True)
     assert "lmm ingest" in run_here(capsys, "search", "x", "--course", "other").err
     (here / "config.toml").write_text('[RAG]\nencoding_model = "content"\n')
     ran = run_here(capsys, "search", "x")

@@ -400,7 +400,8 @@ def test_list_and_revoke(folder: Path, capsys: pytest.CaptureFixture[str]) -> No
     assert "it has changed since you approved it, and reaches beyond its folder" in run_here(capsys, "trust").out
     assert run_here(capsys, "trust", "--revoke", str(folder)).out == f"{file}: approved no more\n"
     assert run_here(capsys, "trust", "--revoke").out == "config.toml: was not approved\n"
-    assert run_here(capsys, "trust", "--list").out == ""
+    ran = run_here(capsys, "trust", "--list")
+    assert (ran.out, ran.err) == ("", "note: no config.toml has been approved\n")
     assert run_here(capsys, "trust", "--list", "--revoke").code == 2
 
 

@@ -19,7 +19,7 @@ from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
 
 from lmm import terminal
-from lmm.errors import ConfigError, LmmError, NotAgreed, nearest
+from lmm.errors import LmmError, nearest
 from lmm.terminal import DONE, FAILED, INTERRUPTED, USAGE
 
 if TYPE_CHECKING:
@@ -212,7 +212,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
 
 def _tell(error: LmmError) -> int:
     terminal.tell_error(error)
-    return USAGE if isinstance(error, ConfigError | NotAgreed) else FAILED
+    return USAGE if error.is_usage else FAILED
 
 
 def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:

@@ -35,7 +35,7 @@ _LOOK = 5  # seconds to wait for a server's list of models
 @options.flag("--yes", help="Ask nothing: write every setting.")
 @click.option("--from", "source", metavar="FILE", type=options.PATH, help="Take over a config.toml of lm-markdown.")
 def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int:
-    """Ask which model is to answer, and write a config.toml; an existing one is left alone.
+    """Ask which model is to answer, and write a config.toml; an existing one is left alone. FOLDER is made.
 
     Without a terminal, nothing is asked, and every setting is written, explained and commented out.
     """
@@ -43,8 +43,10 @@ def init(*, folder: Path, with_all: bool, yes: bool, source: Path | None) -> int
     from lmm.config import load_settings
     from lmm.config_tables import Config
     from lmm.disk import files, trust as trust_store
+    from lmm.disk.folder import Folder
 
     target = folder / config_files.CONFIG
+    Folder(folder).make()
     if target.exists():
         hint = "edit it, or move it away first"
         raise ConfigError("there is a configuration file already", where=str(target), hint=hint)
@@ -277,7 +279,10 @@ def trust(*, folder: Path, yes: bool, show: bool, revoke: bool) -> int:
     if yes + show + revoke > 1:
         raise ConfigError("these cannot be used together", where="--yes, --list, --revoke")
     if show:
-        for file in sorted(trust_store.approved_files()):
+        approved = sorted(trust_store.approved_files())
+        if not approved:
+            terminal.note("no config.toml has been approved")
+        for file in approved:
             try:
                 state = "" if trust_store.is_approved(file, read_document(file)) else " (it changed since)"
             except LmmError:

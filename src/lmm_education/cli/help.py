@@ -32,9 +32,14 @@ def help_(question: tuple[str, ...]) -> int:
     was found.
     """
     result = search_manual(" ".join(question))
+    if not result.hits:
+        terminal.say(
+            f"nothing in the manual answers this; lmm --help lists the commands, the pages are in {manual_folder()}"
+        )
+        return FAILED
     terminal.say(shown(result), end="")
     terminal.say(f"The pages are in {manual_folder()}")
-    return DONE if result.hits else FAILED
+    return DONE
 
 
 def manual_folder() -> Path:
