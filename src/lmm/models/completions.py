@@ -163,7 +163,7 @@ class ChatCompletions(Adapter):
                 return name
         if "max_tokens" in low or "max_completion_tokens" in low:
             sent_as, other = ("max_tokens", "max_completion_tokens")[:: 1 if "max_tokens" in body else -1]
-            if sent_as in body and (other in low or "unsupported" in low or "unknown" in low):
+            if sent_as in body and (other in low or _UNKNOWN.search(low)):
                 return "limit"
         for name in _THOUGHTS:
             if name in low and any(message.calls for message in sent.request.messages):
@@ -207,6 +207,7 @@ def _content(part: str | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
+_UNKNOWN = re.compile(r"unsupported|unknown|unrecogni[sz]ed|unexpected|extra inputs?|not (?:supported|permitted|allowed)")
 _FORMS: dict[str, tuple[str, Callable[[Sequence[Mapping[str, Any]]], bool]]] = {
     "ids": (
         r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b",
