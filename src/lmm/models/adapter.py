@@ -17,8 +17,10 @@ from lmm.models.outgoing import Outgoing, schema_key
 T = TypeVar("T")
 CHOSEN = ("temperature", "top_p", "reasoning_effort")
 """Settings that models refuse: users have chosen them, and read that they are left out."""
-PAUSE = 0.08
-"""Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text."""
+PAUSE, FEW = 0.08, 50
+"""Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text.
+If more than `FEW` replies arrive at once, it is longer in proportion, so that the next question has its turn."""
+_arriving = set[asyncio.Event]()
 
 
 class Adapter(ABC):
@@ -94,12 +96,14 @@ async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
                 if len(held) == 1:
                     now = time.monotonic()
                     begun = begun or now
-                    wait = last + min(PAUSE, (now - begun) / 10) - now  # shorter at first: the first block is awaited
+                    pause = PAUSE * max(1.0, len(_arriving) / FEW)
+                    wait = last + min(pause, (now - begun) / 10) - now  # shorter at first: the first block is awaited
                     if wait > 0:
                         await asyncio.sleep(wait)
                     last = time.monotonic()
                     arrived.set()  # those that are here already are read before anybody notices
 
+    _arriving.add(arrived)
     reading = asyncio.create_task(read())
     reading.add_done_callback(lambda task: arrived.set())
     try:
@@ -112,5 +116,6 @@ async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
                 yield batch
         reading.result()
     finally:
+        _arriving.discard(arrived)
         reading.cancel()
         await ended(reading)

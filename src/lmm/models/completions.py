@@ -207,7 +207,7 @@ def _content(part: str | Image) -> dict[str, Any]:
     return {"type": "image_url", "image_url": {"url": url}}
 
 
-_UNKNOWN = re.compile(r"unsupported|unknown|unrecogni[sz]ed|unexpected|extra inputs?|not (?:supported|permitted|allowed)")
+_UNKNOWN = re.compile(r"unsupported|unknown|unrecogni[sz]ed|unexpected|not (?:supported|permitted|allowed)")
 _FORMS: dict[str, tuple[str, Callable[[Sequence[Mapping[str, Any]]], bool]]] = {
     "ids": (
         r"tool[ _]?(?:call|use)[ _.]?ids?\b|tool_calls\S*\.id\b",
