@@ -97,7 +97,7 @@ async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
                     now = time.monotonic()
                     begun = begun or now
                     pause = PAUSE * max(1.0, len(_arriving) / FEW)
-                    wait = last + min(pause, (now - begun) / 10) - now  # shorter at first: the first block is awaited
+                    wait = last + min(pause, (now - begun) / 5) - now  # shorter at first: the first block is awaited
                     if wait > 0:
                         await asyncio.sleep(wait)
                     last = time.monotonic()

@@ -53,6 +53,9 @@ T = TypeVar("T")
 logger = logging.getLogger("lmm.serve")
 A_CLASS = 400
 """Answers in progress at once, unless the configuration limits the concurrent calls of the model."""
+_BEGINNERS, _BEGINNING = 3, 0.02
+"""As many questions begin within so many seconds, or, where the event loop is late, at each of its turns: if all of a
+class were looked up side by side, the first word of each would come as late as that of the last."""
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR, _LONGEST_SUGGESTION = 1000, 200  # characters
@@ -112,6 +115,7 @@ class Service:
         self.topic = _topic(course, self.answering, self.texts["off_topic"]) if settings.allowed_content else None
         self.local = all(is_loopback(host) for host in hosts)
         self._connections: AsyncExitStack | None = None
+        self._beginning = asyncio.Semaphore(_BEGINNERS)
         self._answering = set[asyncio.Task[Any]]()  # those that read answers in progress
         self._stops = False
 
@@ -245,6 +249,8 @@ class Service:
         with self.gate.queue.turn() as turn:
             while (ahead := await self.gate.queue.ahead(turn, ahead)) > 0:
                 yield WaitingAnswer(ahead)
+            await self._beginning.acquire()
+            asyncio.get_running_loop().call_later(_BEGINNING, self._beginning.release)
             async with (
                 self.gate.spending(self.texts["spent"]) as spending,
                 aclosing(self._answer(asked, history, spending)) as events,
