@@ -276,7 +276,7 @@ class Document:
     @property
     def pending(self) -> tuple[PendingPrompt, ...]:
         """The pending prompts."""
-        return tuple(ask for thread in pending_threads(self.blocks, title=self._parsed.name) for ask in thread.asks)
+        return tuple(ask for thread in pending_threads(self.blocks, title=self._parsed.name) for ask in thread.prompts)
 
     @property
     def chats(self) -> tuple[ChatExchange, ...]:
@@ -562,7 +562,7 @@ class Document:
         for edit in edits if verdict == "accept" else ():
             text = serialize(edit.new)
             known = self._known_references() if "@" in text else None
-            cites = citation_warning(unknown_references(text, known, beside=serialize(edit.old)))
+            cites = citation_warning(unknown_references(text, known, around=serialize(edit.old)))
             for note in (*edit.notices, *filter(None, [cites])):
                 self.listener(Notice(note), Place(self._parsed.file, edit.line))
         self._replace(blocks)

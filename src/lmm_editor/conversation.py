@@ -92,14 +92,14 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     about = f"`<{element.tag}>`: {TAGS[element.tag].help}"
     if src and element.tag in ("doc", "import", "agent"):
         if "://" in src or opened.path is None:
-            told = f"{src} is read when the chat runs"
+            message = f"{src} is read when the chat runs"
         else:
             try:
                 text = read_document(Folder(opened.path.parent).path(src))
-                told = f"{len(text):,} characters"
+                message = f"{len(text):,} characters"
             except LmmError as error:
-                told = error.at_prompt
-        about += f"\n\n{told}"
+                message = error.at_prompt
+        about += f"\n\n{message}"
     return shown_on_hover(about, text, _SHOWN)
 
 
@@ -143,7 +143,7 @@ async def run(opened: OpenDocument) -> None:
     """
     loop, folder = asyncio.get_running_loop(), opened.path.parent if opened.path else Path()
     chat = await asyncio.to_thread(Chat.from_text, opened.buffer.text, folder=folder)
-    before, elements, shown = chat.text, list[str](), ""
+    before, elements, inserted = chat.text, list[str](), ""
 
     def confirm(question: str) -> bool:
         asked = asyncio.run_coroutine_threadsafe(opened.server.choose(question, "Agree", "Do not agree"), loop)
@@ -151,26 +151,26 @@ async def run(opened: OpenDocument) -> None:
 
     def written(author: str) -> tuple[str, tuple[Failure, ...]]:
         """Put our elements after those that are there; the first after the text that was sent, else at the end."""
-        said = "".join(elements)
-        if shown and author.count(shown) != 1:
+        added = "".join(elements)
+        if inserted and author.count(inserted) != 1:
             raise Changed(author.encode(), opened.path or Path(opened.uri))
-        above = author.partition(shown)[0] if shown else before if author.startswith(before) else author
-        below = author[len(above) + len(shown) :]
-        turn = chat.transcript[len(before) + len(said) :]
-        return f"{above}{said}{below if below.strip() else turn}".removesuffix("\n") + "\n", ()
+        above = author.partition(inserted)[0] if inserted else before if author.startswith(before) else author
+        below = author[len(above) + len(inserted) :]
+        turn = chat.transcript[len(before) + len(added) :]
+        return f"{above}{added}{below if below.strip() else turn}".removesuffix("\n") + "\n", ()
 
     async def watch() -> RunResult | None:
-        nonlocal shown
+        nonlocal inserted
         result = None
         async with aclosing(chat.stream(confirm=confirm)) as events:
             async for event, _ in events:
                 result = event if isinstance(event, RunResult) else result
-                said = without_blank_turn(chat.transcript)
-                if added := said[len(before) + sum(map(len, elements)) :]:
+                transcript = without_blank_turn(chat.transcript)
+                if added := transcript[len(before) + sum(map(len, elements)) :]:
                     elements.append(added)
                 if added or (result and elements):
                     await opened.put(written, "lmm: run")
-                    shown = "".join(elements)
+                    inserted = "".join(elements)
         return result
 
     running = asyncio.create_task(watch())

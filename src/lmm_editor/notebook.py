@@ -109,8 +109,10 @@ def code_actions(opened: OpenDocument, selected: lsp.Range) -> list[lsp.CodeActi
     with contextlib.suppress(LmmError):
         document.fix()
         edits = opened.buffer.edits(document.text)
-        here = [e for e in edits if lines.start <= e.range.end.line and e.range.start.line < lines.stop]
-        for title, some in (("Fix this (lmm scan --fix)", here), ("Mend all", edits)) if here else ():
+        selected_edits = [e for e in edits if lines.start <= e.range.end.line and e.range.start.line < lines.stop]
+        for title, some in (
+            (("Fix this (lmm scan --fix)", selected_edits), ("Mend all", edits)) if selected_edits else ()
+        ):
             found.append(lsp.CodeAction(title, kinds.QuickFix, edit=opened.versioned(some)))
     if chosen is not None and not isinstance(chosen, MetadataBlock) and chosen.content.strip():
         line = chosen.line + isinstance(chosen, HeadingBlock)  # below a heading, above a text
@@ -186,11 +188,11 @@ def files_below(path: Path | None, typed: str, suffixes: Collection[str] = (*SUF
     """
     folder, slash, stem = typed.rpartition("/")
     try:
-        there = sorted(Folder(path.parent).path(folder or ".").iterdir()) if path is not None else []
+        entries = sorted(Folder(path.parent).path(folder or ".").iterdir()) if path is not None else []
     except (LmmError, OSError):
         return []
-    shown = [one for one in there if one != path and (stem.startswith(".") or not one.name.startswith("."))]
-    names = [f"{one.name}/" if one.is_dir() else one.name for one in shown if one.is_dir() or one.suffix in suffixes]
+    visible = [one for one in entries if one != path and (stem.startswith(".") or not one.name.startswith("."))]
+    names = [f"{one.name}/" if one.is_dir() else one.name for one in visible if one.is_dir() or one.suffix in suffixes]
     return [folder + slash + name for name in names[:_FILES]]
 
 
@@ -198,8 +200,8 @@ def replacing(
     opened: OpenDocument, at: lsp.Position, typed: str, names: Iterable[str], kind: lsp.CompletionItemKind
 ) -> list[lsp.CompletionItem]:
     """Return items that replace all of what was typed before a position; an editor would replace its last word."""
-    there = lsp.Range(opened.buffer.position(opened.buffer.offset(at) - len(typed)), at)
-    return [lsp.CompletionItem(name, kind=kind, text_edit=lsp.TextEdit(there, name)) for name in names]
+    replaced = lsp.Range(opened.buffer.position(opened.buffer.offset(at) - len(typed)), at)
+    return [lsp.CompletionItem(name, kind=kind, text_edit=lsp.TextEdit(replaced, name)) for name in names]
 
 
 # -- hover -------------------------------------------------------------------------
@@ -213,10 +215,10 @@ def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
         return None
     try:
         settings = document.settings
-        asks = [ask for ask in document.requests(at=prompt.line, load=False) if ask.text.endswith(prompt.text)]
+        requests = [ask for ask in document.requests(at=prompt.line, load=False) if ask.text.endswith(prompt.text)]
     except LmmError as error:
         return lsp.Hover(lsp.MarkupContent(lsp.MarkupKind.PlainText, error.at_prompt))
-    sent = dialogue_text(asks[0].request.messages)
+    sent = dialogue_text(requests[0].request.messages)
     tokens, model = count_tokens(sent), str(settings.major.model)
     cost = price(model, Usage(tokens, 0))
     known = f", ${cost:.4f} and its reply" if cost else ""
@@ -329,9 +331,9 @@ async def _put(
             working.cancel()
         progress.end = "cancelled" if report.interrupted else terminal.usage_text(report.usage)
     for failure in (*report.failures, *lost):
-        opened.server.tell(str(failure))
+        opened.server.show_message(str(failure))
     for hint in report.hints:
-        opened.server.tell(hint, lsp.MessageType.Info)
+        opened.server.show_message(hint, lsp.MessageType.Info)
 
 
 class WorkProgress:
@@ -341,31 +343,31 @@ class WorkProgress:
         self._server, self._title, self._work = opened.server, title, work
         self._token = str(uuid4())
         window = opened.server.client_capabilities.window
-        self._shown = bool(window and window.work_done_progress)
-        self._said = ""
+        self._is_shown = bool(window and window.work_done_progress)
+        self._last_text = ""
         self.end = ""
 
     async def __aenter__(self) -> WorkProgress:
-        if self._shown:
-            loop, shown = asyncio.get_running_loop(), self._server.work_done_progress
+        if self._is_shown:
+            loop, progress = asyncio.get_running_loop(), self._server.work_done_progress
             try:
-                await asyncio.wait_for(shown.create_async(self._token), 5)
+                await asyncio.wait_for(progress.create_async(self._token), 5)
             except Exception:  # progress is not essential
-                self._shown = False
+                self._is_shown = False
                 return self
-            shown.tokens[self._token].add_done_callback(lambda _: loop.call_soon_threadsafe(self._work.cancel))
-            shown.begin(self._token, lsp.WorkDoneProgressBegin(self._title, cancellable=True))
+            progress.tokens[self._token].add_done_callback(lambda _: loop.call_soon_threadsafe(self._work.cancel))
+            progress.begin(self._token, lsp.WorkDoneProgressBegin(self._title, cancellable=True))
         return self
 
     def report(self, text: str) -> None:
         """Report progress."""
-        if self._shown and text != self._said:
-            self._said = text
+        if self._is_shown and text != self._last_text:
+            self._last_text = text
             self._server.work_done_progress.report(self._token, lsp.WorkDoneProgressReport(message=text))
 
     async def __aexit__(self, kind: object, error: BaseException | None, trace: object) -> None:
         if isinstance(error, LmmError):
             self.end = error.message
-        if self._shown:
+        if self._is_shown:
             self._server.work_done_progress.end(self._token, lsp.WorkDoneProgressEnd(message=self.end))
             self._server.work_done_progress.tokens.pop(self._token, None)

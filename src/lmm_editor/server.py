@@ -222,9 +222,9 @@ class EditorServer(LanguageServer):
         """Show the change of the edit on a line, word by word, as `lmm messages --diff` does."""
         opened = self.documents.get(uri)
         edit = next((one for one in opened.document().edits if one.line == line), None) if opened else None
-        shown = edit.difference() if edit else "no edit is pending there"
-        self.tell(shown, lsp.MessageType.Info)
-        return shown
+        text = edit.difference() if edit else "no edit is pending there"
+        self.show_message(text, lsp.MessageType.Info)
+        return text
 
     async def go_on(self, opened: OpenDocument, line: int) -> None:
         """Add a prompt that continues the chat of the block on a line, and put the cursor there."""
@@ -268,14 +268,14 @@ class EditorServer(LanguageServer):
     def listen(self, event: Event, place: Place) -> None:
         """Show notices to the author; called from another thread."""
         if isinstance(event, Notice):
-            self._loop.call_soon_threadsafe(self.tell, event.text, lsp.MessageType.Info)
+            self._loop.call_soon_threadsafe(self.show_message, event.text, lsp.MessageType.Info)
 
     async def put(self, opened: OpenDocument, verb: Callable[[Document], object], label: str) -> None:
         """Apply a method to the document in the editor, and put the result into the buffer."""
         document = opened.document(listener=self.listen)
         await asyncio.to_thread(verb, document)
         for failure in await opened.put(document.rebased, label):
-            self.tell(str(failure))
+            self.show_message(str(failure))
 
     # -- the author --------------------------------------------------------------------------------
 
@@ -286,14 +286,14 @@ class EditorServer(LanguageServer):
             try:
                 await work
             except LmmError as error:
-                self.tell(error.at_prompt)
+                self.show_message(error.at_prompt)
 
         task = asyncio.get_running_loop().create_task(watched())
         self._tasks.add(task)
         task.add_done_callback(self._tasks.discard)
         return task
 
-    def tell(self, text: str, kind: lsp.MessageType = lsp.MessageType.Error) -> None:
+    def show_message(self, text: str, kind: lsp.MessageType = lsp.MessageType.Error) -> None:
         """Show a message to the author."""
         self.window_show_message(lsp.ShowMessageParams(kind, text))
 

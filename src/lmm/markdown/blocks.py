@@ -194,8 +194,8 @@ class HeadingBlock(Block):
         if written := self.group.id:
             return written
         plain = replace_spans(self.title, lambda span: WORDS if span.kind in _SHOWN else None)
-        kept = re.sub(r"[^\w\s.-]", "", plain).lower()
-        return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", kept.strip())) or "section"
+        letters = re.sub(r"[^\w\s.-]", "", plain).lower()
+        return re.sub(r"\A[^a-z\u00df-\U0010ffff]+", "", re.sub(r"\s+", "-", letters.strip())) or "section"
 
     def with_title(self, title: str) -> Self:
         """Return the heading with another title; level, attributes and blank lines stay."""

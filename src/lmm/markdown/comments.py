@@ -44,19 +44,19 @@ def without_percent_comments(blocks: Sequence[Block]) -> list[Block]:
     """
     if not any("%%" in block.source for block in blocks):
         return list(blocks)
-    shown = (re.sub(r"[^\n]", " ", b.source) if isinstance(b, MetadataBlock) else b.source for b in blocks)
-    cuts, at, result = deque(percent_comments("".join(shown))), 0, list[Block]()
+    masked = (re.sub(r"[^\n]", " ", b.source) if isinstance(b, MetadataBlock) else b.source for b in blocks)
+    cuts, at, result = deque(percent_comments("".join(masked))), 0, list[Block]()
     for block in blocks:
-        source, kept, begins = block.source, list[str](), 0
+        source, pieces, begins = block.source, list[str](), 0
         while cuts and cuts[0][0] < at + len(source):
             start, end = max(cuts[0][0] - at, 0), min(cuts[0][1] - at, len(source))
             if not isinstance(block, MetadataBlock):
-                kept += [source[begins:start], "\n" * source.count("\n", start, end)]
+                pieces += [source[begins:start], "\n" * source.count("\n", start, end)]
                 begins = end
             if cuts[0][1] > at + len(source):
                 break  # it goes on in the next block
             cuts.popleft()
-        result.append(block.with_source("".join([*kept, source[begins:]])) if begins else block)
+        result.append(block.with_source("".join([*pieces, source[begins:]])) if begins else block)
         at += len(source)
     return result
 

@@ -71,8 +71,8 @@ _BARE_MODEL = re.compile(
 class Lookalike:
     """Text that looks like metadata: its place, why it is not read, and what to do.
 
-    `controls` are those of its keys that say what may be done with the text, `asks` whether it has prompts, `header`
-    whether it was meant as the document's header. `body` are the lines (from 1, the last one excluded) between its
+    `controls` are those of its keys that say what may be done with the text, `header` is whether it was meant as the
+    document's header. `body` are the lines (from 1, the last one excluded) between its
     markers, `margin` what stands before them, `closed` whether there is a closing marker. If it is not `is_sure`, these
     are lines between rules, which are metadata only if one of them is nearly a prompt.
     """
@@ -82,7 +82,7 @@ class Lookalike:
     reason: str
     hint: str
     controls: frozenset[str] = frozenset()
-    asks: bool = False
+    has_prompts: bool = False
     body: tuple[int, int] = (0, 0)
     margin: str = ""
     closed: bool = False
@@ -120,8 +120,8 @@ def _displaced(blocks: Sequence[Block]) -> Iterator[Lookalike]:
             yield from _misplaced_keys(block)
             values = block.values()
             controls = frozenset(CONTROLS).intersection(values)
-            meant = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)
-            if top and meant:
+            is_header = ("docid" in values or only_noise or controls) and not values.keys().isdisjoint(_HEADER_KEYS)
+            if top and is_header:
                 hint = "move it to the first line of the file"
                 reason = "this header is not the first thing in the file"
                 yield Lookalike(block.line, 1, reason, hint, controls, header=True)
@@ -140,8 +140,8 @@ def _in_other_notation(block: ForeignHeader) -> Iterator[Lookalike]:
     names_model = _names_model(values.get("model")) or re.search(r"^\W*model\W*[:=]", text, re.M | re.I)
     if not names_model and not values:  # it cannot be read
         keys = map(bare_key, re.findall(r"^\W*(\w+)", text, re.M))
-        meant = any(key in ("llm", "models") or is_slip(key, "model") for key in keys)
-        names_model = _PROVIDER.search(text) if meant else None
+        is_model = any(key in ("llm", "models") or is_slip(key, "model") for key in keys)
+        names_model = _PROVIDER.search(text) if is_model else None
     if names_model or any(_model_meant(key, value) for key, value in values.items()):
         hint = "write a header of '---' lines and 'key: value' lines, or name the model in config.toml"
         yield Lookalike(block.line, 1, f"'model' in a header of {block.form} is not read", hint, _MODEL)
@@ -197,7 +197,7 @@ class _Page:
     def __init__(self, blocks: Sequence[Block]) -> None:
         text = "".join(block.source for block in blocks)
         self.lines = re.findall(r"[^\n]*\n|[^\n]+\Z", text.removeprefix("\ufeff"))
-        self.taken = bytearray(len(self.lines) + 1)  # 1: metadata; 2: code and the like; 3: comments
+        self.kinds = bytearray(len(self.lines) + 1)  # 1: metadata; 2: code and the like; 3: comments
         self.headings = {block.line - 1 for block in blocks if isinstance(block, HeadingBlock)}
         at = 0
         for is_read, run in groupby(blocks, lambda block: isinstance(block, MetadataBlock | ForeignHeader)):
@@ -205,7 +205,7 @@ class _Page:
             first, text = at, "" if is_read else "".join(block.source for block in together)
             for block in together:
                 last = at + (block.around()[0] + block.content).count("\n") + 1 if is_read else at
-                self.taken[at:last] = b"\1" * (last - at)
+                self.kinds[at:last] = b"\1" * (last - at)
                 at += block.source.count("\n")
             starts = list(accumulate(map(len, re.findall(r"[^\n]*\n|[^\n]+\Z", text)), initial=0))
             top = 0 if first else len(text) - len(text.lstrip())
@@ -216,20 +216,20 @@ class _Page:
                     continue  # only the line --- is indented, or all of the header is
                 whole = not text[starts[i] : span.start].strip(" \t>")
                 for k in range(i if whole else i + 1, bisect_left(starts, span.end)):
-                    self.taken[first + k] = 3 if span.kind == "comment" else 2
+                    self.kinds[first + k] = 3 if span.kind == "comment" else 2
 
     def lookalikes(self) -> Iterator[Lookalike]:
         """Iterate over what looks like metadata, in order."""
         i, top = 0, True
         while i < len(self.lines):
-            may_begin = not self.taken[i] and (top or _CANDIDATE.match(self.lines[i]))
+            may_begin = not self.kinds[i] and (top or _CANDIDATE.match(self.lines[i]))
             found, end = self._read(i, top=top) if may_begin else (None, i + 1)
             begins = top and found is None and i <= min(self.headings, default=i) and not _is_noise(self.lines[i])
-            if begins and self.taken[i] in (0, 2):
+            if begins and self.kinds[i] in (0, 2):
                 found, end = self._bare_header(i)
             if found is not None:
                 yield found
-            noise = self.taken[i] == 3 or (not self.taken[i] and _is_noise(self.lines[i]))
+            noise = self.kinds[i] == 3 or (not self.kinds[i] and _is_noise(self.lines[i]))
             top = top and noise and not (found and found.is_sure)
             i = max(end, i + 1)
 
@@ -246,7 +246,7 @@ class _Page:
         return metadata.CLOSE.match(rest) is not None or FENCE_LIKE.match(rest) is not None
 
     def _is_text(self, i: int) -> bool:
-        return i >= 0 and not self.taken[i] and bool(self.lines[i].strip()) and i not in self.headings
+        return i >= 0 and not self.kinds[i] and bool(self.lines[i].strip()) and i not in self.headings
 
     def _read(self, i: int, *, top: bool) -> tuple[Lookalike | None, int]:
         """Read what may begin on a line; return it, and the line at which to go on."""
@@ -256,23 +256,23 @@ class _Page:
         if rest.startswith("=") and self._is_text(i - 1):  # the line under a heading
             return None, i + 1
         start = i + 1
-        while start < len(self.lines) and (self.taken[start] == 3 or not self.lines[start].strip()):
+        while start < len(self.lines) and (self.kinds[start] == 3 or not self.lines[start].strip()):
             start += 1
         end = self._end(start, top=top)
-        closed = end < len(self.lines) and not self.taken[end] and self._closes(end)
-        body = ["\n" if self.taken[k] == 3 else outdented(self.lines[k], margin) for k in range(start, end)]
+        closed = end < len(self.lines) and not self.kinds[end] and self._closes(end)
+        body = ["\n" if self.kinds[k] == 3 else outdented(self.lines[k], margin) for k in range(start, end)]
         found = self._judge(i, (start, end), body, top=top, closed=closed)
         return found, end + (found is not None and found.is_sure and closed)
 
     def _end(self, start: int, *, top: bool) -> int:
         """Return the line that ends a body: one like ``---``, code, a heading, or a blank line that no key follows."""
         k, size = start, min(len(self.lines), start + _LONGEST)
-        while k < size and self.taken[k] in (0, 3) and not self._closes(k):
+        while k < size and self.kinds[k] in (0, 3) and not self._closes(k):
             if not self.lines[k].strip():
                 following = k
                 while following < size and not self.lines[following].strip():
                     following += 1
-                after = self.lines[following] if following < size and not self.taken[following] else ""
+                after = self.lines[following] if following < size and not self.kinds[following] else ""
                 is_body = top and (_KEY.match(after) or self._closes(following) or _is_noise(after)) if after else False
                 if not after.startswith((" ", "\t")) and not is_body:
                     break
@@ -303,7 +303,7 @@ class _Page:
         controls = {name.casefold() if loose else name for name in names}.intersection(CONTROLS)
         if body[0].startswith("{"):
             controls |= set(_IN_BRACES.findall("".join(body)))
-        asks = any(metadata.PROMPT_START.match(line) for line in body)
+        has_prompts = any(metadata.PROMPT_START.match(line) for line in body)
         formatted = any(_FORMATTED.match(line.strip()) for line in body) or (heading is not None and start > i + 1)
         formatted = formatted or (start > i + 1 and re.match(r"[ \t>]*~{1,2}[\w.-]+:", first) is not None)
         unsure = not loose and (begins is None or (not begins["space"] and not closed))
@@ -311,12 +311,12 @@ class _Page:
             controls = set()
         is_key = begins is not None and (begins["space"] is not None or self.lines[i].startswith("+++"))
         other = is_key and ((top and (closed or start == i + 1)) or formatted)
-        looks = bool(controls or asks or other or (formatted and begins is not None))
-        looks = looks and bool(not heading or controls or asks or first.startswith("~"))
-        if not (looks or closed):
+        is_sure = bool(controls or has_prompts or other or (formatted and begins is not None))
+        is_sure = is_sure and bool(not heading or controls or has_prompts or first.startswith("~"))
+        if not (is_sure or closed):
             return None
         reason = self._reason(i, where, body, closed=closed, formatted=formatted)
-        found = Lookalike(*reason, frozenset(controls), asks, header=top and looks, is_sure=looks)
+        found = Lookalike(*reason, frozenset(controls), has_prompts, header=top and is_sure, is_sure=is_sure)
         return replace(found, body=(start + 1, end + 1), margin=self._margin(i), closed=closed)
 
     def _reason(
@@ -325,19 +325,19 @@ class _Page:
         """Return line, column, why metadata that begin on a line are not read, and what to do."""
         start, end = where
         line, column = self.lines[i], len(self._margin(i)) + 1
-        shown, margin = line.strip(" \t\r\n>"), self._margin(i).strip()
+        marker, margin = line.strip(" \t\r\n>"), self._margin(i).strip()
         around = enumerate(self.lines[max(i - 1, 0) : end + 1], max(i - 1, 0) + 1)
         marked = next((k for k, one in around if one[0] in "<|>" and _CONFLICT.match(one)), 0)
         tag = next((k for k, one in enumerate(body, start + 1) if _TAG.match(one)), 0)
-        opens = shown.startswith("---") and metadata.CLOSE.match(shown) is not None
+        opens = marker.startswith("---") and metadata.CLOSE.match(marker) is not None
         rules = (
             (marked, marked, 1, CONFLICT, RESOLVE),
             (formatted, i + 1, 1, "a formatter has rewritten this metadata", UNFORMAT),
             (tag, tag, 1, "there is a template's tag in this metadata", "put the tag below it, or delete it"),
             (">" in margin, i + 1, column, "metadata in a quotation is not read", _AT_MARGIN),
             (margin, i + 1, column, "metadata in a list is not read", _AT_MARGIN),
-            (shown == "+++" and not closed, i + 1, column, "this header of TOML never closes", _CLOSE_TOML),
-            (not opens, i + 1, column, f"'{shown}' does not open metadata", _WRITE_FENCE),
+            (marker == "+++" and not closed, i + 1, column, "this header of TOML never closes", _CLOSE_TOML),
+            (not opens, i + 1, column, f"'{marker}' does not open metadata", _WRITE_FENCE),
             (column > 1, i + 1, column, "metadata that is indented is not read", _AT_MARGIN),
             (self._is_text(i - 1), i + 1, column, _BELOW_TEXT, "put a blank line above it"),
             (start > i + 1, i + 1, column, _A_RULE, "delete the blank line"),
@@ -352,14 +352,16 @@ class _Page:
         if metadata.check("".join(body)) is None:
             return i + 1, 1, "this metadata is not where it is read", "put a blank line above it, and none below"
         problem = metadata.explain("".join(body))
-        asks = any(metadata.PROMPT_START.match(line) for line in body)
-        reason = f"there is a question in a block that cannot be read: {problem.message}" if asks else problem.message
+        has_prompts = any(metadata.PROMPT_START.match(line) for line in body)
+        reason = (
+            f"there is a question in a block that cannot be read: {problem.message}" if has_prompts else problem.message
+        )
         return end - len(body) + problem.line, problem.column, reason, problem.hint
 
     def _bare_header(self, i: int) -> tuple[Lookalike | None, int]:
         """Return the header without lines ``---``, or in code, that a document begins with on a line."""
-        kind, end = self.taken[i], i
-        while end < len(self.lines) and self.taken[end] == kind and (kind or self.lines[end].strip()):
+        kind, end = self.kinds[i], i
+        while end < len(self.lines) and self.kinds[end] == kind and (kind or self.lines[end].strip()):
             end += 1
         text = "".join(self.lines[i:end])
         match = _BARE_MODEL.search(text)
@@ -380,15 +382,15 @@ class _Page:
             hint = f"write '---', the line '{match[1]}: …', and '---', one below the other"
             reason = "a line '---' has something else on it"
             return Lookalike(i + 1, 1, reason, hint, frozenset([match[1]]), header=top), i + 1
-        asks = metadata.PROMPT_START.match(rest) is not None
-        if not asks and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
+        has_prompts = metadata.PROMPT_START.match(rest) is not None
+        if not has_prompts and not (_CONTROL_ALONE.fullmatch(rest.strip()) and rest[0].islower()):
             return None, i + 1
         end, lines = i + 1, self.lines
         while end < len(lines) and self._is_text(end) and not (self._closes(end) or _HEADING.match(lines[end])):
             end += 1
-        closes = end < len(self.lines) and not self.taken[end] and self._rest(end).startswith("---")
+        closes = end < len(self.lines) and not self.kinds[end] and self._rest(end).startswith("---")
         below_text = self._is_text(i - 1)
-        if not asks:
+        if not has_prompts:
             alone = closes and not below_text and end == i + 1
             controls = frozenset([rest.partition(":")[0]])
             hint = "put a line '---' above it, and a blank line above that"
@@ -397,7 +399,7 @@ class _Page:
         if not (closes and not below_text if rest[0].isalpha() or margin.strip() else closes or not below_text):
             return None, end
         hint, body = f"put a line '---' above{'' if closes else ' and below'} it", (i + 1, end + 1)
-        found = Lookalike(i + 1, len(margin) + 1, "this prompt is not in a metadata block", hint, asks=True)
+        found = Lookalike(i + 1, len(margin) + 1, "this prompt is not in a metadata block", hint, has_prompts=True)
         found = replace(found, body=body, margin=margin, closed=closes)
         return found, end + closes
 

@@ -562,7 +562,7 @@ def add_prompt(body: str, word: str, text: str, *, newline: str = "\n") -> str:
     >>> add_prompt("type: x\\n", "edit", "shorter: please")
     'type: x\\n=: shorter: please\\n'
     """
-    spelling = next(spelling for spelling, meant in WORDS.items() if meant == word)
+    spelling = next(spelling for spelling, word_of in WORDS.items() if word_of == word)
     lines = "".join(f"  {line}".rstrip() + newline for line in text.split("\n"))
     for written in (f" {text}{newline}", f" |{newline}{lines}", f" {yaml_core.quoted(text)}{newline}"):
         prompts = find_prompts(f"{spelling}:{written}")

@@ -86,6 +86,6 @@ def pages_of(first: int, last: int, marks: Sequence[tuple[int, Pages]]) -> Pages
     ['None', 'p. 6–7', 'p. 7', 'p. 6–8', 'p. 6–8']
     """
     begin, end = (bisect_right(marks, line, key=lambda mark: mark[0]) for line in (first, last))
-    held = [pages for _, pages in marks[max(begin - 1, 0) : end]]
-    same = [pages for pages in held if pages.unit == held[0].unit]
-    return Pages(held[0].unit, min(p.first for p in same), max(p.last for p in same)) if held else None
+    around = [pages for _, pages in marks[max(begin - 1, 0) : end]]
+    same = [pages for pages in around if pages.unit == around[0].unit]
+    return Pages(around[0].unit, min(p.first for p in same), max(p.last for p in same)) if around else None

@@ -70,16 +70,16 @@ def replace_spans(text: str, show: Callable[[Span], str | None]) -> str:
     """
     cuts: list[tuple[int, int, str]] = []
     for span in spans(text, in_list=True):
-        shown = show(span)
-        if shown is WORDS:
+        replacement = show(span)
+        if replacement is WORDS:
             begin = text.index(span.text, span.start + 1) if span.text else span.end
             cuts += [(span.start, begin, ""), (begin + len(span.text), span.end, "")]
-        elif shown is not None:
-            cuts.append((span.start, span.end, shown))
+        elif replacement is not None:
+            cuts.append((span.start, span.end, replacement))
     parts, at = [], 0
-    for start, end, shown in sorted(cuts, key=lambda cut: cut[:2]):
+    for start, end, replacement in sorted(cuts, key=lambda cut: cut[:2]):
         if start >= at:
-            parts += [text[at:start], shown]
+            parts += [text[at:start], replacement]
             at = end
     return "".join([*parts, text[at:]])
 

@@ -63,8 +63,8 @@ def chosen(settings: Mapping[str, bool], flags: Mapping[str, bool | None]) -> tu
     >>> chosen({"titles": True, "questions": True}, {"questions": False, "summary": True, "titles": None})
     ('titles', 'summary')
     """
-    wanted = {name: flags.get(name) if flags.get(name) is not None else settings.get(name) for name in ANNOTATIONS}
-    return tuple(name for name in ANNOTATIONS if wanted[name])
+    switches = {name: settings.get(name) if flags.get(name) is None else flags[name] for name in ANNOTATIONS}
+    return tuple(name for name in ANNOTATIONS if switches[name])
 
 
 async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry_size: int = 0) -> None:
@@ -75,13 +75,13 @@ async def annotate(batch: Batch, names: Collection[str], prompts: Prompts, entry
     slots = {"language": language_name(batch.language), "words": _SUMMARY_WORDS}
     entries = Entries.of(batch.tree, entry_size)
     fields = [Field("titles", source=_title_path)] if "titles" in names else []
-    wanted = {name: prompts.fill(name, **slots) for name in _LEAST if name in names}
-    for name, prompt in wanted.items():
+    wordings = {name: prompts.fill(name, **slots) for name in _LEAST if name in names}
+    for name, prompt in wordings.items():
         packaged = prompts.texts[name] == packaged_prompt(name)
         make = None if packaged else _by_own_prompt(batch, name, prompt, entries)
         recipe = _RECIPES.fill(name, **slots) if packaged else prompt
         fields.append(Field(name, make, partial(_material_of, name, entries), name == "summary", recipe))
-    await batch.make_fields(*fields, together=_together(batch, wanted, entries))
+    await batch.make_fields(*fields, together=_together(batch, wordings, entries))
 
 
 def rag_annotations(
@@ -94,15 +94,15 @@ def rag_annotations(
     """
 
     def choose(settings: Settings) -> BatchFunction:
-        wanted = chosen(msgspec.structs.asdict(settings.annotations), fields)
+        names = chosen(msgspec.structs.asdict(settings.annotations), fields)
         tier = settings.major if settings.minor.layer == "follows" else settings.minor
         is_default = settings.minor.model.provider == "Builtin" and tier.layer == "default"
-        if not named and set(wanted) - {"titles"} and is_default:
+        if not named and set(names) - {"titles"} and is_default:
             what = f"no language model is configured, and {settings.minor.model} annotates only if you choose it"
             hint = "set model under [minor] in config.toml, or choose one: --model Ollama/llama3.2"
             raise ConfigError(what, hint=hint)
         prompts = load(settings.prompts.folder)
-        return partial(annotate, names=wanted, prompts=prompts, entry_size=settings.entry_size)
+        return partial(annotate, names=names, prompts=prompts, entry_size=settings.entry_size)
 
     return choose
 
@@ -164,14 +164,16 @@ def solutions_in(tree: HeadingNode) -> set[int]:
 # -- asking ----------------------------------------------------------------------------------------
 
 
-def _together(batch: Batch, wanted: Mapping[Task, str], entries: Entries) -> MakeTogether:
+def _together(batch: Batch, wordings: Mapping[Task, str], entries: Entries) -> MakeTogether:
     """Return the function that asks for several annotations of a section in one call."""
 
     async def make(node: HeadingNode, names: Sequence[str], below: Sequence[Values]) -> Values:
         types = {name: _LIST if name in _MOST else _TEXT for name in names}
-        schema = object_of(**{name: types[name] | {"description": wanted[name]} for name in wanted if name in types})
+        schema = object_of(
+            **{name: types[name] | {"description": wordings[name]} for name in wordings if name in types}
+        )
         system = packaged_prompt("annotate").replace("{schema}", schema.text)
-        about = _attachments(node, _shown(node, below, names, entries), entries)
+        about = _attachments(node, _material_text(node, below, names, entries), entries)
         made = await batch.value("Annotate this section.", *about, schema=schema, task="annotate", system=system)
         texts = {name: value.strip() for name, value in made.items() if isinstance(value, str)}
         lists = {name: [*filter(None, map(_unmarked, made[name]))][: _MOST[name]] for name in made.keys() - texts}
@@ -218,16 +220,16 @@ def _material_of(name: Task, entries: Entries, node: HeadingNode, below: Sequenc
         return None
     if above := entries.above.get(id(node)):
         headings.append(above)
-    shown = _shown(node, [{name: value} for value in below], [name], entries)
+    material = _material_text(node, [{name: value} for value in below], [name], entries)
     if name == "summary" and entries.size:
-        stands = id(node) in entries.inside or not re.search(r"\w", shown)
+        passes_through = id(node) in entries.inside or not re.search(r"\w", material)
     else:
         made = any(value is not None and not isinstance(value, FieldMaterial) for value in below)
-        stands = not made and count_words(text) < _LEAST[name]
-    return FieldMaterial(shown, text, tuple(headings), stands=stands)
+        passes_through = not made and count_words(text) < _LEAST[name]
+    return FieldMaterial(material, text, tuple(headings), passes_through=passes_through)
 
 
-def _shown(node: HeadingNode, below: Sequence[Values], names: Sequence[str], entries: Entries) -> str:
+def _material_text(node: HeadingNode, below: Sequence[Values], names: Sequence[str], entries: Entries) -> str:
     """Return a section's text, and under the heading of each subsection its annotations, or its text."""
     parts = [text_of(node, entries.solutions)]
     for child, values in zip(sections_of(node), below, strict=True):

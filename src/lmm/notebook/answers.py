@@ -68,8 +68,8 @@ def put_replies(blocks: Sequence[Block], answered: Sequence[AnsweredPrompt]) -> 
     for one in answered:
         ask = one.prompt
         start, end = (i + bisect_left(shared, i - ask.shares) for i in ask.extent)
-        there = replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end))
-        moved.append(AnsweredPrompt(there, one.reply))
+        placed = replace(ask, block=ask.block + bisect_left(shared, ask.block), extent=(start, end))
+        moved.append(AnsweredPrompt(placed, one.reply))
     moved.sort(key=lambda one: _turn(one.prompt))
     result = _with_chats(blocks, [one for one in moved if not one.prompt.is_edit])
     edits = [one for one in moved if one.prompt.is_edit]
@@ -82,11 +82,11 @@ def _turn(ask: PendingPrompt) -> tuple[bool, int, int]:
     return ask.is_edit, -ask.block if ask.is_edit else ask.block, ask.prompt.start
 
 
-def _refusals(blocks: Sequence[Block], asks: Sequence[PendingPrompt]) -> dict[int, LmmError]:
+def _refusals(blocks: Sequence[Block], prompts: Sequence[PendingPrompt]) -> dict[int, LmmError]:
     """Return the errors of the prompts whose reply could not be placed, whatever it is, by their ids."""
     errors, asked = dict[int, LmmError](), set[int]()
-    pending = find_edits(blocks) if any(ask.is_edit for ask in asks) else []
-    for ask in sorted(asks, key=_turn):
+    pending = find_edits(blocks) if any(ask.is_edit for ask in prompts) else []
+    for ask in sorted(prompts, key=_turn):
         block = blocks[ask.block]
         assert isinstance(block, MetadataBlock)
         try:
@@ -163,14 +163,14 @@ class AnsweredPrompt:
     def at(self, place: PendingPrompt) -> AnsweredPrompt:
         """Return the reply to the same prompt of another version; what the model has seen stays."""
         was = self.prompt
-        there = replace(place, seen=was.seen, subject=was.subject, doubt=was.doubt, new=was.new)
-        return AnsweredPrompt(there, self.reply)
+        placed = replace(place, seen=was.seen, subject=was.subject, doubt=was.doubt, new=was.new)
+        return AnsweredPrompt(placed, self.reply)
 
     def failure(self, version: ParsedDocument, error: LmmError | None) -> Failure | None:
         """Return the failure of a reply that could not be placed; None if it is in the document already."""
         if error is None:
             prompt, reply = self.prompt.text, self.reply.text
-            if any((there.prompt, there.reply) == (prompt, reply) for _, there in logged(version.blocks)):
+            if any((exchange.prompt, exchange.reply) == (prompt, reply) for _, exchange in logged(version.blocks)):
                 return None
             what = "the file was changed meanwhile and no longer contains this question, so the reply was not saved"
             error = LmmError(f"{what}: {' '.join(prompt.split())}", hint="if you ask it again, the reply costs nothing")
@@ -231,29 +231,29 @@ class AnswerPlanner:
             logs = ((i, read_log(b.values())) for i, b in enumerate(blocks) if isinstance(b, MetadataBlock))
             anew = [(i, log[-1]) for i, log in logs if log and covers(blocks[i], line)]
         every = plan(blocks, title=document.name, anew=anew)
-        found = [thread for thread in every if self.in_flight.isdisjoint(map(_key, thread.asks))]
+        found = [thread for thread in every if self.in_flight.isdisjoint(map(_key, thread.prompts))]
         threads = found
         if line is not None:
-            waiting = [thread for thread in found if not thread.asks[0].again]
-            threads = [thread for thread in waiting if covers(blocks[thread.asks[0].block], line)]
-            threads = threads or [thread for thread in found if thread.asks[0].again]
+            pending_threads = [thread for thread in found if not thread.prompts[0].again]
+            threads = [thread for thread in pending_threads if covers(blocks[thread.prompts[0].block], line)]
+            threads = threads or [thread for thread in found if thread.prompts[0].again]
             if not threads:
-                lines = ", ".join(str(pending.line) for thread in waiting for pending in thread.asks)
+                lines = ", ".join(str(pending.line) for thread in pending_threads for pending in thread.prompts)
                 hint = f"prompts are pending at {lines}" if lines else "none is pending"
-                wanted = "pending"
+                state = "pending"
                 if self.again and not self.stale:
-                    wanted, answered = "pending or answered", dict.fromkeys(blocks[at].line for at, _ in logged(blocks))
+                    state, answered = "pending or answered", dict.fromkeys(blocks[at].line for at, _ in logged(blocks))
                     hint += f"; answered prompts are at {', '.join(map(str, answered))}" if answered else ""
-                raise LmmError(f"no prompt is {wanted} at line {line}", hint=hint)
-        errors = _refusals(blocks, [ask for thread in threads for ask in thread.asks])
-        asks = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.asks) for thread in threads]
-        threads = [replace(thread, asks=some) for thread, some in zip(threads, asks, strict=True)]
-        prompts = tuple(ask for thread in every for ask in thread.asks)
+                raise LmmError(f"no prompt is {state} at line {line}", hint=hint)
+        errors = _refusals(blocks, [ask for thread in threads for ask in thread.prompts])
+        checked = [tuple(replace(ask, refused=errors.get(id(ask))) for ask in thread.prompts) for thread in threads]
+        threads = [replace(thread, prompts=some) for thread, some in zip(threads, checked, strict=True)]
+        prompts = tuple(ask for thread in every for ask in thread.prompts)
         return AnswerPlan(document, tuple(threads), settings, DocumentView.of(blocks), prompts)
 
     async def ask(self, plan: AnswerPlan, client: Client) -> tuple[Patch, Report[AnsweredPrompt]]:
         """Ask the prompts of all threads; return the patch with the replies, and the failures, in document order."""
-        asked = {_key(ask) for thread in plan.threads for ask in thread.asks}
+        asked = {_key(ask) for thread in plan.threads for ask in thread.prompts}
         self.in_flight.update(asked)
         try:
             found = await client.gather(self._answers(thread, plan, client) for thread in plan.threads)
@@ -267,11 +267,11 @@ class AnswerPlanner:
         prepared, missing = await self._prepare(thread, plan)
         done = await client.run(self.thread(prepared, plan))
         refusal = done[-1].error if done and isinstance(done[-1], Failure) else None
-        if isinstance(refusal, TooLong) and len(done) <= len(prepared.asks):
-            refused = self._request(prepared.asks[len(done) - 1], plan, prepared.log).request
+        if isinstance(refusal, TooLong) and len(done) <= len(prepared.prompts):
+            refused = self._request(prepared.prompts[len(done) - 1], plan, prepared.log).request
             learn(client.tier, refusal, sum(count_tokens(render(message)) for message in refused.messages))
             shorter, failed = await self._prepare(thread, plan)
-            if shorter.asks != prepared.asks and not failed:
+            if shorter.prompts != prepared.prompts and not failed:
                 done = await client.run(self.thread(shorter, plan))
         outcomes = done if any(isinstance(outcome, Failure) for outcome in done) else [*done, *missing]
         for outcome in outcomes:
@@ -291,9 +291,9 @@ class AnswerPlanner:
 
         Return the thread up to the first prompt for which something cannot be loaded, and that failure.
         """
-        asks, tier = list[PendingPrompt](), plan.settings.major
+        prepared, tier = list[PendingPrompt](), plan.settings.major
         window = ASSUMED if surely_fits(tier, plan.document.text) else await self.window(tier)
-        for pending in thread.asks:
+        for pending in thread.prompts:
             try:
                 if pending.refused is None:
                     text = "" if pending.is_edit else pending.subject.text
@@ -301,14 +301,14 @@ class AnswerPlanner:
                     blind = bool(found.pictures) and plan.settings.major.model.provider == "Builtin"
                     pending = replace(_fitted(pending, plan, window), mentions=found, blind=blind)
             except LmmError as error:
-                return replace(thread, asks=tuple(asks)), [Failure(place_of(plan.document, pending), error)]
-            asks.append(pending)
-        return replace(thread, asks=tuple(asks)), []
+                return replace(thread, prompts=tuple(prepared)), [Failure(place_of(plan.document, pending), error)]
+            prepared.append(pending)
+        return replace(thread, prompts=tuple(prepared)), []
 
     def thread(self, thread: PromptThread, plan: AnswerPlan) -> Flow[Outcomes]:
         """Ask the prompts of one metadata block, in order."""
         log, done = thread.log, Outcomes()
-        for pending in thread.asks:
+        for pending in thread.prompts:
             try:
                 pending, reply = yield from self._reply(pending, plan, log)
             except Interrupted:
@@ -319,7 +319,7 @@ class AnswerPlanner:
             if pending.condensed and not reply.text.endswith(NOTICE):
                 reply = replace(reply, text=f"{reply.text.rstrip()}\n\n{NOTICE}")
             if "@" in reply.text:
-                keys = unknown_references(reply.text, self.known_references(), beside=pending.subject.text)
+                keys = unknown_references(reply.text, self.known_references(), around=pending.subject.text)
                 pending = replace(pending, doubt=citation_warning(keys))
             done.append(AnsweredPrompt(pending, reply))
             if not pending.is_edit:
@@ -393,12 +393,14 @@ def _patch(planned: AnswerPlan, answered: Sequence[AnsweredPrompt]) -> PutResult
     again = {(one.prompt.word, one.prompt.text) for one in answered if one.prompt.again}
 
     def places(version: ParsedDocument) -> list[tuple[Target, PendingPrompt]]:
-        asks = planned.prompts
+        prompts = planned.prompts
         if again or version is not planned.document:
             logs = logged(version.blocks) if again else ()
             anew = [(at, exchange) for at, exchange in logs if (exchange.word, exchange.prompt) in again]
-            asks = tuple(ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.asks)
-        return [(Target((ask.word, ask.text, ask.again), ask.subject.path, ask.subject.hash), ask) for ask in asks]
+            prompts = tuple(
+                ask for thread in plan(version.blocks, title=version.name, anew=anew) for ask in thread.prompts
+            )
+        return [(Target((ask.word, ask.text, ask.again), ask.subject.path, ask.subject.hash), ask) for ask in prompts]
 
     first = places(planned.document)
     position = {(ask.block, ask.prompt, ask.again): i for i, (_, ask) in enumerate(first)}

@@ -74,12 +74,12 @@ def _signed(texts: Sequence[Block], at: int, model: str, marks: Sequence[str]) -
     """Find the texts from `at` on that match `marks`, and those that were edited since, by position."""
     near = range(at, min(at + 2 * len(marks) + 1, len(texts)))
     found = dict(zip(near, marks_of(texts[i].content for i in near).split()[1:], strict=True))
-    left, same = Counter(marks), set[int]()
+    unmatched, same = Counter(marks), set[int]()
     for i, mark in found.items():
-        if left[mark]:
-            left[mark] -= 1
+        if unmatched[mark]:
+            unmatched[mark] -= 1
             same.add(i)
     first = at + (at < len(texts) and at not in same and isinstance(texts[at], HeadingBlock))  # the section's own
     end = next((i for i in near[first - at :] if i not in same and isinstance(texts[i], HeadingBlock)), near.stop)
     other = [i for i in range(first, end) if i not in same]
-    return {i: (model, i not in same) for i in [*same, *other[: left.total()]]}
+    return {i: (model, i not in same) for i in [*same, *other[: unmatched.total()]]}

@@ -212,9 +212,9 @@ class FoundNode:
 
     def failure(self, version: ParsedDocument, error: LmmError | None) -> Failure:
         """Return the failure for metadata that could not be placed; the journal keeps the replies."""
-        gone, node = "the file was changed meanwhile and no longer contains this place", self.node
+        message, node = "the file was changed meanwhile and no longer contains this place", self.node
         what = f"metadata of '{node.title}'" if isinstance(node, HeadingNode) else "metadata"
-        error = error or LmmError(gone, hint="run again: replies are kept")
+        error = error or LmmError(message, hint="run again: replies are kept")
         return Failure(Place(version.file, node.line, path=node.heading_path), error, what)
 
 

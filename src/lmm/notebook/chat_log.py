@@ -178,11 +178,11 @@ def unless_emptied(block: MetadataBlock, following: Block | None) -> list[Block]
 def cleared(blocks: Sequence[Block], clear: Callable[[MetadataBlock], MetadataBlock]) -> list[Block]:
     """Apply `clear` to all metadata blocks of a document; blocks that become empty are removed, and a header of ours
     that is not needed any more."""
-    kept: list[Block] = []
+    result: list[Block] = []
     for block in reversed(blocks):
-        left = clear(block) if isinstance(block, MetadataBlock) else None
-        if left is None or (left.source == block.source and not left.body.strip()):
-            kept.append(block)
+        changed = clear(block) if isinstance(block, MetadataBlock) else None
+        if changed is None or (changed.source == block.source and not changed.body.strip()):
+            result.append(block)
         else:
-            kept += unless_emptied(left, kept[-1] if kept else None)
-    return kept[::-1]
+            result += unless_emptied(changed, result[-1] if result else None)
+    return result[::-1]

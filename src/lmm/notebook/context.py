@@ -50,7 +50,7 @@ def visible_text(node: Node, body: Sequence[Block]) -> str:
             serialize(block for block in each if not isinstance(block, _UNSEEN)).strip("\ufeff\r\n")
             for each in (body, without_percent_comments(body))
         )
-        return shown if (shown := without(uncommented, "comment")).strip() else written
+        return visible if (visible := without(uncommented, "comment")).strip() else written
     hidden = set[int]().union(*_skipped(node))
     both, echo = zip(body, without_percent_comments(body), strict=True), _shows_code(tree_to_blocks(node.root))
     return "".join(_visible(seen, echo) for block, seen in both if id(block) not in hidden).strip("\ufeff\r\n")
@@ -78,11 +78,11 @@ def _visible(block: Block, echo: bool) -> str:
         return ""
     if "<!--" not in block.source and "```{" not in block.source:
         return block.source if block.source.strip() else ""
-    text = replace_spans(block.source, partial(_shown, echo=echo))
+    text = replace_spans(block.source, partial(_sent_span, echo=echo))
     return text if text.strip() else ""
 
 
-def _shown(span: Span, *, echo: bool) -> str | None:
+def _sent_span(span: Span, *, echo: bool) -> str | None:
     """Return what is sent for a span; None for what is written."""
     if span.kind == "comment":
         return ""
@@ -158,24 +158,24 @@ class DocumentView:
         if total + len(PLACE) <= limit:
             return seen.joined(range(len(blocks)), own, pieces)
         most = min(limit, _AROUND)
-        kept = seen.outline(most // 3, own)
-        named = {i for i in named_blocks(blocks, prompt, self.headings) if i not in kept and i not in own}
-        added, size = 0, sum(seen.sizes[i] for i in kept)
-        for i in sorted(kept, key=lambda i: abs(i - start)) if self.summaries else ():
+        chosen = seen.outline(most // 3, own)
+        named = {i for i in named_blocks(blocks, prompt, self.headings) if i not in chosen and i not in own}
+        added, size = 0, sum(seen.sizes[i] for i in chosen)
+        for i in sorted(chosen, key=lambda i: abs(i - start)) if self.summaries else ():
             if (summary := self.summaries.get(id(blocks[i]))) and (added := added + _size(summary)) <= most // 3:
                 pieces[i] = f"{seen.pieces[i].rstrip()}\n\n{summary}\n\n"
                 size += _size(pieces[i]) - seen.sizes[i]
         outwards = (i for distance in range(len(blocks)) for i in (start - 1 - distance, end + distance))
-        for i in (i for i in outwards if 0 <= i < len(blocks) and i not in kept):
+        for i in (i for i in outwards if 0 <= i < len(blocks) and i not in chosen):
             size += seen.sizes[i]
             if size > most:
                 break
-            kept.add(i)
+            chosen.add(i)
         size = 0
-        for i in sorted(named - kept):
+        for i in sorted(named - chosen):
             size += seen.sizes[i]
-            kept |= {i} if size <= max(limit - most, most) else set()
-        return seen.joined(sorted(kept), own, pieces)
+            chosen |= {i} if size <= max(limit - most, most) else set()
+        return seen.joined(sorted(chosen), own, pieces)
 
     def _seen_from(self, at: int) -> _Seen:
         """Return what a question in the block `at` sees of each block; once for all that see the same."""
@@ -219,10 +219,10 @@ class _Seen(NamedTuple):
             self.outlines[most] = {*found}
         return found
 
-    def joined(self, kept: Iterable[int], own: range, changed: Mapping[int, str]) -> str:
-        """Join the pieces that are `kept`, in order, with the place of the blocks `own`; headings below one another;
-        gaps beside a text are marked."""
-        found = [(i, i + 1, changed.get(i) or self.pieces[i]) for i in kept if self.sizes[i] and i not in own]
+    def joined(self, positions: Iterable[int], own: range, changed: Mapping[int, str]) -> str:
+        """Join the pieces at `positions`, in order, with the place of the blocks `own`; headings below one another; gaps
+        beside a text are marked."""
+        found = [(i, i + 1, changed.get(i) or self.pieces[i]) for i in positions if self.sizes[i] and i not in own]
         insort(found, (own.start, own.stop, f"{PLACE}\n\n"))
         levels = {i for _, i, _ in self.headings}
         text, above, last = "", False, 0  # whether a heading is above
@@ -263,13 +263,11 @@ def named_blocks(blocks: Sequence[Block], prompt: str, headings: Mapping[int, st
     """Return the positions of the blocks that a prompt names: by ``@label``, ``@Heading``, or the words of one of the
     `headings`."""
     found = set[int]()
-    wanted = {(label or words).casefold() for label, words in _names(prompt)}
+    names = {(label or words).casefold() for label, words in _names(prompt)}
     for i, title in headings.items():
         written = len(title) > 3 and title in prompt and re.search(rf"(?<![\w-]){re.escape(title)}(?![\w-])", prompt)
         block = blocks[i]
-        by_name = wanted and (
-            title.casefold() in wanted or (isinstance(block, HeadingBlock) and block.anchor in wanted)
-        )
+        by_name = names and (title.casefold() in names or (isinstance(block, HeadingBlock) and block.anchor in names))
         found |= {i, *_section(blocks, i)} if written or by_name else set()
     for name in (re.escape(label) for label, _ in _names(prompt) if label):
         options = rf"label\s*[:=]\s*[\"']?{name}(?![\w-])|`\{{\w+ +{name}[ ,}}]"
@@ -294,17 +292,17 @@ def unknown_names(blocks: Sequence[Block], prompt: str) -> list[str]:
     >>> unknown_names(parse_markdown_text("# Design\\n"), "Does @fig-effect fit @Desing, @Design and @desings.md?")
     ['@fig-effect is not in this document.', '@Desing is no heading of this document: do you mean @Design?']
     """
-    said, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
+    messages, labels = list[str](), dict.fromkeys(label for label, _ in _names(prompt) if label)
     headings = headings_of(blocks) if labels else {}
     titles = [title for title in headings.values() if title]
     for label in labels:
         if named_blocks(blocks, f"@{label}", headings):
             continue
         if label.partition("-")[0] in _LABELS and "-" in label:
-            said.append(f"@{label} is not in this document.")
+            messages.append(f"@{label} is not in this document.")
         elif close := get_close_matches(label, titles, 1, 0.8):
-            said.append(f"@{label} is no heading of this document: do you mean @{close[0]}?")
-    return said
+            messages.append(f"@{label} is no heading of this document: do you mean @{close[0]}?")
+    return messages
 
 
 # -- a text that is too long -----------------------------------------------------------------------

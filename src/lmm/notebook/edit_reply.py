@@ -102,9 +102,9 @@ _NEARLY = (
 _TEMPLATE = re.compile(r"<\|\w+\|>|\[/?INST\]\s*|\A<s>|</s>\Z")
 
 
-def no_edit(what: str, said: str) -> NoEdit:
-    """Return the error for a reply without a new text; `said` are the words of the model."""
-    words = " ".join(said.split())
+def no_edit(what: str, reply: str) -> NoEdit:
+    """Return the error for a reply without a new text; `reply` are the words of the model."""
+    words = " ".join(reply.split())
     return NoEdit(f"{what}{': ' * bool(words)}{words}", hint="change the prompt or delete it; --again asks once more")
 
 
@@ -268,7 +268,7 @@ def _remarks_in(text: str, old: str) -> Iterator[str]:
     lines = [line for line in text.split("\n") if line.strip()]
     marks = map(_MARK.match, [*paragraphs, lines[-1]])
     yield from (mark[0] for mark in marks if mark and mark[0] not in old)
-    if text.startswith(("```", "~~~", ":::")) and text[:3] not in old:
+    if re.match(r"[`~]{3,}(?:json)?\n|:::writing", text) and text[:3] not in old:
         yield lines[0]
     own, all_words = ({*re.findall(r"\w+", some.casefold())} for some in (old, text))
     if len(own) > _FEW and len(all_words & own) > 0.4 * min(len(all_words), len(own)):
@@ -346,15 +346,15 @@ def _off_words(reply: _Untagged) -> _Untagged:
         if _CLOSING.match(text) and text not in reply.old and not (first_person and re.match(r"I\b", text)):
             below, paragraphs = "".join(paragraphs[at:]), paragraphs[: at - 1]
             break
-    kept = "".join(paragraphs).strip("\n") if above or below else reply.text
-    ruled = re.fullmatch(r"([-*_]{3,})[ \t]*\n[ \t]*\n(.*)\n\1", kept.strip(), re.DOTALL)
+    text = "".join(paragraphs).strip("\n") if above or below else reply.text
+    ruled = re.fullmatch(r"([-*_]{3,})[ \t]*\n[ \t]*\n(.*)\n\1", text.strip(), re.DOTALL)
     if ruled and not reply.old.lstrip().startswith(ruled[1]):
-        kept = ruled[2].strip("\n")
-    while above and re.match(r"[-*]{3,}[ \t]*\n[ \t]*\n", kept):  # rules that set the text apart
-        kept = kept.partition("\n")[2].lstrip("\n")
-    if (above or below) and re.search(r"\n(?:-{3,}|\*[ ]?\*[ ]?\*)[ \t]*\Z", kept):
-        kept = kept[: kept.rindex("\n")].rstrip("\n")
-    return replace(reply, text=kept, above=f"{reply.above}\n\n{above}", below=f"{below}\n\n{reply.below}")
+        text = ruled[2].strip("\n")
+    while above and re.match(r"[-*]{3,}[ \t]*\n[ \t]*\n", text):  # rules that set the text apart
+        text = text.partition("\n")[2].lstrip("\n")
+    if (above or below) and re.search(r"\n(?:-{3,}|\*[ ]?\*[ ]?\*)[ \t]*\Z", text):
+        text = text[: text.rindex("\n")].rstrip("\n")
+    return replace(reply, text=text, above=f"{reply.above}\n\n{above}", below=f"{below}\n\n{reply.below}")
 
 
 def _without_quotes(text: str, old: str, *, tagged: bool) -> str:
@@ -383,8 +383,8 @@ def _without_quotes(text: str, old: str, *, tagged: bool) -> str:
 def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     """Say what a reply is that is not one new text; an empty string if it is."""
     lines, own = text.strip().splitlines(), {line.strip() for line in old.splitlines()}
-    gone, added = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)], re.search(r"^\+(?!\+)", text, re.M)
-    is_patch = bool(gone and added) and own.issuperset(gone)
+    removed = [line[1:].strip() for line in lines if re.match(r"-(?!-)", line)]
+    is_patch = bool(removed) and own.issuperset(removed) and re.search(r"^\+(?!\+)", text, re.M) is not None
     if is_patch or any(re.match(r"@@ .* @@|diff --git |<{5,} SEARCH", line) for line in lines):
         return _DIFF
     if len(_VERSION.findall(text)) > 1 and not _VERSION.search(old):
@@ -392,10 +392,10 @@ def _other_kind(text: str, old: str, *, tagged: bool) -> str:
     start, words = text.strip().lstrip("*_> "), text.split()
     if len(words) > 80 or len(lines) > 5 or len({*words} & {*old.split()}) > 0.6 * len({*words}):
         return ""
-    asks = start.endswith("?") and _ASKING.match(start)
+    is_question = start.endswith("?") and _ASKING.match(start)
     declines = _REFUSAL.match(start) or _FINDING.match(start) or _NOTHING.fullmatch(text)
     declines = declines or (None if tagged else _CANNOT.search(text) or _REMARK.match(start))
-    return "the model wrote no new text" if asks or declines else ""
+    return "the model wrote no new text" if is_question or declines else ""
 
 
 # -- what is put back ----------------------------------------------------------------------------------
@@ -467,9 +467,9 @@ def restored(new: str, request: EditRequest) -> str:
     if "$" not in bare and ("\\(" in bare or "\\[" in bare):
         text = _with_backslashes(text)
     was, now = (dict.fromkeys(_NOTE.findall(some)) for some in (old, text))
-    gone, come = [one for one in was if one not in now], [one for one in now if one not in was]
-    if len(gone) == len(come) == 1:  # a footnote with another label
-        text = _outside_code(text, re.escape(f"[^{come[0]}]"), lambda match: f"[^{gone[0]}]")
+    lost_labels, new_labels = [one for one in was if one not in now], [one for one in now if one not in was]
+    if len(lost_labels) == len(new_labels) == 1:  # a footnote with another label
+        text = _outside_code(text, re.escape(f"[^{new_labels[0]}]"), lambda match: f"[^{lost_labels[0]}]")
     text = _with_caption(text, old)
     if not asks_for(request.prompt, "div"):
         text = _with_div(text, old)
@@ -542,14 +542,14 @@ def _with_caption(text: str, old: str) -> str:
     """Put a table's caption, or its id, back, if there is one table with a caption, and one without."""
     was, now = parse_markdown_text(old), parse_markdown_text(text)
     tables, captions = ([b for b in was if _is(b, kind)] for kind in ("table", "caption"))
-    here = [i for i, block in enumerate(now) if _is(block, "table")]
+    new_tables = [i for i, block in enumerate(now) if _is(block, "table")]
     written = [i for i, block in enumerate(now) if _is(block, "caption")]
-    if not len(tables) == len(captions) == len(here) == 1:
+    if not len(tables) == len(captions) == len(new_tables) == 1:
         return text
     caption = captions[0].content
     if not written:
         above = was.index(captions[0]) < was.index(tables[0])
-        return serialize(insert_blocks(now, here[0] + (not above), [TextBlock.make(caption)]))
+        return serialize(insert_blocks(now, new_tables[0] + (not above), [TextBlock.make(caption)]))
     group = re.search(r"[ \t]*\{#[^{}\n]*\}\s*\Z", caption)
     block = now[written[0]]
     if len(written) == 1 and group and "{" not in block.content:
@@ -587,15 +587,15 @@ def closed(text: str) -> str:
         text = text.rstrip("\n") + "\n-->"
     if ":::" not in text:
         return text
-    depth, at, kept, inside = 0, 0, list[str](), _within(text, "code_block", "comment", "math")
+    depth, at, lines, inside = 0, 0, list[str](), _within(text, "code_block", "comment", "math")
     for line in text.split("\n"):
         fence = None if inside(at) else _DIV_LINE.match(line)
         at += len(line) + 1
         if fence is not None and not fence[2] and not depth:
             continue
         depth += 0 if fence is None else 1 if fence[2] else -1
-        kept.append(line)
-    return "\n".join(kept).rstrip("\n") + "\n:::" * depth + "\n" if depth else "\n".join(kept)
+        lines.append(line)
+    return "\n".join(lines).rstrip("\n") + "\n:::" * depth + "\n" if depth else "\n".join(lines)
 
 
 def as_metadata(block: Block) -> Block:

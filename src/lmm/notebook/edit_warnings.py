@@ -149,14 +149,14 @@ def losses(old: str, new: str, prompt: str = "") -> tuple[str, ...]:
     then, now = _contents(old, prose), _contents(new, new_prose)
     titles = [_plain(block.title) for block in parse_markdown_text(old) if isinstance(block, HeadingBlock)]
     for kind, names in then.items():
-        here, asked = now.get(kind, []), asks_for(prompt, kind, sweeping=kind not in _REFERENCES)
+        new_names, asked = now.get(kind, []), asks_for(prompt, kind, sweeping=kind not in _REFERENCES)
         asked = asked or (kind == "heading" and any(title in prompt.casefold() for title in titles))
         if kind in ("table row", "table column") and len(then.get("table", [])) != len(now.get("table", [])):
             continue
-        if (gone := names.count("") - here.count("")) > 0 and not asked:
-            found.append(f"it drops {_some(gone, names.count(''), kind)}")
-        if not asked and (kind not in _COUNTED or len(here) < len(names)):
-            found += _dropped(kind, filter(None, names), here)
+        if (lost := names.count("") - new_names.count("")) > 0 and not asked:
+            found.append(f"it drops {_some(lost, names.count(''), kind)}")
+        if not asked and (kind not in _COUNTED or len(new_names) < len(names)):
+            found += _dropped(kind, filter(None, names), new_names)
     return (*found, *([] if asks_for(prompt, "paragraph") else _dropped_words(prose, new, prompt)))
 
 
@@ -276,10 +276,10 @@ def _prose(text: str) -> str:
     return replace_spans(text.replace("\r\n", "\n"), lambda span: instead.get(span.kind))
 
 
-def _some(gone: int, number: int, kind: str) -> str:
+def _some(lost: int, number: int, kind: str) -> str:
     if number == 1:
         return f"{'an' if kind[0] in 'aHe' else 'a'} {kind}"
-    return f"{gone} {'' if gone == number else f'of {number} '}{_PLURALS.get(kind, f'{kind}s')}"
+    return f"{lost} {'' if lost == number else f'of {number} '}{_PLURALS.get(kind, f'{kind}s')}"
 
 
 def asks_for(prompt: str, kind: str, *, sweeping: bool = True) -> bool:
@@ -412,11 +412,11 @@ def _elements(text: str, prose: str) -> Iterator[tuple[str, str]]:
 
 
 def _dropped(kind: str, old: Iterable[str], new: Iterable[str]) -> Iterator[str]:
-    kept = set(new)
-    gone = list(dict.fromkeys(name for name in old if name not in kept))
-    if gone:
-        more = f" and {len(gone) - _SHOWN} more" if len(gone) > _SHOWN else ""
-        names = [excerpt(name) if " " in name else name for name in gone[:_SHOWN]]
+    new_names = set(new)
+    lost = list(dict.fromkeys(name for name in old if name not in new_names))
+    if lost:
+        more = f" and {len(lost) - _SHOWN} more" if len(lost) > _SHOWN else ""
+        names = [excerpt(name) if " " in name else name for name in lost[:_SHOWN]]
         yield f"it drops the {kind} {', '.join(names)}{more}"
 
 

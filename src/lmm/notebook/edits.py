@@ -265,13 +265,13 @@ def old_view(blocks: Sequence[Block]) -> list[Block]:
 
 def ids_for(document: str) -> Callable[..., str]:
     """Return a function that makes unique short ids that do not occur in `document`; equal parts give equal ids."""
-    given: set[str] = set()
+    used: set[str] = set()
 
     def new_id(*parts: str) -> str:
         digits = digest(*parts)
         pieces = (digits[i : i + 6] for i in range(len(digits) - 6))
-        found = next(piece for piece in pieces if piece not in given and piece not in document)
-        given.add(found)
+        found = next(piece for piece in pieces if piece not in used and piece not in document)
+        used.add(found)
         return found
 
     return new_id
@@ -372,9 +372,11 @@ def place_revision(
     assert isinstance(block, MetadataBlock)
     record = dict(_record(block) or {})
     requests = [*_rounds(record), prompt.text]
-    kept = {key: value for key, value in record.items() if key not in ("edit", "message", REMARK, WARNING, "~~model")}
+    other_values = {
+        key: value for key, value in record.items() if key not in ("edit", "message", REMARK, WARNING, "~~model")
+    }
     record = {"edit": record.get("edit", ""), "message": requests} | ({REMARK: new.remark} if new.remark else {})
-    record |= kept | {"~~model": reply.model} | _warnings(new, reply)
+    record |= other_values | {"~~model": reply.model} | _warnings(new, reply)
     changed = without_prompt(block.with_key(EDIT, record), waiting_prompt(block, prompt))
     first = edit.end - 1 - len(edit.new)
     text = TextBlock(new.text.replace("\n", block.newline).rstrip("\r\n") + block.newline * 2, 0)
@@ -647,12 +649,12 @@ def _with_metadata_of(
     the author has put into the new text is there.
     """
     result, homeless = list(new), list[tuple[MetadataBlock, str]]()
-    there = {block.body for block in new if isinstance(block, MetadataBlock)}
+    new_bodies = {block.body for block in new if isinstance(block, MetadataBlock)}
     below: Block | None = None
     for block in reversed(old):
         if not isinstance(block, MetadataBlock):
             below = block
-        elif block.body in there or not block.body.strip():
+        elif block.body in new_bodies or not block.body.strip():
             continue
         elif below is None:
             result.append(block)

@@ -51,7 +51,7 @@ class FieldMaterial:
 
     `text` is passed to the function that generates the value. `counted` is the part of it whose change makes the value
     stale, by default all; `headings` the other part, whose change is only listed. `value` is used as the
-    value, without generating one. If `stands` is set, the section gets no value; the material is passed on
+    value, without generating one. If `passes_through` is set, the section gets no value; the material is passed on
     to the section above in its place.
     """
 
@@ -59,7 +59,7 @@ class FieldMaterial:
     counted: str | None = None
     headings: tuple[str, ...] = ()
     value: Any = None
-    stands: bool = False
+    passes_through: bool = False
 
     @property
     def fingerprinted(self) -> str:
@@ -90,8 +90,8 @@ def sections_of(node: HeadingNode, *, skipped: bool = False) -> list[HeadingNode
 
 def text_of(node: HeadingNode, without: Collection[int] = ()) -> str:
     """Return the text directly under a heading, without paragraphs with ``skip`` and the nodes `without`, by id."""
-    shown = (text for text in node.texts if not is_on(text.own("skip")) and id(text) not in without)
-    blocks = [b for text in shown for b in text.own_blocks()]
+    texts = (text for text in node.texts if not is_on(text.own("skip")) and id(text) not in without)
+    blocks = [b for text in texts for b in text.own_blocks()]
     return without_metadata(without_percent_comments(blocks))
 
 
@@ -342,11 +342,11 @@ class _FieldPass:
         node, name, blocked = section.node, made.name, _UNAVAILABLE in below
         found = None if blocked else made.source(node, below)
         material = FieldMaterial(found) if isinstance(found, str) else found
-        text = None if material is None or material.stands else material.fingerprinted
+        text = None if material is None or material.passes_through else material.fingerprinted
         how, other = self._how(node, made, material), partial(_other_hash, node)
         state = State.LOCKED if section.frozen else staleness.state_of(section.values, name, text, how, other=other)
-        wanted = state in staleness.STALE or (self.work.refresh and state is State.OTHER_RECIPE)
-        make = wanted and text is not None
+        is_due = state in staleness.STALE or (self.work.refresh and state is State.OTHER_RECIPE)
+        make = is_due and text is not None
         if (blocked and state not in staleness.KEPT) or (make and self.hopeless):
             state, make = State.BLOCKED, False
         if make:

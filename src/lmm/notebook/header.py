@@ -46,8 +46,8 @@ def check_readable(blocks: Sequence[Block], controls: Collection[str], document:
     """
     check_conflicts(serialize(blocks), document)
     for one in find_lookalikes(blocks):
-        if wanted := sorted(one.controls.intersection(controls)):
-            what = f"this sets '{wanted[0]}', but cannot be read: {one.reason}"
+        if unread_keys := sorted(one.controls.intersection(controls)):
+            what = f"this sets '{unread_keys[0]}', but cannot be read: {one.reason}"
             raise LmmError(what, where=f"{document or 'the document'}:{one.line}:{one.column}", hint=one.hint)
 
 
@@ -73,8 +73,8 @@ def missing_keys(blocks: Sequence[Block], *, chapter: bool = False) -> list[str]
     ):
         return []
     lacks = {"title": (None,), "docid": (None, "")}
-    wanted = lacks if not chapter else {"docid": lacks["docid"]}
-    return [key for key, empty in wanted.items() if header is None or header.get(key) in empty]
+    required = lacks if not chapter else {"docid": lacks["docid"]}
+    return [key for key, empty in required.items() if header is None or header.get(key) in empty]
 
 
 def make_docid(name: str, text: str) -> str:

@@ -131,7 +131,7 @@ async def load_mentions(
     if "@" not in prompt and "![" not in text and "```{" not in text:
         return NO_MENTIONS
     texts: list[Attachment] = []
-    shown: list[Image] = []
+    images: list[Image] = []
     notes: list[str] = []
     folder = Folder(document.parent if document is not None else Path())
     for kind, name in ((mention.kind, mention.name) for mention in find_mentions(prompt)):
@@ -147,27 +147,27 @@ async def load_mentions(
         elif "/" in name or mimetypes.guess_type(name)[0] is not None:
             notes.append(f"@{name} is not sent: there is no such file in {folder.root}")
         texts += [part for part in found if isinstance(part, Attachment)]
-        shown += [part for part in found if isinstance(part, Image)]
+        images += [part for part in found if isinstance(part, Image)]
     outputs = list(_outputs(document, text, notes))
     texts += outputs
     text = "\n\n".join([text, *(output.text for output in outputs)])
     for name in pictures(text) if document is not None else ():
-        if len(shown) == MOST_PICTURES:
+        if len(images) == MOST_PICTURES:
             notes.append(f"the first {MOST_PICTURES} pictures are sent")
             break
         try:
-            shown += [part for part in [await _file(name, folder, settings)] if isinstance(part, Image)]
+            images += [part for part in [await _file(name, folder, settings)] if isinstance(part, Image)]
         except LmmError as error:
             notes.append(f"the picture {name} is not sent: {error.message}")
-    return Mentions(tuple(texts), tuple(shown), tuple(notes))
+    return Mentions(tuple(texts), tuple(images), tuple(notes))
 
 
 def _outputs(document: Path | None, text: str, notes: list[str]) -> Iterator[Attachment]:
     """Iterate over what the chunks in a text printed when the document was knitted."""
-    left = _MOST_PRINTED
+    room = _MOST_PRINTED
     for label, output, file in printed(document, text) if document and "```{" in text else ():
-        left -= len(output)
-        if left < 0:
+        room -= len(output)
+        if room < 0:
             notes.append(f"what the code printed from {label} on is not sent: it is too long")
             return
         yield Attachment(output, "output", f"{label}, from {file}")

@@ -46,8 +46,8 @@ def find_near_misses(blocks: Sequence[Block], lookalikes: Sequence[Lookalike]) -
         start, end = one.body
         lines = [f"{outdented(line, one.margin)}\n" for line in page[start - 1 : end - 1]]
         columns = [len(line) - len(bare) + 1 for line, bare in zip(page[start - 1 :], lines, strict=False)]
-        slips = list(_slips(lines, ())) if lines and lines[0].strip() and (one.closed or one.asks) else []
-        if one.asks or slips:
+        slips = list(_slips(lines, ())) if lines and lines[0].strip() and (one.closed or one.has_prompts) else []
+        if one.has_prompts or slips:
             found += [Finding(one.line, one.column, one.reason, one.hint)]
             found += [Finding(start + k, columns[k] + at, message, hint, fix=None) for k, at, message, hint, _ in slips]
     return sorted(found, key=lambda miss: (miss.line, miss.column))
@@ -59,7 +59,7 @@ def _in_metadata(block: MetadataBlock) -> Iterator[Finding]:
     lines = re.findall(r"[^\n]*\n|[^\n]+\Z", body)
     for k, match in enumerate(map(_FIELD.match, lines if not isinstance(block, HeaderBlock) else ())):
         if match and not re.search(r"^(?:answer|reply|options|choices)\w*[ \t]*:", body, re.MULTILINE | re.IGNORECASE):
-            text = _shown(match[2])
+            text = _shortened(match[2])
             hint = f"write 'query: {text}' or '?: {text}'"
             yield Finding(block.body_line + k, 1, f"'{match[1]}:' is not a prompt", hint, "warning")
     if not any(_slips(lines, ())):
@@ -95,13 +95,19 @@ def _slips(lines: Sequence[str], own: Collection[int]) -> Iterator[tuple[int, in
                 k,
                 column,
                 f"'{(found[0] if found else line).strip()}' is not a prompt",
-                f"write '{_shown(right)}'",
+                f"write '{_shortened(right)}'",
                 right,
             )
         elif below and not (indented or _KEY.match(line) or (k and line.startswith(":"))):  # ": value" of a "? key"
             readable = metadata.check(body) is None if readable is None else readable
             if not readable:
-                yield k, 1, "this line of a prompt is not indented", f"write '  {_shown(line)}'", f"  {line.rstrip()}"
+                yield (
+                    k,
+                    1,
+                    "this line of a prompt is not indented",
+                    f"write '  {_shortened(line)}'",
+                    f"  {line.rstrip()}",
+                )
         below = bool(right) or (below and (indented or not _KEY.match(line)))
 
 
@@ -128,6 +134,6 @@ def _right_form(lines: Sequence[str], k: int) -> str:
     return f"{word}: {text}".rstrip()
 
 
-def _shown(line: str) -> str:
+def _shortened(line: str) -> str:
     words = line.strip()
     return words if len(words) <= 60 else f"{words[:58].rstrip()} …"

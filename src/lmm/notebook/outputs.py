@@ -217,15 +217,15 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
             markdown = str(json.loads(frozen)["result"]["markdown"])
         except (ValueError, KeyError, TypeError):
             markdown = ""
-        shown = _of_frozen(markdown, cells)
+        output = _of_frozen(markdown, cells)
         moved = f"{up}_freeze/{stem.as_posix()}/"
-        found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in shown.items()}
+        found = {key: _moved(text, f"{stem.name}_files/", moved) for key, text in output.items()}
         return CellOutputs(found, values=values_in(source, markdown), file=f"_freeze/{stem.as_posix()}")
     name = inside.with_suffix(".md").as_posix()
     knitted = text_in(top, name, most=_MOST)
-    shown = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
+    output = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
     pictures = _drawn(top, inside, up, settings)
-    return CellOutputs(shown, pictures, values_in(source, knitted), name if knitted else "the rendered page")
+    return CellOutputs(output, pictures, values_in(source, knitted), name if knitted else "the rendered page")
 
 
 def printed(path: Path, text: str) -> Iterator[tuple[str, str, str]]:
@@ -239,24 +239,24 @@ def printed(path: Path, text: str) -> Iterator[tuple[str, str, str]]:
     top = book.folder if book is not None else path.absolute().parent
     ran = cell_outputs(path.absolute(), top, book.settings if book is not None else {})
     for cell in cells:
-        shown = ran.cells.get(cell.label or cell.code, "")
+        output = ran.cells.get(cell.label or cell.code, "")
         hides = cell.options.get("include") is False or cell.options.get("output") is False
-        if hides or not shown or not _same_code(cell, shown):
+        if hides or not output or not _same_code(cell, output):
             continue
-        own = _without_code(cell, shown)
+        own = _without_code(cell, output)
         own += "".join(f"\n\n![]({each})" for each in ran.pictures.get(cell.label, ()) if each not in own)
         if own.strip():
             yield cell.label or cell.code.partition("\n")[0], own.strip("\n"), ran.file
 
 
-def _without_code(cell: CodeCell, shown: str) -> str:
+def _without_code(cell: CodeCell, output: str) -> str:
     def own(span: Span) -> str | None:
         if span.kind != "code_block" or not _is_of(cell, span):
             return None
         lines = [line for line in span.text.splitlines() if _COMMENTED.match(line) and line.strip() not in cell.code]
         return fenced("\n".join(lines)) if lines else ""  # knitr's option `collapse`
 
-    return replace_spans(shown, own)
+    return replace_spans(output, own)
 
 
 def _is_of(cell: CodeCell, span: Span) -> bool:
@@ -271,16 +271,18 @@ _TELLING_LINES = 5
 _TELLING = 12  # characters next to code by which a line is recognized
 
 
-def values_in(source: str, shown: str) -> dict[str, str]:
-    """Return the values of inline code in a `source`, from the markdown `shown` in which they appear.
+def values_in(source: str, output: str) -> dict[str, str]:
+    """Return the values of inline code in a `source`, from the markdown `output` in which they appear.
 
     >>> values_in("There are `r nrow(d)` rows, `r 100 * p` % of them new.", "There are 32 rows, 12.5 % of them new.")
     {'nrow(d)': '32', '100 * p': '12.5'}
     """
-    source, shown = (_without_metadata(text) if "`" in source and "\n---" in text else text for text in (source, shown))
-    lines = (line for is_code, piece in code_apart(source) if shown and not is_code for line in piece.splitlines())
+    source, output = (
+        _without_metadata(text) if "`" in source and "\n---" in text else text for text in (source, output)
+    )
+    lines = (line for is_code, piece in code_apart(source) if output and not is_code for line in piece.splitlines())
     split = map(INLINE_CODE.split, lines)
-    pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], shown), strict=False))
+    pairs = (pair for texts in split for pair in zip(texts[1::2], _between(texts[::2], output), strict=False))
     return unambiguous((code.strip(), value) for code, value in pairs)
 
 
@@ -289,14 +291,14 @@ def _without_metadata(text: str) -> str:
     return "".join(block.source for block in parse_markdown_text(text) if not isinstance(block, MetadataBlock))
 
 
-def _between(texts: Sequence[str], shown: str) -> Sequence[str]:
-    """Return what is between texts in a line of `shown`; empty if that is ambiguous."""
+def _between(texts: Sequence[str], output: str) -> Sequence[str]:
+    """Return what is between texts in a line of `output`; empty if that is ambiguous."""
     longest = max(texts, key=len)
-    if len(texts) < 2 or len(longest) < _TELLING or not all(texts[1:-1]) or shown.count(longest) != 1:
+    if len(texts) < 2 or len(longest) < _TELLING or not all(texts[1:-1]) or output.count(longest) != 1:
         return ()  # the same words occur twice, so that the line is ambiguous
     first, *inner, last = map(re.escape, texts)
     between = "".join(f"(?>(.*?){text})" for text in inner)  # atomic groups keep this linear in time
-    found = re.search(rf"^{first}{between}([^\r\n]*){last}\r?$", shown, re.MULTILINE)
+    found = re.search(rf"^{first}{between}([^\r\n]*){last}\r?$", output, re.MULTILINE)
     return found.groups() if found else ()
 
 
@@ -308,20 +310,20 @@ def _of_frozen(markdown: str, cells: Sequence[CodeCell]) -> dict[str, str]:
     run = [cell for cell in cells if cell.language in ("r", "python", "julia", "bash", "sql")]
     divs = (span for span in spans(markdown) if span.kind == "div" and "cell" in span.group.classes)
     texts = (markdown[span.start : span.end].rstrip() for span in divs)
-    shown = [text.partition("\n")[2].rpartition("\n")[0] for text in texts]
-    if len(shown) != len(run):
+    output = [text.partition("\n")[2].rpartition("\n")[0] for text in texts]
+    if len(output) != len(run):
         return {}  # the document has changed since then
-    same = all(_same_code(cell, text) for cell, text in zip(run, shown, strict=True))
+    same = all(_same_code(cell, text) for cell, text in zip(run, output, strict=True))
     keys = (cell.label or cell.code for cell in run)
-    return unambiguous(zip(keys, shown, strict=True)) if same else {}
+    return unambiguous(zip(keys, output, strict=True)) if same else {}
 
 
-def _same_code(cell: CodeCell, shown: str) -> bool:
+def _same_code(cell: CodeCell, output: str) -> bool:
     """Return whether an output belongs to this cell: if its code is shown, too, its first line must match."""
-    if not any(_is_of(cell, span) for span in spans(shown) if span.kind == "code_block"):
+    if not any(_is_of(cell, span) for span in spans(output) if span.kind == "code_block"):
         return True
     first = cell.code.strip().partition("\n")[0].strip()
-    return not first or first in shown
+    return not first or first in output
 
 
 def _moved(text: str, old: str, new: str) -> str:
@@ -356,7 +358,7 @@ def _of_knitted(source: str, knitted: str) -> Iterator[tuple[str, str]]:
             group, is_known = [], end is not None  # after a text that was changed, others' outputs may follow
 
 
-def _of_group(cells: Sequence[CodeCell], shown: str) -> Iterator[tuple[str, str]]:
+def _of_group(cells: Sequence[CodeCell], output: str) -> Iterator[tuple[str, str]]:
     """Iterate over the outputs of cells without a text between them: each begins with its code, or, where that is not
     shown, with its picture. Another output of a cell whose code is not shown belongs to the one before it."""
     begins = [0]
@@ -364,12 +366,12 @@ def _of_group(cells: Sequence[CodeCell], shown: str) -> Iterator[tuple[str, str]
         first = cell.code.strip().partition("\n")[0].strip()
         code = rf"(?:```|~~~)[^\n]*\n[ \t]*{re.escape(first)}[ \t]*$" if first else r"(?!)"
         picture = rf"[^\n]*(?:!\[|<img )[^\n]*/{re.escape(cell.label)}-\d+\.\w+" if cell.label else r"(?!)"
-        found = re.compile(rf"^(?:{code}|{picture})", re.MULTILINE).search(shown, begins[-1])
+        found = re.compile(rf"^(?:{code}|{picture})", re.MULTILINE).search(output, begins[-1])
         begins.append(found.start() if found else begins[-1])
     for number, cell in enumerate(cells):
-        end = next((begin for begin in begins if begin > begins[number]), len(shown))
+        end = next((begin for begin in begins if begin > begins[number]), len(output))
         is_own = number == 0 or begins[number] > begins[number - 1]
-        yield cell.label or cell.code, shown[begins[number] : end].strip("\n") if is_own else ""
+        yield cell.label or cell.code, output[begins[number] : end].strip("\n") if is_own else ""
 
 
 def _place(knitted: str, line: str, at: int) -> tuple[int, int] | None:
@@ -412,20 +414,20 @@ def _drawn(top: Path, inside: Path, up: str, settings: Mapping[str, Any]) -> dic
         folders += [f"{place}/{base}_files/figure-html" for base in (stem, name)]
     found: dict[str, list[str]] = {}
     for folder in folders:
-        here: dict[str, list[str]] = {}
+        files_by_label: dict[str, list[str]] = {}
         for file in _files(top, folder):
             label, _, number = PurePosixPath(file).stem.rpartition("-")
             if label and number.isdecimal() and file.lower().endswith(_PICTURES):
-                here.setdefault(label, []).append(f"{up}{file}")
-        found = here | found  # files in an earlier folder take precedence
+                files_by_label.setdefault(label, []).append(f"{up}{file}")
+        found = files_by_label | found  # files in an earlier folder take precedence
     return {label: tuple(files) for label, files in found.items()}
 
 
 def _output(settings: Mapping[str, Any]) -> str:
     """Return the folder that a book is rendered into."""
     project = settings.get("project")
-    said = project.get("output-dir") if isinstance(project, Mapping) else ""
-    return str(settings.get("output_dir") or said or "_book")
+    folder = project.get("output-dir") if isinstance(project, Mapping) else ""
+    return str(settings.get("output_dir") or folder or "_book")
 
 
 def _files(top: Path, folder: str) -> list[str]:
@@ -448,11 +450,11 @@ Piece = tuple[str, str]  # code, or a part of it, and its output
 _State = tuple[int, int]
 
 
-def unambiguous(shown: Iterable[tuple[str, str]]) -> dict[str, str]:
+def unambiguous(output: Iterable[tuple[str, str]]) -> dict[str, str]:
     """Return the output of each code; code with two different outputs is left out."""
     found: dict[str, str] = {}
     doubtful = set[str]()
-    for code, text in shown:
+    for code, text in output:
         if found.setdefault(code, text) != text:
             doubtful.add(code)
     return {code: text for code, text in found.items() if code not in doubtful}
@@ -463,10 +465,12 @@ def in_pages(top: Path, names: Iterable[str], since: int, codes: Mapping[str, st
 
     They are markdown, including the code. Code with two different outputs is left out.
     """
-    wanted = {_lines(code): code for code in codes if code.strip()}
-    runs = _runs(top, names, since) if wanted else ()
-    found = ((wanted[lines], pieces) for run in runs for lines, pieces in _in_run(run, wanted))
-    return unambiguous((code, "\n\n".join(_shown(*piece, codes[code]) for piece in pieces)) for code, pieces in found)
+    codes_by_lines = {_lines(code): code for code in codes if code.strip()}
+    runs = _runs(top, names, since) if codes_by_lines else ()
+    found = ((codes_by_lines[lines], pieces) for run in runs for lines, pieces in _in_run(run, codes_by_lines))
+    return unambiguous(
+        (code, "\n\n".join(_as_markdown(*piece, codes[code]) for piece in pieces)) for code, pieces in found
+    )
 
 
 def _runs(top: Path, names: Iterable[str], since: int) -> Iterator[tuple[Piece, ...]]:
@@ -479,20 +483,20 @@ def _runs(top: Path, names: Iterable[str], since: int) -> Iterator[tuple[Piece, 
             continue
 
 
-def _in_run(run: tuple[Piece, ...], wanted: Collection[str]) -> Iterator[tuple[str, tuple[Piece, ...]]]:
+def _in_run(run: tuple[Piece, ...], codes: Collection[str]) -> Iterator[tuple[str, tuple[Piece, ...]]]:
     """Iterate over the code of cells with output, among consecutive pieces, and the pieces of each."""
     at = 0
     while at < len(run):
         joined = accumulate((_lines(code) for code, _ in run[at : at + _MOST_PIECES]), lambda a, b: f"{a}\n{b}")
-        size, lines = next(((n, lines) for n, lines in enumerate(joined, 1) if lines in wanted), (1, ""))
+        size, lines = next(((n, lines) for n, lines in enumerate(joined, 1) if lines in codes), (1, ""))
         pieces = run[at : at + size]
-        if lines and any(shown for _, shown in pieces):
+        if lines and any(output for _, output in pieces):
             yield lines, pieces
         at += size
 
 
-def _shown(code: str, shown: str, language: str) -> str:
-    return f"{fenced(code, language)}\n\n{fenced(shown)}" if shown else fenced(code, language)
+def _as_markdown(code: str, output: str, language: str) -> str:
+    return f"{fenced(code, language)}\n\n{fenced(output)}" if output else fenced(code, language)
 
 
 def _lines(code: str) -> str:
@@ -549,7 +553,7 @@ class _Page(html.parser.HTMLParser):
         if self._is_code and not any(self._divs):
             run.append((text, ""))
         elif run and (any(self._divs) or f"{text}\n".startswith(("## ", "##\n"))):
-            code, shown = run.pop()
-            run.append((code, f"{shown}\n{text}".strip("\n")))
+            code, output = run.pop()
+            run.append((code, f"{output}\n{text}".strip("\n")))
         else:
             self.runs.append([])

@@ -54,14 +54,14 @@ def find_again(old: Sequence[Target], now: Sequence[Target]) -> dict[int, int]:
         lambda one: (one.kind, one.text) if one.text is not None else None,
     )
     for number, sign in enumerate(signs):
-        taken = set(found.values())
-        places, here = dict[Hashable, list[int]](), dict[Hashable, list[int]]()
-        for into, items, known in ((places, old, found.keys()), (here, now, taken)):
+        matched = set(found.values())
+        places, candidates = dict[Hashable, list[int]](), dict[Hashable, list[int]]()
+        for into, items, known in ((places, old, found.keys()), (candidates, now, matched)):
             for i, item in enumerate(items):
-                if i not in known and (shown := sign(item)) is not None:
-                    into.setdefault(shown, []).append(i)
-        for shown, some in places.items():
-            if len(same := here.get(shown, [])) == len(some) and (number == 0 or len(some) == 1):
+                if i not in known and (signature := sign(item)) is not None:
+                    into.setdefault(signature, []).append(i)
+        for signature, some in places.items():
+            if len(same := candidates.get(signature, [])) == len(some) and (number == 0 or len(some) == 1):
                 found |= zip(some, same, strict=True)
     return found
 
@@ -103,19 +103,19 @@ class PutResults(Generic[P, T]):
         """Put the results into a version; the report has failures for those that were not put."""
         places = self.places(version) if self.results else []
         where = find_again(self.targets, [target for target, _ in places])
-        items, left = dict[int, T](), dict[int, LmmError | None]()
+        items, refused_items = dict[int, T](), dict[int, LmmError | None]()
         for i, result in self.results.items():
             try:
                 if i not in where:
-                    left[i] = None
+                    refused_items[i] = None
                 elif (item := result.at(places[where[i]][1])) is not None:
                     items[i] = item
             except LmmError as error:
-                left[i] = error
+                refused_items[i] = error
         blocks, refused = bisect_failures([*items], lambda some: self.put(version.blocks, [items[i] for i in some]))
-        left |= refused
-        failures = (self.results[i].failure(version, left[i]) for i in sorted(left))
-        put = (items[i] for i in sorted(items) if self.reported and i not in left)
+        refused_items |= refused
+        failures = (self.results[i].failure(version, refused_items[i]) for i in sorted(refused_items))
+        put = (items[i] for i in sorted(items) if self.reported and i not in refused_items)
         return ChangedDocument(blocks, Report(tuple(put), tuple(filter(None, failures))))
 
 
@@ -132,14 +132,14 @@ def bisect_failures(items: Sequence[T], attempt: Callable[[Sequence[T]], R]) -> 
     >>> total, [item for item, _ in refused]
     (7, [3])
     """
-    taken: list[T] = []
+    accepted: list[T] = []
     refused: list[tuple[T, LmmError]] = []
     made: list[R] = []
 
     def sift(some: Sequence[T]) -> None:
         try:
-            made[:] = [attempt([*taken, *some])]
-            taken.extend(some)
+            made[:] = [attempt([*accepted, *some])]
+            accepted.extend(some)
         except LmmError as error:
             if len(some) == 1:
                 refused.append((some[0], error))
@@ -189,11 +189,11 @@ def changes_between(before: Sequence[Block], after: Sequence[Block]) -> list[Pat
     """Return the patches from one version's blocks to another's, to be applied in this order: the last place first."""
     sources = [None, *(block.source for block in before), None]
     positions = {id(block): i for i, block in enumerate(before)}
-    kept, found = [(-1, -1)], list[Patch]()  # the blocks that are in both: others are compared only between them
+    common, found = [(-1, -1)], list[Patch]()  # the blocks that are in both: others are compared only between them
     for j, block in enumerate(after):
-        if (i := positions.get(id(block), -1)) > kept[-1][0]:
-            kept.append((i, j))
-    for (i, j), (end, last) in pairwise([*kept, (len(before), len(after))]):
+        if (i := positions.get(id(block), -1)) > common[-1][0]:
+            common.append((i, j))
+    for (i, j), (end, last) in pairwise([*common, (len(before), len(after))]):
         pieces = ([block.source for block in some] for some in (before[i + 1 : end], after[j + 1 : last]))
         for a, b, c, d in hunks(*pieces):
             old = tuple(before[k].source for k in range(i + 1 + a, i + 1 + b))

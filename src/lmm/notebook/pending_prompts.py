@@ -106,7 +106,7 @@ class PendingPrompt:
 class PromptThread:
     """The pending prompts of one metadata block, to be answered in order, and the log before them."""
 
-    asks: tuple[PendingPrompt, ...]
+    prompts: tuple[PendingPrompt, ...]
     log: tuple[ChatExchange, ...]
 
 
@@ -123,7 +123,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
     """
     again = {at for at, _ in anew}
     edits = {edit.block: edit for edit in find_edits(blocks)}
-    waiting, repeated = list[PromptThread](), list[PromptThread]()
+    threads, repeated = list[PromptThread](), list[PromptThread]()
     for at, node, block, body, extent in _annotated(
         blocks, lambda at, block: at in again or any(prompt.text for prompt in block.prompts), title
     ):
@@ -136,7 +136,7 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
             node = place
             shares = any(key not in _OF_PROMPTS for key in block.values()) and _can_be_split(block)
             subject = subject_of(node, body)
-        asks = [
+        found = [
             PendingPrompt(
                 at,
                 prompt,
@@ -150,16 +150,16 @@ def plan(blocks: Sequence[Block], *, title: str = "", anew: Collection[AskedAnew
             for prompt in block.prompts
             if prompt.text
         ]
-        if any(ask.is_edit for ask in asks):
+        if any(ask.is_edit for ask in found):
             old = tuple(block for block in body if not isinstance(block, MetadataBlock))
             text = replace(subject, text=serialize(old).strip())
-            asks = [replace(ask, subject=text, seen=old) if ask.is_edit else ask for ask in asks]
-        waiting += [PromptThread(tuple(asks), log)] if asks else []
+            found = [replace(ask, subject=text, seen=old) if ask.is_edit else ask for ask in found]
+        threads += [PromptThread(tuple(found), log)] if found else []
         for exchange in (exchange for place, exchange in anew if place == at):
             prompt = Prompt(exchange.word, exchange.word, exchange.prompt, start=-1, end=-1, line=0)
             pending = PendingPrompt(at, prompt, block.line, subject, extent, node=node, again=True, shares=shares)
             repeated.append(PromptThread((pending,), log[: log.index(exchange)]))  # without what followed it
-    return [*waiting, *repeated]
+    return [*threads, *repeated]
 
 
 class _AnnotatedNode(NamedTuple):
@@ -173,9 +173,9 @@ class _AnnotatedNode(NamedTuple):
 
 
 def _annotated(
-    blocks: Sequence[Block], wanted: Callable[[int, MetadataBlock], bool], title: str = ""
+    blocks: Sequence[Block], is_wanted: Callable[[int, MetadataBlock], bool], title: str = ""
 ) -> list[_AnnotatedNode]:
-    """Return the nodes with a metadata block for which `wanted` is true, in the order of the document.
+    """Return the nodes with a metadata block for which `is_wanted` is true, in the order of the document.
 
     Nodes are those of the document without its pending edits; metadata inside a new text annotates the new text.
     A unit is never split: a section ends where a div ends that began before it, or begins that ends after it.
@@ -186,16 +186,16 @@ def _annotated(
         old_view(blocks),
     )
     for seen in [old] if len(old) == len(blocks) else [old, blocks]:
-        at, here = [positions[id(block)] for block in seen], {id(block): i for i, block in enumerate(seen)}
+        at, indices = [positions[id(block)] for block in seen], {id(block): i for i, block in enumerate(seen)}
         texts = texts_of(seen)
         divs = div_ends(texts)
         units, closers = unit_ends(texts, divs), set(divs.values())
         for node in preorder(blocks_to_tree(seen, title=title)):
             block = node.metadata_block
-            if block is None or positions[id(block)] in found or not wanted(positions[id(block)], block):
+            if block is None or positions[id(block)] in found or not is_wanted(positions[id(block)], block):
                 continue
             above = [block, *([node.heading] if isinstance(node, HeadingNode) and node.heading is not None else [])]
-            start = here[id(above[-1])] + 1
+            start = indices[id(above[-1])] + 1
             if isinstance(node, HeaderNode):
                 end = len(seen)
             elif isinstance(node, TextNode):

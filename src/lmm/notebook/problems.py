@@ -95,7 +95,7 @@ def unread(blocks: Sequence[Block]) -> list[Finding]:
     found = find_near_misses(blocks, lookalikes)
     known = {miss.line for miss in found}
     for one in lookalikes:
-        if one.controls and not (one.asks and one.line in known):
+        if one.controls and not (one.has_prompts and one.line in known):
             what = f"this sets '{min(one.controls)}', but cannot be read: {one.reason}"
             found.append(Finding(one.line, one.column, what, one.hint))
         elif one.is_sure and one.line not in known:
@@ -199,9 +199,9 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         yield _warning(first + line - 1, message, f"write '{name}: true'")
     if metadata.is_in_braces(body):
         yield _warning(first, metadata.IN_BRACES, metadata.NO_BRACES)
-    shown = _shown_by_pandoc(block, before)
-    if shown is not None:
-        yield shown
+    as_text = _shown_by_pandoc(block, before)
+    if as_text is not None:
+        yield as_text
     elif not isinstance(block, HeaderBlock):
         yield from _keys_of_the_document(block)
     yield from _misspelt(block)
@@ -213,7 +213,7 @@ def _metadata_problems(block: MetadataBlock, before: Block | None) -> Iterator[F
         hint = "lmm scan --fix rewrites it so that it does not run"
         yield Finding(first + value.line - 1, value.column, message, hint)
     # A block that Pandoc shows as text is not refused, except if it contains both a list and a prompt.
-    if block.prompts and (shown is None or _is_list(block)):
+    if block.prompts and (as_text is None or _is_list(block)):
         yield from _refused_by_pandoc(block, body, first)
     if isinstance(block, HeaderBlock):
         yield from _header_problems(block, body, first)
@@ -231,11 +231,11 @@ def _misspelt(block: MetadataBlock) -> Iterator[Finding]:
             continue
         for name, values in CONTROLS.items():
             known = value in values or (name != "type" and value in ("yes", "no", "on", "off"))
-            meant = value if known else next((word for word in values if metadata.is_slip(value, word)), "")
-            if not meant or not metadata.is_slip(key, name) or (key == name and (known or value == f"{meant}s")):
+            intended = value if known else next((word for word in values if metadata.is_slip(value, word)), "")
+            if not intended or not metadata.is_slip(key, name) or (key == name and (known or value == f"{intended}s")):
                 continue
             written = scalar.text if key == name else scalar.path[0]
-            hint = f"did you mean '{name}: {meant}'?"
+            hint = f"did you mean '{name}: {intended}'?"
             yield _warning(block.body_line + scalar.line - 1, f"'{written}' means nothing here", hint)
 
 

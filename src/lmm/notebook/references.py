@@ -21,8 +21,8 @@ _YEAR = re.compile(r"(?:1[5-9]|20)\d\d")
 _HINT = "models invent references: correct it, or add it to the bibliography"
 
 
-def unknown_references(text: str, known: frozenset[str] | None, *, beside: str = "") -> list[str]:
-    """Return the keys that a text cites and that are not `known`; what the text `beside` it cites is the author's.
+def unknown_references(text: str, known: frozenset[str] | None, *, around: str = "") -> list[str]:
+    """Return the keys that a text cites and that are not `known`; what the text `around` it cites is the author's.
 
     Cross-references, labels and addresses are none. Where there is no bibliography, a name without brackets is a
     citation only if it contains a year.
@@ -32,9 +32,9 @@ def unknown_references(text: str, known: frozenset[str] | None, *, beside: str =
     """
     if known is None or "@" not in text:
         return []
-    labels = {name or other for name, other in _LABEL.findall(f"{text}\n{beside}")}
+    labels = {name or other for name, other in _LABEL.findall(f"{text}\n{around}")}
     cited = [key for key in _cited(text, alone=bool(known)) if key not in known | labels and not _CROSS.match(key)]
-    own = set(_cited(beside, alone=True)) if cited and "@" in beside else set[str]()
+    own = set(_cited(around, alone=True)) if cited and "@" in around else set[str]()
     return [key for key in dict.fromkeys(cited) if key not in own]
 
 
@@ -49,8 +49,8 @@ def _cited(text: str, *, alone: bool) -> Iterator[str]:
 
 def citation_warning(keys: Iterable[str]) -> str:
     """Return the warning about citations of what no bibliography has; empty if there are none."""
-    shown = ", ".join(f"@{key}" for key in keys)
-    return f"it cites what is in no bibliography: {shown}" if shown else ""
+    names = ", ".join(f"@{key}" for key in keys)
+    return f"it cites what is in no bibliography: {names}" if names else ""
 
 
 def find_unknown_references(blocks: Sequence[Block], known: frozenset[str] | None) -> Iterator[Finding]:

@@ -127,8 +127,8 @@ def find_fingerprint(values: Mapping[str, Any], field: str) -> Fingerprint | Non
     """
     if (scalar := _scalar(values)) is not None:
         return Fingerprint(scalar)
-    kept = values.get(KEY)
-    parts = str(kept.get(field, "")).split() if isinstance(kept, Mapping) else []
+    stored = values.get(KEY)
+    parts = str(stored.get(field, "")).split() if isinstance(stored, Mapping) else []
     if len(parts) != 3:
         return None
     return Fingerprint(*("" if part == _UNKNOWN else part for part in parts))
@@ -221,17 +221,17 @@ def without_generated(block: MetadataBlock, names: Collection[str]) -> MetadataB
     """Remove those of the named fields that were generated; fields edited by hand stay."""
     marked = _with_marked_fields(block)
     values = marked.values()
-    left = marked
+    cleared = marked
     for name in names:
         known = find_fingerprint(values, name)
         if known is not None and known.value == value_hash(values.get(_key_in(values, name))):
-            left = without_field(left, name)
-    return block if left is marked else left
+            cleared = without_field(cleared, name)
+    return block if cleared is marked else cleared
 
 
 def _prints(block: MetadataBlock) -> OneLine:
-    kept = block.values().get(KEY)
-    return OneLine(kept if isinstance(kept, Mapping) else {})
+    stored = block.values().get(KEY)
+    return OneLine(stored if isinstance(stored, Mapping) else {})
 
 
 def _with_marked_fields(block: MetadataBlock) -> MetadataBlock:

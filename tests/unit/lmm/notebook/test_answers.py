@@ -45,7 +45,7 @@ Roots are brown.
 def subject(text: str) -> Subject:
     """The subject of the only question of `text`."""
     (thread,) = plan(parse_markdown_text(text), title="notes")
-    (ask,) = thread.asks
+    (ask,) = thread.prompts
     return ask.subject
 
 
@@ -121,10 +121,10 @@ def test_plan_is_in_document_order_with_lines() -> None:
     """One thread per block, its prompts in order, each with the line on which it stands."""
     text = LECTURE.replace("?: which?", "n: 1\n+: and?\nquery: |\n  who\n?:\n")
     threads = plan(parse_markdown_text(text))
-    found = [[(ask.line, ask.prompt.word, ask.prompt.text) for ask in thread.asks] for thread in threads]
+    found = [[(ask.line, ask.prompt.word, ask.prompt.text) for ask in thread.prompts] for thread in threads]
     assert found == [[(9, "query", "why?")], [(19, "message", "and?"), (20, "query", "who")]]
     lines = text.split("\n")
-    assert [lines[ask.line - 1] for thread in threads for ask in thread.asks] == ["?: why?", "+: and?", "query: |"]
+    assert [lines[ask.line - 1] for thread in threads for ask in thread.prompts] == ["?: why?", "+: and?", "query: |"]
 
 
 @pytest.mark.parametrize(

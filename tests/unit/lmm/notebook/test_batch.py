@@ -105,13 +105,13 @@ def test_material_that_stands_for_itself_goes_up() -> None:
 
     def source(section: HeadingNode, values: Sequence[Any]) -> FieldMaterial:
         seen[section.title] = list(values)
-        return FieldMaterial(section.title, stands=section.level > 1)
+        return FieldMaterial(section.title, passes_through=section.level > 1)
 
     async def model(batch: Batch) -> None:
         await batch.annotate("f", lambda section, text: text, source=source)
 
     assert run(model).count("~f_:") == 2
-    assert seen["A"] == [FieldMaterial("A1", stands=True), FieldMaterial("A2", stands=True)]
+    assert seen["A"] == [FieldMaterial("A1", passes_through=True), FieldMaterial("A2", passes_through=True)]
 
 
 def test_fields_are_written_in_the_order_given() -> None:
