@@ -220,8 +220,8 @@ class _Seen(NamedTuple):
         return found
 
     def joined(self, positions: Iterable[int], own: range, changed: Mapping[int, str]) -> str:
-        """Join the pieces at `positions`, in order, with the place of the blocks `own`; headings below one another; gaps
-        beside a text are marked."""
+        """Join the pieces at `positions`, in order, with the place of the blocks `own`; headings below one another;
+        gaps beside a text are marked."""
         found = [(i, i + 1, changed.get(i) or self.pieces[i]) for i in positions if self.sizes[i] and i not in own]
         insort(found, (own.start, own.stop, f"{PLACE}\n\n"))
         levels = {i for _, i, _ in self.headings}
