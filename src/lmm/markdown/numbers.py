@@ -231,14 +231,6 @@ def _readings(number: str) -> Iterator[Decimal]:
 
 # -- calculations ----------------------------------------------------------------------------------
 
-
-class Calculation(NamedTuple):
-    """The numbers that a shown calculation starts from, as written, and those that it comes to, if it is right."""
-
-    operands: tuple[str, ...]
-    results: tuple[Number, ...]
-
-
 _TERM = r"[-−]?+\(*+[-−]?+\d[\d.,]*+\)*+"
 _OPERATOR = r"[-+−–·×*/÷^]"
 _MORE = rf"\s*+{_OPERATOR}\s*+{_TERM}"
@@ -254,27 +246,26 @@ _IN_TEX = (
 _MOST, _LARGEST_POWER = 400, 99  # characters of a calculation that is done
 
 
-def calculated(text: str) -> tuple[list[Calculation], str]:
-    """Return the calculations that a text shows, and the text without them.
+def calculated(text: str) -> tuple[list[str], list[Number], str]:
+    """Return the numbers with which a text shows calculations, those that they come to if they are right, and the text
+    without them.
 
-    >>> shown, rest = calculated("It is $\\\\frac{1120 - 840}{840} \\\\approx 0{,}333$, and 2 · 30 = 70.")
-    >>> [(each.operands, [number.text for number in each.results]) for each in shown], rest
-    ([(('1120', '840', '840'), ['0,333']), (('2', '30', '70'), [])], 'It is $$, and .')
+    >>> operands, results, rest = calculated("It is $\\\\frac{1120 - 840}{840} \\\\approx 0{,}333$, and 2 · 30 = 70.")
+    >>> operands, [each.text for each in results], rest
+    (['1120', '840', '840', '2', '30', '70'], ['0,333'], 'It is $$, and .')
     """
-    if "=" not in text and "≈" not in text and "\\approx" not in text:
-        return [], text
-    found, text = list[Calculation](), _without_tex(text)
+    operands, results = list[str](), list[Number]()
 
     def read(match: re.Match[str]) -> str:
-        shown = match[0].rstrip(".,")
-        first, *others = re.split("[=≈]", shown)
-        is_right = len(shown) <= _MOST and any(_is_right([first, *others], *marks) for marks in (",.", ".,"))
-        operands = re.findall(r"\d+(?:[.,]\d+)*", first if is_right else shown)
-        results = (number for side in others if is_right for number in numbers_of(side))
-        found.append(Calculation(tuple(operands), tuple(results)))
+        sides = re.split("[=≈]", shown := match[0].rstrip(".,"))
+        is_right = len(shown) <= _MOST and any(_is_right(sides, *marks) for marks in (",.", ".,"))
+        operands.extend(re.findall(r"\d+(?:[.,]\d+)*", sides[0] if is_right else shown))
+        results.extend(number for side in sides[1:] if is_right for number in numbers_of(side))
         return match[0][len(shown) :]
 
-    return found, _CALCULATION.sub(read, text)
+    if any(mark in text for mark in ("=", "≈", "\\approx")):
+        text = _CALCULATION.sub(read, _without_tex(text))
+    return operands, results, text
 
 
 _FACTORS = frozenset(map(Decimal, (*range(10), 12, 24, 60, 100, 365, 1000, 3600)))

@@ -203,10 +203,10 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
     holds = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, shown) if holds else text)
-    _, counted = calculated(plain)
+    counted = calculated(plain)[2]
     if holds:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
-    operands = [each for shown in calculated(readable(text))[0] for each in shown.operands if not is_factor(each)]
+    operands = [each for each in calculated(readable(text))[0] if not is_factor(each)]
     words = _keys(plain, language)
     prose = readable(bare or plain)
     names = tuple(
@@ -220,7 +220,7 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
 def calculated_numbers(text: str) -> list[Number]:
     """Return the results of the calculations that an answer shows, and the values of its formulas."""
-    known = [number for each in calculated(readable(text))[0] for number in each.results]
+    known = calculated(readable(text))[1]
     values = (value_of(span.text) for span in spans(text) if span.kind == "math") if "$" in text or "\\" in text else ()
     return known + [number for value in values if value is not None for number in numbers_of(f"{value:f}")]
 

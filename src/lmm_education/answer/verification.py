@@ -238,9 +238,11 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     headings = {match.start() for match in _HEADING.finditer(text)}
     places = _Citations(text, cited, sorted(headings))
     computed = [*calculated_numbers(text), *numbers_of(readable(asked))]
-    for start, end in sentence_ranges(bare, blocks):
+    numbered_items = {start for start, _ in marks}
+    for start, end in sentence_ranges(bare, blocks | numbered_items):
         said = text[start:end].strip()
-        if start in headings or _RULE.fullmatch(text[start:end]):
+        is_number = start in numbered_items and not bare[start:end].strip()
+        if start in headings or is_number or _RULE.fullmatch(text[start:end]):
             continue
         numbers, is_own = places.of(start, end)
         near = [sources[number] for number in numbers]

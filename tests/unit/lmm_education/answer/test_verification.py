@@ -128,6 +128,8 @@ def test_a_claim_stands_where_it_says() -> None:
     found = verify(text, SHOWN).claims
     assert [text[claim.start : claim.end] for claim in found] == [claim.text for claim in found]
     assert [(claim.sources, claim.missing) for claim in found] == [((1,), ()), ((1, 2), ("7,777",)), ((1, 2), ())]
+    numbered = verify("1. Oaks are trees [1].\n2. They have roots [1].\n", SHOWN).claims
+    assert [claim.text for claim in numbered] == ["1. Oaks are trees [1].", "They have roots [1]."]
 
 
 def test_a_block_quote_is_no_part_of_the_sentence_before_it() -> None:
