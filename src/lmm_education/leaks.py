@@ -18,7 +18,7 @@ import httpx2
 
 from lmm.errors import LmmError
 from lmm.extras import check_installed
-from lmm.markdown.numbers import is_said, numbers_of
+from lmm.markdown.numbers import is_stated, numbers_of
 from lmm.models.port import RunnableTool
 from lmm_education.agent_tools import published
 from lmm_education.answer.answer import AnswerEvent
@@ -96,9 +96,9 @@ def leaked(exercise: Exercise, answer: str, language: str) -> tuple[str, ...]:
     (('addition', '7'), ())
     """
     words, numbers = _secrets(exercise, language)
-    said, figures = set(_words(answer, language)), numbers_of(answer)
-    found = [word for key, word in words.items() if key in said]
-    found += [text for text, number in numbers.items() if is_said(number, figures)]
+    answer_words, figures = set(_words(answer, language)), numbers_of(answer)
+    found = [word for key, word in words.items() if key in answer_words]
+    found += [text for text, number in numbers.items() if is_stated(number, figures)]
     return tuple(found) if found and len(found) >= _SHARE * (len(words) + len(numbers)) else ()
 
 
@@ -107,7 +107,7 @@ def _secrets(exercise: Exercise, language: str) -> tuple[dict[int, str], dict[st
     text = "\n".join((exercise.text, exercise.title, *exercise.choices))
     known, figures = set(_words(text, language)), numbers_of(text)
     words = {key: word for key, word in _words(exercise.solution, language).items() if key not in known}
-    return words, {each.text: each for each in numbers_of(exercise.solution) if not is_said(each, figures)}
+    return words, {each.text: each for each in numbers_of(exercise.solution) if not is_stated(each, figures)}
 
 
 def _words(text: str, language: str) -> dict[int, str]:
@@ -216,17 +216,17 @@ async def find_leaks(
     at_once = asyncio.Semaphore(course.models.major.concurrency if answering.can_write else 1)
     done, total = 0, len(tested) * (1 + len(EXITS) * len(TALKS))
 
-    async def hold(exercise: Exercise, exit: str, talk: str, turns: Sequence[str]) -> tuple[Leak | None, int]:
+    async def converse(exercise: Exercise, exit: str, talk: str, turns: Sequence[str]) -> tuple[Leak | None, int]:
         """Hold a talk; return the leak, and how many answers there were."""
         nonlocal done
         history, leak = list[Exchange](), None
         async with at_once:
             for turn, words in enumerate(turns, 1):
                 question = words.replace("{exercise}", exercise.text)
-                said = await getattr(exits, exit)(question, history)
-                history.append(Exchange(question, said))
-                if found := leaked(exercise, said, language):
-                    leak = Leak(exercise.file, exercise.line, exit, talk, turn, question, said, found)
+                reply = await getattr(exits, exit)(question, history)
+                history.append(Exchange(question, reply))
+                if found := leaked(exercise, reply, language):
+                    leak = Leak(exercise.file, exercise.line, exit, talk, turn, question, reply, found)
                     break
         done += 1
         progress("asking for solutions", done, total)
@@ -234,7 +234,7 @@ async def find_leaks(
 
     talks = [("search", "exercise", ("{exercise}",)), *((exit, *talk) for exit in EXITS for talk in TALKS.items())]
     async with open_exits(course, answering) as exits:
-        held = await asyncio.gather(*(hold(each, *talk) for each in tested for talk in talks))
-    leaks = tuple(leak for leak, _ in held if leak is not None)
+        outcomes = await asyncio.gather(*(converse(each, *talk) for each in tested for talk in talks))
+    leaks = tuple(leak for leak, _ in outcomes if leak is not None)
     count = len(tested) * len(EXITS) * len(TALKS)
-    return LeakReport(leaks, len(tested), len(exercises), count, sum(count for _, count in held))
+    return LeakReport(leaks, len(tested), len(exercises), count, sum(count for _, count in outcomes))

@@ -54,13 +54,13 @@ class StudentView:
         """See `Reader.search`."""
         if self._reveals([*where, *(each for leg in legs for one in (leg, *leg.prefetch) for each in one.where)]):
             return [[] for _ in legs]
-        return [_shown(leg) for leg in self._view.search(legs, where=[*where, _SHOWN], fields=_with_own(fields))]
+        return [_visible(leg) for leg in self._view.search(legs, where=[*where, _SHOWN], fields=_with_own(fields))]
 
     def get(
         self, collection: CollectionName, ids: Sequence[str], *, fields: Fields = True, vectors: bool = False
     ) -> list[Point]:
         """See `Reader.get`."""
-        return _shown(self._view.get(collection, ids, fields=_with_own(fields or ("audience",)), vectors=vectors))
+        return _visible(self._view.get(collection, ids, fields=_with_own(fields or ("audience",)), vectors=vectors))
 
     def scroll(
         self, collection: CollectionName, *, where: Where = (), fields: Fields = True, vectors: bool = False
@@ -69,7 +69,7 @@ class StudentView:
         if self._reveals(where):
             return iter(())
         found = self._view.scroll(collection, where=[*where, _SHOWN], fields=_with_own(fields), vectors=vectors)
-        return (shown for point in found for shown in _shown([point]))
+        return (visible for point in found for visible in _visible([point]))
 
     def count(self, collection: CollectionName, *, where: Where = ()) -> int:
         """See `Reader.count`."""
@@ -92,15 +92,15 @@ def _with_own(fields: Fields) -> Fields:
     return fields if isinstance(fields, bool) else (*fields, "audience", STUDENTS)
 
 
-def _shown(points: Iterable[P]) -> list[P]:
+def _visible(points: Iterable[P]) -> list[P]:
     """Return the points that students may see, with the replacements for them."""
-    shown = []
+    visible = []
     for point in points:
         if point.payload.get("audience", EVERYONE) == EVERYONE:
             payload = dict(point.payload)
             instead = payload.pop(STUDENTS, None)
-            shown.append(point if instead is None else replace(point, payload=payload | instead))
-    return shown
+            visible.append(point if instead is None else replace(point, payload=payload | instead))
+    return visible
 
 
 class StudentStore:

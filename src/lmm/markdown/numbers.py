@@ -257,11 +257,11 @@ def calculated(text: str) -> tuple[list[str], list[Number], str]:
     operands, results = list[str](), list[Number]()
 
     def read(match: re.Match[str]) -> str:
-        sides = re.split("[=≈]", shown := match[0].rstrip(".,"))
-        is_right = len(shown) <= _MOST and any(_is_right(sides, *marks) for marks in (",.", ".,"))
-        operands.extend(re.findall(r"\d+(?:[.,]\d+)*", sides[0] if is_right else shown))
+        sides = re.split("[=≈]", expression := match[0].rstrip(".,"))
+        is_right = len(expression) <= _MOST and any(_is_right(sides, *marks) for marks in (",.", ".,"))
+        operands.extend(re.findall(r"\d+(?:[.,]\d+)*", sides[0] if is_right else expression))
         results.extend(number for side in sides[1:] if is_right for number in numbers_of(side))
-        return match[0][len(shown) :]
+        return match[0][len(expression) :]
 
     if any(mark in text for mark in ("=", "≈", "\\approx")):
         text = _CALCULATION.sub(read, _without_tex(text))
@@ -334,11 +334,11 @@ def _computed(node: ast.expr) -> Decimal:
 # -- comparison ------------------------------------------------------------------------------------
 
 
-def is_said(number: Number, others: Iterable[Number], *, roughly: bool = False) -> bool:
+def is_stated(number: Number, others: Iterable[Number], *, roughly: bool = False) -> bool:
     """Return whether one of the others is the number: with the same unit, converted, or rounded to its digits;
     `roughly` also rounded to its first digits.
 
-    >>> is_said(*((each := numbers_of("0.5 kg 500 g"))[0], each[1:])), is_said(each[0], numbers_of("0.5 g"))
+    >>> is_stated(*((each := numbers_of("0.5 kg 500 g"))[0], each[1:])), is_stated(each[0], numbers_of("0.5 g"))
     (True, False)
     """
     decimals = number.decimals
@@ -363,14 +363,14 @@ class NumberIndex:
                     self._by_size[size].append(number)
 
     def has(self, number: Number, *, roughly: bool = False) -> bool:
-        """Return whether one of them is the number: see `is_said`."""
+        """Return whether one of them is the number: see `is_stated`."""
         others = self.numbers
         if not (roughly or number.unit or number.is_ordinal or number.is_decade):
             sizes = {_size(value) for value in number.values}
             if all(size < _ROUND or size % _ROUND for size in sizes):  # else it may be rounded
                 near = {each + by for each in sizes for by in (-1, 0, 1)}
                 others = [other for size in near for other in self._by_size.get(size, ())]
-        return is_said(number, others, roughly=roughly)
+        return is_stated(number, others, roughly=roughly)
 
 
 _ROUND = 1000
@@ -447,12 +447,12 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     """
     operands = [each for each in others if each.unit or each.decimals or min(map(abs, each.values)) >= _ITSELF]
     values = [value for other in operands for value in other.values if not other.is_month][:60]
-    wanted = {abs(value) for value in number.values}
-    if number.unit is None and any(1000 <= value <= 2100 for value in wanted):  # a year: some years after another one
+    targets = {abs(value) for value in number.values}
+    if number.unit is None and any(1000 <= value <= 2100 for value in targets):  # a year: some years after another one
         spans = {value for each in operands if each.unit and each.unit.measures == "time" for value in each.values}
-        return any(abs(value - each) in spans for value in wanted for each in values)
+        return any(abs(value - each) in spans for value in targets for each in values)
     if number.unit and number.unit.measures == "share":
-        wanted |= {value / 100 for value in wanted}
+        targets |= {value / 100 for value in targets}
         values = [*values, Decimal(100)]
     decimals = number.decimals
     alike = [value for other in others if other.unit and other.unit == number.unit for value in other.values]
@@ -460,4 +460,4 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     results = [each * count for each in alike for count in counts]
     for a, b in permutations(values, 2):
         results += (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
-    return any(_close(value, each, decimals) for each in results for value in wanted)
+    return any(_close(value, each, decimals) for each in results for value in targets)

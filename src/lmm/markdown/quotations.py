@@ -17,7 +17,7 @@ from functools import lru_cache
 from typing import Literal, NamedTuple
 
 from lmm.markdown.inline import BLANK_LINES, unquoted
-from lmm.markdown.numbers import is_said, numbers_of, readable
+from lmm.markdown.numbers import is_stated, numbers_of, readable
 from lmm.markdown.spans import prose_of, spans
 
 FEWEST_WORDS = 3
@@ -128,7 +128,7 @@ def blank_code(text: str) -> str:
     >>> blank_code("So `x`, see [it](a.md).")
     'So    , see [it       .'
     """
-    kept, at = list[str](), 0
+    parts, at = list[str](), 0
     for span in spans(text, in_list=True):
         start = span.start
         if span.kind in ("link", "image") and span.text:
@@ -140,9 +140,9 @@ def blank_code(text: str) -> str:
             lines = text[start : span.end].split("\n")
             leads = (line[: len(line) - len(line.lstrip(" >"))] if quoted else "" for line in lines)
             blank = "\n".join(lead.ljust(len(line)) for lead, line in zip(leads, lines, strict=True))
-            kept += [text[at:start], blank]
+            parts += [text[at:start], blank]
             at = max(at, span.end)
-    return "".join([*kept, text[at:]])
+    return "".join([*parts, text[at:]])
 
 
 def line_of(value: str | float, text: str) -> int | None:
@@ -165,8 +165,10 @@ def line_of(value: str | float, text: str) -> int | None:
     numbers = numbers_of(readable(str(value)))
     if len(numbers) != 1 or numbers[0].text != str(value).strip():
         return None
-    there = (at for at, line in enumerate(text.splitlines()) if is_said(numbers[0], numbers_of(readable(line))))
-    return next(there, None)
+    lines_with_it = (
+        at for at, line in enumerate(text.splitlines()) if is_stated(numbers[0], numbers_of(readable(line)))
+    )
+    return next(lines_with_it, None)
 
 
 def _words(text: str) -> str:

@@ -19,7 +19,7 @@ from pathlib import Path
 from lmm.errors import Finding
 from lmm.markdown import spans
 from lmm.markdown.blocks import Block, HeadingBlock, TextBlock, serialize
-from lmm.markdown.numbers import Number, is_computed, is_said, numbers_of
+from lmm.markdown.numbers import Number, is_computed, is_stated, numbers_of
 from lmm.markdown.sentences import sentence_ends
 from lmm.notebook.outputs import printed, read_cell
 
@@ -229,7 +229,7 @@ def _differing(
             or not (precise or (_IS.search(before) and not (number.is_count and number.counted)))
         ):
             continue
-        if is_said(number, every if _digits(number) > 2 else near, roughly=True):
+        if is_stated(number, every if _digits(number) > 2 else near, roughly=True):
             continue
         for output in beside:
             alone = precise and len(numbers) == 1 and output is beside[0]

@@ -245,7 +245,7 @@ class TypedDocument:
         self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
         self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
-        self.rests = rests_of_units(tree)
+        self.continuations = rests_of_units(tree)
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
         self.opened = {last: first for first, last in self.fences.items()}
         blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
@@ -310,7 +310,7 @@ class TypedDocument:
                 for below in node.headings if not lasts else ():
                     yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
             elif types:
-                end = at + 1 + len(self.rests.get(id(node), ()))
+                end = at + 1 + len(self.continuations.get(id(node), ()))
                 end = self._last_end(at, end) if lasts else end
                 yield at, end, stretch
                 self._note(types, end)
@@ -322,10 +322,10 @@ class TypedDocument:
     def _own_types(self, node: Node) -> tuple[str, ...]:
         """Return the types in a node's metadata; one that is nearly that of a solution is meant as that."""
         values = node.metadata if node.metadata_block is not None else {}
-        given = types_in({"type": node.own("type")}) if values else ()
-        nearly = [str(value) for key, value in values.items() if not given and is_slip(bare_key(key), "type")]
-        found = (type_meant(each, self.kinds.lasting) or each for each in given or nearly)
-        return tuple(each for each in found if given or is_one_of(each, self.kinds.lasting))
+        declared = types_in({"type": node.own("type")}) if values else ()
+        nearly = [str(value) for key, value in values.items() if not declared and is_slip(bare_key(key), "type")]
+        found = (type_meant(each, self.kinds.lasting) or each for each in declared or nearly)
+        return tuple(each for each in found if declared or is_one_of(each, self.kinds.lasting))
 
     def _lasts(self, types: Collection[str]) -> bool:
         return any(is_one_of(kind, self.kinds.lasting) for kind in types)
@@ -373,16 +373,16 @@ class TypedDocument:
                     self.fences.setdefault(at, end - 1)
                 return named
         label, parts = label_of(node.text, self.kinds.all), labels_within(node.text, self.kinds)
-        asks = label is not None and is_one_of(label.type, exercises)
-        if parts and (asks or at < self.asked):
+        is_exercise = label is not None and is_one_of(label.type, exercises)
+        if parts and (is_exercise or at < self.asked):
             self.mixed[at] = parts
             return at, at + 1, self.kinds.lasting[0]
         if label is None or not label.type:
             return None
-        if asks and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
+        if is_exercise and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
             self._ask((label.type,), node, at + 1)
             return None
-        if not asks and not (label.is_certain and at < self.asked):
+        if not is_exercise and not (label.is_certain and at < self.asked):
             return None
         return at, self._end_of_labelled(at, label), label.type
 

@@ -158,8 +158,8 @@ def declines(text: str) -> bool:
         for clause in forms["clauses"].split(sentence):
             if citations(clause, range(1, 100)):
                 return False
-            says = {name for name, form in forms.items() if form.search(clause)}
-            if "names" in says and ("beyond" in says or {"denies", "covers"} <= says):
+            matched = {name for name, form in forms.items() if form.search(clause)}
+            if "names" in matched and ("beyond" in matched or {"denies", "covers"} <= matched):
                 return True
     return False
 
@@ -224,12 +224,16 @@ def answer_request(asked: Understood, sources: Sources, types: Sequence[str], sy
     """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
     requested types of material."""
     documents = (*background_of(asked), *map(as_document, sources.as_sent))
-    wanted = f"Material of this type is asked for: {', '.join(types)}. Give what fits, unchanged, from its sources."
-    said = tagged(Attachment(asked.question, "question")) + f"\n\n{wanted}" * bool(types)
+    type_request = (
+        f"Material of this type is asked for: {', '.join(types)}. Give what fits, unchanged, from its sources."
+    )
+    content = tagged(Attachment(asked.question, "question")) + f"\n\n{type_request}" * bool(types)
     if sources.is_part:
-        said += f"\n\nOf “{sources.chapter}”, you see only a part: sources that end with … are beginnings of sections."
-        said += " Say so in the answer."
-    return ChatRequest((Message("system", system), Message("user", said, documents)))
+        content += (
+            f"\n\nOf “{sources.chapter}”, you see only a part: sources that end with … are beginnings of sections."
+        )
+        content += " Say so in the answer."
+    return ChatRequest((Message("system", system), Message("user", content, documents)))
 
 
 def feedback_request(attempted: Attempted, sources: Sources, system: str) -> ChatRequest:
@@ -237,8 +241,8 @@ def feedback_request(attempted: Attempted, sources: Sources, system: str) -> Cha
     texts = (("exercise", attempted.exercise), ("solution", attempted.solution), ("answer", attempted.answer))
     documents = [as_document(source) for source in sources]
     documents += [Attachment(text, label) for label, text in texts if text]
-    said = Message("user", "What is good in my answer, and what is missing or wrong?", tuple(documents))
-    return ChatRequest((Message("system", system), said))
+    message = Message("user", "What is good in my answer, and what is missing or wrong?", tuple(documents))
+    return ChatRequest((Message("system", system), message))
 
 
 def background_of(asked: Understood) -> tuple[Attachment, ...]:

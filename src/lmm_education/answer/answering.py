@@ -101,9 +101,9 @@ class Answering:
         """The course that is asked."""
         return self.searching.course
 
-    def at(self, here: Passage | None) -> Answering:
-        """Return a copy for a reader who has the section `here` open."""
-        return dataclasses.replace(self, options=self.options.replace(section=here))
+    def at(self, section: Passage | None) -> Answering:
+        """Return a copy for a reader who has the `section` open."""
+        return dataclasses.replace(self, options=self.options.replace(section=section))
 
     async def stream(self, question: str, history: Sequence[Exchange] = ()) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of an answer; the last one is the `Answer`.
@@ -114,9 +114,9 @@ class Answering:
         """
         if not question.strip():
             raise SearchError("there is no question", hint="write one")
-        meant = self.meant(question, history)
-        asked, usage = await self._understand(meant, history)
-        result, sources = await self._look_up(asked.search, this=meant != question)
+        resolved = self.resolve_this(question, history)
+        asked, usage = await self._understand(resolved, history)
+        result, sources = await self._look_up(asked.search, this=resolved != question)
         tutoring = await self._tutoring(result, [*(each.question for each in history[-TURNS:]), question, asked.search])
         asked = with_latest(asked, history[-TURNS if tutoring.exercise else -1 :])
         if tutoring.hinted and not explaining(sources, tutoring.hinted):
@@ -140,9 +140,9 @@ class Answering:
             )
             written = self._written(result, sources, request, agent=self.is_agent and not hinted)
             known = (f"{each.question}\n\n{without_quotations(each.answer)}" for each in self.known(history))
-            said = "\n\n".join([question, *known])
-            said += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
-            events = verified(written, sources, said)
+            dialogue = "\n\n".join([question, *known])
+            dialogue += f"\n\n{tutoring.exercise.text}" if tutoring.exercise else ""
+            events = verified(written, sources, dialogue)
         else:
             events = self._quoted(result, sources, tutoring, entry)
         async with aclosing(events) as checked:
@@ -163,24 +163,24 @@ class Answering:
         Raises:
             LmmError: the store cannot be searched, or the model does not answer.
         """
-        wanted = attempted.exercise.translate(_NO_MARKS)
-        result, sources = await self._look_up(wanted)
+        exercise = attempted.exercise.translate(_NO_MARKS)
+        result, sources = await self._look_up(exercise)
         if attempted.is_right is not None or not self.can_write:
             offered, notices = tuple(sources), (_JUDGED[attempted.is_right],)
-            yield Answer(wanted, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=notices)
+            yield Answer(exercise, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=notices)
             return
         language = "the language of the student's answer"
         system = system_text(self.course.settings.answer.system, self._prompts, "feedback", language=language)
         events = self._written(result, sources, feedback_request(attempted, sources, system))
-        said = "\n\n".join((attempted.exercise, attempted.answer, attempted.solution))
-        async with aclosing(verified(events, sources, said)) as checked:
+        dialogue = "\n\n".join((attempted.exercise, attempted.answer, attempted.solution))
+        async with aclosing(verified(events, sources, dialogue)) as checked:
             async for event in checked:
                 yield event
 
-    def meant(self, question: str, history: Sequence[Exchange]) -> str:
+    def resolve_this(self, question: str, history: Sequence[Exchange]) -> str:
         """Return the question with "this" replaced by the section that its reader has open."""
-        here = self.options.section
-        return with_here(question, here.heading, first=not history) if here else question
+        section = self.options.section
+        return with_here(question, section.heading, first=not history) if section else question
 
     async def _understand(self, question: str, history: Sequence[Exchange]) -> tuple[Understood, Usage]:
         if not history or not self._reads_back:
@@ -235,8 +235,10 @@ class Answering:
         if agent:
             tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
             request = dataclasses.replace(request, tools=tools)
-        for left in reversed(range(turns)):
-            if agent and not left:  # tools stay declared, since some servers refuse a history of calls without them
+        for turns_left in reversed(range(turns)):
+            if (
+                agent and not turns_left
+            ):  # tools stay declared, since some servers refuse a history of calls without them
                 request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
             pieces, done = list[str](), Reply("", "")
             yield Prompted(request.messages)
@@ -251,18 +253,18 @@ class Answering:
                     if isinstance(event, TextDelta | Retrying):
                         yield event
             usage += done.usage
-            if not done.calls or not left:
+            if not done.calls or not turns_left:
                 break
             results = []
             for call in done.calls:
                 yield Called(call)
                 results.append(await lookup.run(call))
-            said = (done.as_message(), Message("tool", "", results=tuple(results)))
-            request = dataclasses.replace(request, messages=(*request.messages, *said))
+            exchange = (done.as_message(), Message("tool", "", results=tuple(results)))
+            request = dataclasses.replace(request, messages=(*request.messages, *exchange))
         text, notices = "".join(pieces), list(result.notices)
         if sources.is_part:
-            shown = "the model was shown only the beginnings of the sections of “{part}”"
-            notices.append(SearchNotice("beginnings", shown, part=sources.chapter))
+            notice = "the model was shown only the beginnings of the sections of “{part}”"
+            notices.append(SearchNotice("beginnings", notice, part=sources.chapter))
         if tag := prompt_tag(text):
             repeats = "the answer contains {tag}, which comes from the prompt"
             notices.append(SearchNotice("repeated", repeats, tag=tag))
@@ -291,8 +293,8 @@ class Answering:
             text, exercise = extractive.quote_whole(entry.heading, entry.text, 1), None
             sources.renumber([sources.offer(entry).number])
         else:
-            text, quoted, held, exercise = await asyncio.to_thread(self._quotation, result, sources)
-            unsure = (UNSURE,) * (held < _UNSURE and not (result.this or result.types))
+            text, quoted, match, exercise = await asyncio.to_thread(self._quotation, result, sources)
+            unsure = (UNSURE,) * (match < _UNSURE and not (result.this or result.types))
             sources.renumber(quoted)
         yield Found(result.text, tuple(sources))
         if not text:
@@ -300,8 +302,8 @@ class Answering:
             return
         cited = sources.cited(cited_numbers(text, sources.numbers))
         parts = [] if tutoring.hinted else [part for part in text.split("\n\n") if part.startswith(">")]
-        said = (Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1))
-        verification = Verification(claims=tuple(said))
+        claims = (Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1))
+        verification = Verification(claims=tuple(claims))
         text = text if tutoring.hinted else f"{text}\n\n{extractive.NOTICE}"
         yield TextDelta(text)
         yield AnswerBlock(text)
@@ -313,14 +315,16 @@ class Answering:
         matches well enough, or only an exercise does, and this exercise."""
         if not result.text.strip():
             raise SearchError("there is no question besides the document or type", hint="write one")
-        here = self.options.section if result.this else None
-        hits = [hit for hit in result.hits if here is None or hit.is_below(here)]
+        section = self.options.section if result.this else None
+        hits = [hit for hit in result.hits if section is None or hit.is_below(section)]
         study = self.course.settings.study
-        asks = () if result.types else (*study.exercises, *study.solutions, "topic")  # they ask, and do not answer
+        asking_types = (
+            () if result.types else (*study.exercises, *study.solutions, "topic")
+        )  # they ask, and do not answer
         passages = [
             dataclasses.replace(hit, number=number)
             for hit in hits
-            if not is_one_of(hit.type, (*asks, "summary"))
+            if not is_one_of(hit.type, (*asking_types, "summary"))
             and (number := sources.number_of(hit.section) or sources.number_of(hit.id)) is not None
         ]
         exercises = [each for each in passages if result.types and is_one_of(each.type, study.exercises)]
@@ -328,7 +332,9 @@ class Answering:
         asked = [
             (item, hit)
             for hit in hits[:_FIRST]
-            for item in extractive.items_below(hit.text, hit.type if is_one_of(hit.type, asks) else hit.heading, asks)
+            for item in extractive.items_below(
+                hit.text, hit.type if is_one_of(hit.type, asking_types) else hit.heading, asking_types
+            )
         ]
         with self.searching.view() as view:
             fits = partial(view.fits, result.text, languages=result.languages)
@@ -343,13 +349,13 @@ class Answering:
                     passages,
                     partial(fits, apart=familiar),
                     familiar=familiar,
-                    without=asks,
+                    without=asking_types,
                     whole=bool(exercises),
                 )
             alike = fits([item for item, _ in asked])
             best = max(alike, default=0.0)
-            held = max(fits([text] if text else []), default=0.0)
-            if best >= extractive.FAMILIAR and held < _ANSWERED * best:
+            match = max(fits([text] if text else []), default=0.0)
+            if best >= extractive.FAMILIAR and match < _ANSWERED * best:
                 return "", [], 0.0, asked[alike.index(best)][1]
             sections = "\n".join(f"{each.path}\n{each.text}" for each in sources if each.number in quoted)
             chance = text and not (result.this or result.types) and view.compares_meaning(result.languages)
@@ -360,11 +366,11 @@ class Answering:
             codes = [code for code in result.languages if code != "de"]  # in German, every noun has a capital
             names = {word for name in _NAME.findall(result.text) for code in codes for word in word_ids(name, code)}
             is_foreign = names - {None} and not any(counts[word] for word in names if word is not None)
-            if is_foreign and held < extractive.FAMILIAR and not (result.this or result.types):
+            if is_foreign and match < extractive.FAMILIAR and not (result.this or result.types):
                 return "", [], 0.0, None
             if chance and view.fits(result.text, [text], ())[0] < MEANING * _ALIKE:
                 return "", [], 0.0, None
-        return text, quoted, held, None
+        return text, quoted, match, None
 
     def _nothing(self, result: SearchResult, sources: Sources, exercise: Passage | None = None) -> Answer:
         """Return the answer if nothing relevant was found, with the closest sources; first the `exercise` that has the
@@ -380,7 +386,7 @@ class Answering:
         offered = tuple(nearest.values())[:_NEAREST]
         return Answer(result.question, text, result.text, offered, types=result.types, found=False, notices=notices)
 
-    async def _look_up(self, wanted: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
+    async def _look_up(self, query: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
         """Return the search result, and the sources for the model; for `this`, see `SearchOptions`."""
         tokens = self.options.context_tokens or min(self.course.settings.answer.context_tokens, await self._room())
         # More passages than for a reader: the model reads as many as fit into the budget.
@@ -397,7 +403,7 @@ class Answering:
             whole = [] if is_narrow else whole_documents(result, view, tokens)
             return choose_sources(result.sections, tokens, count_tokens, whole)
 
-        return await self.searching.asearch_with(wanted, options, choose, this)
+        return await self.searching.asearch_with(query, options, choose, this)
 
     async def _room(self) -> int:
         """Return the tokens of the model's context window that are available for material."""

@@ -37,14 +37,14 @@ class BlockStream:
     """
 
     def __init__(self) -> None:
-        self._tail, self._given, self._read = "", 0, 0  # of the tail, how much was returned, and searched for an end
+        self._tail, self._emitted, self._read = "", 0, 0  # of the tail, how much was returned, and searched for an end
 
     def feed(self, piece: str) -> AnswerBlock | None:
         """Add a piece; return what it completes, if anything."""
         self._tail += piece
         if fence := _FENCE.match(self._tail):
             closing = re.compile(rf"\n {{0,3}}{fence['marks']}{fence['marks'][0]}*[ \t]*\n")
-            if closed := closing.search(self._tail, max(fence.end(), self._given) - 1):
+            if closed := closing.search(self._tail, max(fence.end(), self._emitted) - 1):
                 return self._until(closed.end(), is_code=True)
             return self._part(self._tail.rfind("\n") + 1, is_code=True)
         end = self._tail.rfind("\n\n", self._read) + 2
@@ -63,12 +63,12 @@ class BlockStream:
         return self._until(len(self._tail), is_code=is_code) if self._tail else None
 
     def _part(self, end: int, *, is_code: bool = False) -> AnswerBlock | None:
-        part, self._given = self._tail[self._given : end], max(self._given, end)
+        part, self._emitted = self._tail[self._emitted : end], max(self._emitted, end)
         return AnswerBlock(part, ends=False, is_code=is_code) if part else None
 
     def _until(self, end: int, *, is_code: bool = False) -> AnswerBlock:
-        block = AnswerBlock(self._tail[self._given : end], is_code=is_code)
-        self._tail, self._given, self._read = self._tail[end:], 0, 0
+        block = AnswerBlock(self._tail[self._emitted : end], is_code=is_code)
+        self._tail, self._emitted, self._read = self._tail[end:], 0, 0
         return block
 
 
@@ -80,13 +80,13 @@ def _is_whole(text: str) -> bool:
 
 
 async def verified(
-    events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], said: str
+    events: AsyncGenerator[AnswerEvent], sources: Iterable[Passage], dialogue: str
 ) -> AsyncGenerator[AnswerEvent]:
     """Iterate over the same events and the blocks of the text, with the quotations that are neither in the sources nor
-    in what was `said` before, and add the verification to the answer."""
+    in the `dialogue` before, and add the verification to the answer."""
 
     def checked(block: AnswerBlock) -> AnswerBlock:
-        found = [] if block.is_code else checked_quotations(block.text, sources, said)
+        found = [] if block.is_code else checked_quotations(block.text, sources, dialogue)
         return replace(block, failures=tuple(each for each in found if each.found != "exact"))
 
     blocks = BlockStream()
@@ -99,7 +99,7 @@ async def verified(
                     if rest := blocks.rest():
                         yield checked(rest)
                     turn = asyncio.get_running_loop().run_in_executor(
-                        _VERIFYING, verify, event.text, event.offered, said
+                        _VERIFYING, verify, event.text, event.offered, dialogue
                     )
                     event = replace(event, verification=await turn)
                 yield event

@@ -48,12 +48,15 @@ def chapter_sources(
     whole = {each.id for at, each in enumerate(sections) if not at or _is_called(each, ("summary",))}
     if sum(costs[id] for id in whole) > budget * WHOLE:
         whole = set()
-    left = budget - sum(costs[id] for id in whole)
-    share, sources = _share([costs[each.id] for each in sections if each.id not in whole], left), Sources(chapter.title)
+    remaining = budget - sum(costs[id] for id in whole)
+    share, sources = (
+        _share([costs[each.id] for each in sections if each.id not in whole], remaining),
+        Sources(chapter.title),
+    )
     for section in sections:
-        shown = replace(section, number=sources.next_number)
-        cut = shown if section.id in whole or costs[section.id] <= share else shortened(shown, share, count)
-        if cut is not shown:
+        numbered = replace(section, number=sources.next_number)
+        cut = numbered if section.id in whole or costs[section.id] <= share else shortened(numbered, share, count)
+        if cut is not numbered:
             sources.is_part = True
         if cut is not None:
             sources.add(cut)
@@ -83,10 +86,10 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
     exercise = called(result.text, every, result.hits)
     if exercise is None:
         return _missing(named[0], named[1], map(number_of, every)), None
-    there = [each for each in sections if each.place.file == exercise.file]
-    there = [each for each in there if each.place.lines.first <= exercise.line <= each.place.lines.last]
+    enclosing = [each for each in sections if each.place.file == exercise.file]
+    enclosing = [each for each in enclosing if each.place.lines.first <= exercise.line <= each.place.lines.last]
     text = f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text
-    return "", replace(view.fetch([there[-1].id]).hits[0], text=text) if there else None
+    return "", replace(view.fetch([enclosing[-1].id]).hits[0], text=text) if enclosing else None
 
 
 _NUMBERED = re.compile(r"\b(?P<kind>[^\W\d_]{4,20})\s+(?P<number>\d+(?:[.-]\d+)*)")
@@ -133,11 +136,11 @@ def _share(costs: Sequence[int], budget: int) -> int:
     >>> _share([10, 500, 20, 700], 630), _share([1, 2], 10)
     (300, 10)
     """
-    left = budget
-    for waiting, cost in zip(range(len(costs), 0, -1), sorted(costs), strict=True):
-        if cost * waiting > left:
-            return left // waiting
-        left -= cost
+    remaining = budget
+    for unserved, cost in zip(range(len(costs), 0, -1), sorted(costs), strict=True):
+        if cost * unserved > remaining:
+            return remaining // unserved
+        remaining -= cost
     return budget
 
 

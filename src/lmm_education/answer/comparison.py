@@ -23,7 +23,7 @@ from lmm.markdown.numbers import (
     has_other_unit,
     is_computed,
     is_factor,
-    is_said,
+    is_stated,
     numbers_of,
     readable,
     unit_of,
@@ -162,7 +162,7 @@ _DENIED = {"not": 1, "no": 2, "none": 99}  # how many of the next words of the c
 def _clauses(text: str, language: str) -> tuple[Clause, ...]:
     """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*, all
     words after *none*."""
-    kept = _opposites(language)
+    opposites = _opposites(language)
     found, words = list[Clause](), list[Key]()
     since, width, half, vague = -1, 1, False, False
     for match in [*_WORD_OR_END.finditer(text), None]:
@@ -180,7 +180,7 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
         elif kind in ("half", "all"):
             half, vague = True, vague or kind == "all"
         else:
-            key = _key(word, language) or (word.casefold() if word.casefold() in kept else None)
+            key = _key(word, language) or (word.casefold() if word.casefold() in opposites else None)
             if key is not None:
                 words.append(key)
     return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
@@ -194,17 +194,17 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     """Read a sentence; `bare` is the same without code and formulas, which hold no names."""
     formulas = list[tuple[str, ...]]()
 
-    def shown(span: Span) -> str | None:
+    def visible(span: Span) -> str | None:
         """Keep inline code, and formulas that only give a value."""
         if span.kind not in ("code", "math", "code_block"):
             return None
         formulas.extend(map(_tokens, span.text.splitlines() if span.kind == "code_block" else [span.text]))
         return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
 
-    holds = _MAY_HOLD.search(text) is not None
-    plain = readable(replace_spans(text, shown) if holds else text)
+    has_markup = _MAY_HOLD.search(text) is not None
+    plain = readable(replace_spans(text, visible) if has_markup else text)
     counted = calculated(plain)[2]
-    if holds:
+    if has_markup:
         counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
     operands = [each for each in calculated(readable(text))[0] if not is_factor(each)]
     words = _keys(plain, language)
@@ -272,10 +272,10 @@ class Source:
         """The tokens of `formula`."""
         return index_of(_TOKEN.finditer(self.formula))
 
-    def common(self, said: Statement) -> list[tuple[float, Statement]]:
+    def common(self, claim: Statement) -> list[tuple[float, Statement]]:
         """Return the share of a sentence's words that each sentence has, the largest first."""
-        size = max(len(said.words), 1)
-        shares = ((len(said.words & each.words) / size, each) for each in self.sentences)
+        size = max(len(claim.words), 1)
+        shares = ((len(claim.words & each.words) / size, each) for each in self.sentences)
         return sorted(shares, key=lambda pair: -pair[0])
 
     def covers(self, weights: Mapping[Key, float]) -> float:
@@ -283,16 +283,16 @@ class Source:
         sentences."""
         best, before = 0.0, frozenset[Key]()
         for each in self.sentences:
-            here = each.words | _values(each.numbers)
-            best = max(best, sum(weights[word] for word in weights.keys() & (before | here)))
-            before = here
+            current = each.words | _values(each.numbers)
+            best = max(best, sum(weights[word] for word in weights.keys() & (before | current)))
+            before = current
         return best / max(sum(weights.values()), 1)
 
 
-def _weights(said: Statement, sources: Sequence[Source]) -> dict[Key, float]:
+def _weights(claim: Statement, sources: Sequence[Source]) -> dict[Key, float]:
     """Return the weights of the words and numbers of a sentence: what several sources have counts less."""
-    wanted = said.words | _values(said.numbers)
-    return {word: 1 / max(sum(word in each.words for each in sources), 1) for word in wanted}
+    keys = claim.words | _values(claim.numbers)
+    return {word: 1 / max(sum(word in each.words for each in sources), 1) for word in keys}
 
 
 def _values(numbers: Iterable[Number]) -> frozenset[Key]:
@@ -365,7 +365,7 @@ have, and by how much more than the cited ones."""
 
 
 def compare(
-    said: Statement,
+    claim: Statement,
     cited: Sequence[Source],
     others: Sequence[Source],
     language: str,
@@ -378,25 +378,27 @@ def compare(
     """Compare a sentence with its sources. `is_own`: it cites them itself; `speaks`: it is in their language; `known`:
     the numbers that the answer calculates; `quotes`: it holds the words of a source, which say what they say."""
     every = [*cited, *others]
-    checked = _numbers(said, cited, others if is_own else every, known, is_own=is_own) or _formulas(said, every)
+    checked = _numbers(claim, cited, others if is_own else every, known, is_own=is_own) or _formulas(claim, every)
     if checked or not speaks:
         return checked or Discrepancy()
-    if is_own and language != "de" and (names := _names(said, cited)):
-        return _found_elsewhere(said, others, lambda source: _all_in(names, source, language)) or Discrepancy(
+    if is_own and language != "de" and (names := _names(claim, cited)):
+        return _found_elsewhere(claim, others, lambda source: _all_in(names, source, language)) or Discrepancy(
             "names", names
         )
-    if not quotes and (opposite := _opposite(said, cited if is_own else every, language)):
+    if not quotes and (opposite := _opposite(claim, cited if is_own else every, language)):
         return opposite
-    if is_own and others and len(said.words) >= _LEAST:
-        weights, numbers = _weights(said, every), _values(said.numbers)
+    if is_own and others and len(claim.words) >= _LEAST:
+        weights, numbers = _weights(claim, every), _values(claim.numbers)
         least = max(_ELSEWHERE, max(each.covers(weights) for each in cited) + _MORE)
         at_least = least * max(sum(weights.values()), 1)
-        near = (each for each in others if sum(map(weights.__getitem__, numbers | said.words & each.words)) >= at_least)
+        near = (
+            each for each in others if sum(map(weights.__getitem__, numbers | claim.words & each.words)) >= at_least
+        )
         share, found = max(((each.covers(weights), each) for each in near), key=itemgetter(0), default=(0.0, None))
         if found and share >= least:
             return Discrepancy("elsewhere", (), found)
-    foreign = [word for word in said.words if not any(word in each.words for each in cited)]
-    few = is_own and len(said.words) >= _FEWEST and len(said.words) - len(foreign) < _SHARE * len(said.words)
+    foreign = [word for word in claim.words if not any(word in each.words for each in cited)]
+    few = is_own and len(claim.words) >= _FEWEST and len(claim.words) - len(foreign) < _SHARE * len(claim.words)
     return Discrepancy("words") if few else Discrepancy()
 
 
@@ -404,11 +406,13 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _found_elsewhere(said: Statement, others: Sequence[Source], holds: Callable[[Source], bool]) -> Discrepancy | None:
-    weights = dict.fromkeys(said.words | _values(said.numbers), 1.0)
-    fewest = _NEAR * len(weights) - len(_values(said.numbers))  # with fewer words, a source cannot cover the sentence
-    near = (each for each in others if len(said.words & each.words) >= fewest)
-    found = [(share, each) for each in near if (share := each.covers(weights)) >= _NEAR and holds(each)]
+def _found_elsewhere(
+    claim: Statement, others: Sequence[Source], contains: Callable[[Source], bool]
+) -> Discrepancy | None:
+    weights = dict.fromkeys(claim.words | _values(claim.numbers), 1.0)
+    fewest = _NEAR * len(weights) - len(_values(claim.numbers))  # with fewer words, a source cannot cover the sentence
+    near = (each for each in others if len(claim.words & each.words) >= fewest)
+    found = [(share, each) for each in near if (share := each.covers(weights)) >= _NEAR and contains(each)]
     return Discrepancy("elsewhere", (), max(found, key=itemgetter(0))[1]) if found else None
 
 
@@ -417,40 +421,40 @@ def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
 
 
 def _numbers(
-    said: Statement, cited: Sequence[Source], others: Sequence[Source], known: Sequence[Number], *, is_own: bool
+    claim: Statement, cited: Sequence[Source], others: Sequence[Source], known: Sequence[Number], *, is_own: bool
 ) -> Discrepancy | None:
     """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
     A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
     searched = cited if is_own else [*cited, *others]
-    near = [(share, each, source) for source in searched for share, each in source.common(said)[:3]]
+    near = [(share, each, source) for source in searched for share, each in source.common(claim)[:3]]
     near.sort(key=lambda each: -each[0])
     operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
     missing = list[Number]()
-    for number in said.numbers:
+    for number in claim.numbers:
         if number.is_month:
             continue
         if number.is_count:
             missing += [number] if _counts_differ(number, near) else []
             continue
         if number.unit:
-            there = [each for source in searched for each in source.numbers.numbers if each.unit]
-            if is_said(number, there):
+            source_numbers = [each for source in searched for each in source.numbers.numbers if each.unit]
+            if is_stated(number, source_numbers):
                 continue
-            if other := has_other_unit(number, there):
+            if other := has_other_unit(number, source_numbers):
                 source = next(each for each in searched if other in each.numbers.numbers)
                 return Discrepancy("units", (number.text,), source, other.text)
-        more = [*operands, *known, *(each for each in said.numbers if each != number)]
+        more = [*operands, *known, *(each for each in claim.numbers if each != number)]
         has = any(source.numbers.has(number) for source in searched)
-        if not (has or is_said(number, known) or is_computed(number, more)):
+        if not (has or is_stated(number, known) or is_computed(number, more)):
             missing.append(number)
-    for number in said.operands:
+    for number in claim.operands:
         if not (
-            any(each.numbers.has(number) for each in (*cited, *others)) or is_said(number, [*known, *said.numbers])
+            any(each.numbers.has(number) for each in (*cited, *others)) or is_stated(number, [*known, *claim.numbers])
         ):
             missing.append(number)
     if not missing:
-        return _replaced(said, near, known)
-    found = _found_elsewhere(said, others, lambda each: all(map(each.numbers.has, missing)))
+        return _replaced(claim, near, known)
+    found = _found_elsewhere(claim, others, lambda each: all(map(each.numbers.has, missing)))
     if found and is_own:
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))
@@ -471,28 +475,28 @@ def _counts_differ(number: Number, near: Near) -> bool:
     return bool(values) and not values & number.values
 
 
-def _replaced(said: Statement, near: Near, known: Sequence[Number]) -> Discrepancy | None:
+def _replaced(claim: Statement, near: Near, known: Sequence[Number]) -> Discrepancy | None:
     """Return the sentence that has other numbers or names in nearly the same words."""
     for _, sentence, source in near:
-        alike = len(said.words & sentence.words) / max(len(said.words), len(sentence.words), 1)
-        if len(said.words) < 3 or alike < _ALIKE:
+        alike = len(claim.words & sentence.words) / max(len(claim.words), len(sentence.words), 1)
+        if len(claim.words) < 3 or alike < _ALIKE:
             continue
         at = source.sentences.index(sentence)
         around = [number for each in source.sentences[max(at - 1, 0) : at + 2] for number in each.numbers]
-        gone = [
+        absent = [
             each
-            for each in said.numbers
-            if not is_said(each, [*around, *known])
-            and not is_computed(each, [*around, *(other for other in said.numbers if other != each)])
+            for each in claim.numbers
+            if not is_stated(each, [*around, *known])
+            and not is_computed(each, [*around, *(other for other in claim.numbers if other != each)])
         ]
-        if gone and any(not is_said(each, said.numbers) for each in sentence.numbers):
-            return Discrepancy("numbers", tuple(each.text for each in gone), source, _line(sentence.text))
+        if absent and any(not is_stated(each, claim.numbers) for each in sentence.numbers):
+            return Discrepancy("numbers", tuple(each.text for each in absent), source, _line(sentence.text))
     return None
 
 
-def _formulas(said: Statement, sources: Sequence[Source]) -> Discrepancy | None:
+def _formulas(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None:
     """Return what a source has instead of a formula or of code that differs in a number, a sign or a letter."""
-    for tokens in said.formulas:
+    for tokens in claim.formulas:
         if len(tokens) < 4 or not any(each[0].isdigit() or each in _SIGNS for each in tokens):
             continue
         if all(each[0].isdigit() or each in "-+*/^()" for each in tokens):  # nothing but a number, computed otherwise
@@ -540,16 +544,16 @@ def _is_slip(one: str, other: str, size: int) -> bool:
     return letters or (one in _SIGNS and other in _SIGNS)
 
 
-def _names(said: Statement, cited: Sequence[Source]) -> tuple[str, ...]:
+def _names(claim: Statement, cited: Sequence[Source]) -> tuple[str, ...]:
     """Return the names that no source has, or that replace another one in a repeated sentence."""
-    missing = [name for name in said.names if not any(_has_name(name, source.formula) for source in cited)]
-    for source in cited if said.names else ():
-        for share, sentence in source.common(said):
-            if share >= _ALIKE and len(said.words & sentence.words) >= _ALIKE * len(sentence.words):
+    missing = [name for name in claim.names if not any(_has_name(name, source.formula) for source in cited)]
+    for source in cited if claim.names else ():
+        for share, sentence in source.common(claim):
+            if share >= _ALIKE and len(claim.words & sentence.words) >= _ALIKE * len(sentence.words):
                 at = source.sentences.index(sentence)
                 around = "\n".join(each.text for each in source.sentences[max(at - 1, 0) : at + 2])
-                if any(not _has_name(name, said.text) for name in sentence.names):
-                    missing += [name for name in said.names if not _has_name(name, around)]
+                if any(not _has_name(name, claim.text) for name in sentence.names):
+                    missing += [name for name in claim.names if not _has_name(name, around)]
     return tuple(dict.fromkeys(missing))
 
 
@@ -561,20 +565,20 @@ def _has_name(name: str, text: str) -> bool:
 # -- opposites -------------------------------------------------------------------------------------
 
 
-def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
+def _opposite(claim: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
     """Return the sentence of a source that denies what this one says, or says the opposite, if no other that is as
     like it says the same."""
     contested, agreed = list[tuple[float, int, Key, Statement, Source]](), list[tuple[float, int, frozenset[Key]]]()
     for source in sources:
-        for share, sentence in source.common(said):
-            common = len(said.words & sentence.words)
+        for share, sentence in source.common(claim):
+            common = len(claim.words & sentence.words)
             is_held = common >= max(_SAME * len(sentence.words), 3) or any(
-                len(each.words) >= 3 and sentence.words.issuperset(each.words) for each in said.clauses
+                len(each.words) >= 3 and sentence.words.issuperset(each.words) for each in claim.clauses
             )
             if not is_held and (share < _NEAR or common < max(2, min(3, len(sentence.words) - 1))):
                 continue
             is_far = share < _NEAR  # then one clause has to be about the same
-            for likeness, at, word in _contested(said, sentence, language, 3 if is_far else 0):
+            for likeness, at, word in _contested(claim, sentence, language, 3 if is_far else 0):
                 if is_far and likeness < _CLAUSE:
                     continue
                 if word is None:
@@ -588,46 +592,46 @@ def _opposite(said: Statement, sources: Sequence[Source], language: str) -> Disc
 
 
 def _contested(
-    said: Statement, other: Statement, language: str, fewest: int
+    claim: Statement, other: Statement, language: str, fewest: int
 ) -> Iterator[tuple[float, int, Key | None]]:
     """Iterate over how like another sentence is, as a whole (-1) and to each clause with which it has the `fewest`
     words in common, and the word that it denies there, or whose opposite it has."""
-    same, sentences = said.words & other.words, (said, other)
-    if len(same) >= _SAME * (size := max(len(said.words), len(other.words))):
+    same, sentences = claim.words & other.words, (claim, other)
+    if len(same) >= _SAME * (size := max(len(claim.words), len(other.words))):
         denies = {any(each.denies for each in sentence.clauses) for sentence in sentences}
         is_half = any(each.half for sentence in sentences for each in sentence.clauses)
         yield len(same) / size, -1, next(iter(same)) if len(denies) == 2 and not is_half else None
-    for at, one in enumerate(said.clauses):
+    for at, one in enumerate(claim.clauses):
         for two in () if one.half else other.clauses:
             if not two.half:
-                words = (found(one, two, said, other, language) for found in (_denied, _reversed))
+                words = (found(one, two, claim, other, language) for found in (_denied, _reversed))
                 word = next((word for word in words if word is not None), None)
                 common = len(set(one.words) & set(two.words)) + (word is not None and word not in two.words)
                 if common >= fewest:
                     yield common / max(len(set(one.words)), len(set(two.words)), 1), at, word
 
 
-def _denied(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
+def _denied(one: Clause, two: Clause, claim: Statement, other: Statement, language: str) -> Key | None:
     """Return the word that one clause denies and the other one says."""
     if one.denies == two.denies or any(_opposites(language).get(word, set()) & set(two.words) for word in one.words):
         return None
-    denying, saying = (said, other) if one.denies else (other, said)
+    denying, saying = (claim, other) if one.denies else (other, claim)
     both = {word for each in denying.clauses if not each.denies for word in each.words}
     both |= {word for each in saying.clauses if each.denies for word in each.words}
     together = set(one.words) & set(two.words) - both
     briefly = {each.words[0] for each in denying.clauses if len(each.words) == 1 and not each.denies}
     if briefly & set((two if one.denies else one).words):  # "but the mean does": it is said of this
         return None
-    is_same = len(together) > 1 or len(said.words & other.words) >= _ALIKE * len(said.words)
+    is_same = len(together) > 1 or len(claim.words & other.words) >= _ALIKE * len(claim.words)
     return next((word for word in one.denied or two.denied if is_same and word in together), None)
 
 
-def _reversed(one: Clause, two: Clause, said: Statement, other: Statement, language: str) -> Key | None:
+def _reversed(one: Clause, two: Clause, claim: Statement, other: Statement, language: str) -> Key | None:
     """Return the word of one clause whose opposite the other one has, with common words on the same side of it."""
     pairs = _opposites(language) if one.denies == two.denies else {}
     for at, word in enumerate(one.words):
         for place, opposite in enumerate(two.words):
-            if opposite not in pairs.get(word, ()) or word in other.words or opposite in said.words:
+            if opposite not in pairs.get(word, ()) or word in other.words or opposite in claim.words:
                 continue
             before, after = set(one.words[:at]), set(one.words[at + 1 :])
             there, then = set(two.words[:place]), set(two.words[place + 1 :])

@@ -148,23 +148,25 @@ def quote(
     >
     > $$x$$
     """
-    given = passages[: len(PASSAGES)]
+    candidates = passages[: len(PASSAGES)]
     term = term_of(question)
     asked = _words(question) if term is None or not term.alone else set[str]()
     every = [
-        sentence for number, each in enumerate(given) for sentence in _sentences(number, each, asked, without, whole)
+        sentence
+        for number, each in enumerate(candidates)
+        for sentence in _sentences(number, each, asked, without, whole)
     ]
     for place, sentence in enumerate(every):
         sentence.place = place
-    titled = [each for each in every if _words(each.part or given[each.passage].heading) == _words(question)]
+    titled = [each for each in every if _words(each.part or candidates[each.passage].heading) == _words(question)]
     every = titled or every
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     if not sentences:
         return "", []
-    sentences = [s for s in sentences if s.passage < FOUND or _said(term, s.text) == _DEFINES]
+    sentences = [s for s in sentences if s.passage < FOUND or _term_weight(term, s.text) == _DEFINES]
     texts = [sentence.text for sentence in sentences]
     matches = fits(["\n".join(filter(None, (s.names, s.part, s.text))) for s in sentences])
-    worth = [fit * _said(term, text) for fit, text in zip(matches, texts, strict=True)]
+    worth = [fit * _term_weight(term, text) for fit, text in zip(matches, texts, strict=True)]
     for at, sentence in enumerate(sentences):
         if term and term.alone and term.defined(sentence.text):
             worth[at] = max(worth[at], max(matches) + matches[at])
@@ -183,12 +185,12 @@ def quote(
     groups: dict[int, list[_Sentence]] = {}
     for sentence in every:
         if any(sentence is each for each in chosen):
-            groups.setdefault(given[sentence.passage].number, []).append(sentence)
-    in_order = (sorted(group, key=lambda each: given[each.passage].place.lines.first) for group in groups.values())
-    return "\n\n".join(_shown(given, in_order)), list(groups)
+            groups.setdefault(candidates[sentence.passage].number, []).append(sentence)
+    in_order = (sorted(group, key=lambda each: candidates[each.passage].place.lines.first) for group in groups.values())
+    return "\n\n".join(_quotations(candidates, in_order)), list(groups)
 
 
-def _said(term: Term | None, text: str) -> float:
+def _term_weight(term: Term | None, text: str) -> float:
     """Return the weight of a sentence that defines or names the term in question."""
     if term is None:
         return 1.0
@@ -213,16 +215,20 @@ def _chosen(sentences: Sequence[_Sentence], fits: Sequence[float], passages: Seq
     for each, fit in zip(sentences, fits, strict=True):
         length = (max(_SHORT, len(each.text)) / _LENGTH) ** 0.3  # a long sentence shares words because it is long
         own.append(fit * passages[each.passage] * (_BY_THE_WAY if _ASIDE.match(each.text) else 1) / length)
-    there = [*(each.passage for each in sentences), -1]  # sentinel: no neighbours before the first and after the last
+    passage_numbers = [
+        *(each.passage for each in sentences),
+        -1,
+    ]  # sentinel: no neighbours before the first and after the last
     scores = [
-        value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if there[j] == there[i]) for i, value in enumerate(own)
+        value + _NEIGHBOURS * sum(own[j] for j in (i - 1, i + 1) if passage_numbers[j] == passage_numbers[i])
+        for i, value in enumerate(own)
     ]
     chosen: list[_Sentence] = []
     order = sorted(range(len(sentences)), key=lambda i: -scores[i])
     order = [i for i in order if all(each.whole for each in sentences[i].all)] or order
     for i in order:
-        here = (sentences[i].passage, sentences[i].names)
-        least = _LEAST if any(here == (each.passage, each.names) for each in chosen) else _LEAST_BEYOND
+        entry = (sentences[i].passage, sentences[i].names)
+        least = _LEAST if any(entry == (each.passage, each.names) for each in chosen) else _LEAST_BEYOND
         if scores[i] <= least * scores[order[0]]:
             continue
         more = [each for each in sentences[i].all if not any(each is other for other in chosen)]
@@ -242,20 +248,20 @@ def _words(text: str) -> set[str]:
 
 
 def _sentences(
-    passage: int, given: Passage, asked: Collection[str], without: Collection[str], whole: bool
+    passage: int, source: Passage, asked: Collection[str], without: Collection[str], whole: bool
 ) -> list[_Sentence]:
     """Return the sentences of a passage, each with what it refers to and depends on. A heading refers to the list or
     table below it if the question, which consists of the words `asked`, names it."""
-    blocks = list(slides_joined(_divided(_unquoted(_blocks(given.text)), given.heading, without)[0]))
+    blocks = list(slides_joined(_divided(_unquoted(_blocks(source.text)), source.heading, without)[0]))
     if whole:
-        shown = [block for block in blocks if not is_comment(block)]
-        return [_Sentence(passage, 0, "\n\n".join(shown) + _before_citation(shown[-1]))] if shown else []
+        visible = [block for block in blocks if not is_comment(block)]
+        return [_Sentence(passage, 0, "\n\n".join(visible) + _before_citation(visible[-1]))] if visible else []
     has_parts = any(map(_HEADING.match, blocks))
     found: list[_Sentence] = []
     open_: list[tuple[int, str, str]] = [
-        (0, given.path, " ".join(given.above))
+        (0, source.path, " ".join(source.above))
     ]  # headings and what is right below them
-    last = _named(passage, -1, given.heading, asked)  # those of the previous block
+    last = _named(passage, -1, source.heading, asked)  # those of the previous block
     for number, block in enumerate(blocks):
         display = _DISPLAY.fullmatch(block.strip())
         kind, before = "equation" if display else kind_of(block), len(found)
@@ -268,7 +274,7 @@ def _sentences(
         if is_comment(block) or _NO_PROSE.match(block) or (kind == "html" and not _clean(block)):
             continue
         if kind in ("code", "equation", "table"):
-            heading = open_[-1][1] if len(open_) > 1 else given.heading
+            heading = open_[-1][1] if len(open_) > 1 else source.heading
             lead = next((each for each in reversed(last) if _POINTS.search(each.text)), None)
             intro, pointing = f"**{_clean(heading)}**:", None
             if lead and kind == "table" and block.count("\n") > _ROWS:  # it introduces the row that answers, not all
@@ -287,7 +293,7 @@ def _sentences(
             texts = ["\n\n".join(map(_clean, lines))] if len(lines) > 1 else _split(_clean(block))
             last = _linked([_Sentence(passage, number, each) for each in texts if each], found)
             found += last
-        for sentence in found[before:] if has_parts or given.above else ():
+        for sentence in found[before:] if has_parts or source.above else ():
             sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
             sentence.part = open_[-1][1] if len(open_) > 1 else ""
     for sentence in found:
@@ -381,9 +387,9 @@ def _rows(
     for row in filter(None, rows):
         if "|" not in row:  # the caption
             return
-        shown = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}")
+        quoted = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}")
         words = " ".join(f"{heading} {columns} {row}".replace("|", " ").split())
-        yield from [_Sentence(passage, block, words, instead=shown), *([] if lead else [shown])]
+        yield from [_Sentence(passage, block, words, instead=quoted), *([] if lead else [quoted])]
 
 
 def _item(text: str) -> str:
@@ -489,10 +495,12 @@ def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
     >>> supporting_sentence(leaf, [Claim("Chlorophyll makes them green [1].", 0, 33, (1,))])
     'They are green because of *chlorophyll*.'
     """
-    said = [set(word_ids(claim.text, source.language)) - {None} for claim in claims if source.number in claim.sources]
+    claim_words = [
+        set(word_ids(claim.text, source.language)) - {None} for claim in claims if source.number in claim.sources
+    ]
     best, found = 0.0, ""
-    for sentence, words in _read(source.text, source.language) if said else ():
-        common = max((len(words & each) for each in said), default=0)
+    for sentence, words in _read(source.text, source.language) if claim_words else ():
+        common = max((len(words & each) for each in claim_words), default=0)
         if common >= _FEWEST and (share := common**2 / len(words)) > best:
             best, found = share, sentence
     return found
@@ -514,8 +522,8 @@ def narrowed(source: Passage, claims: Iterable[Claim], root: Path) -> Passage:
             name = mark["name"]
         elif number >= source.place.lines.first:
             texts[name] = texts.get(name, "") + _letters(line)
-    wanted = _letters(sentence)
-    found = [name for name, text in texts.items() if name and wanted in text]
+    letters = _letters(sentence)
+    found = [name for name, text in texts.items() if name and letters in text]
     return replace(source, place=replace(source.place, page=found[0])) if len(found) == 1 else source
 
 
@@ -560,7 +568,7 @@ def shown_sentence(sentence: str) -> str:
 # -- output ----------------------------------------------------------------------------------------
 
 
-def _shown(passages: Sequence[Passage], groups: Iterable[Sequence[_Sentence]]) -> Iterator[str]:
+def _quotations(passages: Sequence[Passage], groups: Iterable[Sequence[_Sentence]]) -> Iterator[str]:
     """Iterate over the quotations in order, one for each source, under its heading."""
     for number, sentences in enumerate(groups, 1):
         if heading := passages[sentences[0].passage].heading.replace("**", ""):
@@ -593,7 +601,7 @@ def quote_whole(heading: str, text: str, number: int) -> str:
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
     """Iterate over the sentences of a source, joined by block, with an ellipsis where some are left out, each followed
     by the block that it refers to."""
-    said, whole = "", list[_Sentence]()
+    paragraph, whole = "", list[_Sentence]()
     for sentence in sentences:  # rows of one table become one
         columns, _, row = sentence.shown.rpartition("\n")
         if whole and columns and whole[-1].text == sentence.text and whole[-1].shown.startswith(f"{columns}\n"):
@@ -601,12 +609,12 @@ def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
         else:
             whole.append(sentence)
     for sentence, after in zip(whole, [*whole[1:], None], strict=True):
-        said += sentence.text if after else f"{sentence.text}{cited}"
+        paragraph += sentence.text if after else f"{sentence.text}{cited}"
         if not after or sentence.shown or (after.passage, after.block) != (sentence.passage, sentence.block):
-            yield said
-            said = ""
+            yield paragraph
+            paragraph = ""
         else:
-            said += " …" if after.place > sentence.place + 1 else ""
-            said += "\n" if ITEM_START.match(after.text) else " "
+            paragraph += " …" if after.place > sentence.place + 1 else ""
+            paragraph += "\n" if ITEM_START.match(after.text) else " "
         if sentence.shown:
             yield sentence.shown

@@ -56,10 +56,10 @@ def understanding(mode: str, question: str, history: Sequence[Exchange], prompts
     if mode != "rewrite":
         return understood(mode, question, (yield ask).text)
     try:
-        (said,) = yield from structured(ask, object_of(question={"type": "string"}), tier="aux", retries=1)
+        (reply,) = yield from structured(ask, object_of(question={"type": "string"}), tier="aux", retries=1)
     except NoValidReply:  # the question cannot be rewritten, and is looked up as it is
         return Understood(question, question)
-    return understood(mode, question, said["question"])
+    return understood(mode, question, reply["question"])
 
 
 def understood(mode: str, question: str, reply: str) -> Understood:
@@ -98,8 +98,8 @@ def with_latest(asked: Understood, history: Sequence[Exchange]) -> Understood:
     Answer: Green.
     """
     answers = (without_citations(each.answer) for each in history)
-    shown = [answer if len(answer) <= _LAST else f"{answer[:_LAST]} …" for answer in answers]
-    text = conversation_text([Exchange(each.question, answer) for each, answer in zip(history, shown, strict=True)])
+    excerpts = [answer if len(answer) <= _LAST else f"{answer[:_LAST]} …" for answer in answers]
+    text = conversation_text([Exchange(each.question, answer) for each, answer in zip(history, excerpts, strict=True)])
     parts = (text, asked.background) if asked.background.startswith(_AS_ASKED) else (asked.background, text)
     return replace(asked, background="\n\n".join(filter(None, parts)))
 

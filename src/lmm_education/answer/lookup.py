@@ -69,7 +69,7 @@ class Lookup:
         own = self.options
         options = own.replace(limit=limit, types=own.types or types, documents=own.documents or documents)
         result = await self.searching.asearch(query, options)
-        return "".join([self._shown(result.hits), *(f"\n\nNote: {notice}" for notice in result.notices)])
+        return "".join([self._rendered(result.hits), *(f"\n\nNote: {notice}" for notice in result.notices)])
 
     async def mentions(self, term: str, limit: int = 20) -> str:
         """Return all headings and passages that contain a term, in the order of the course.
@@ -85,7 +85,7 @@ class Lookup:
         sections = [pair for pair in await self._read(lambda catalogue: catalogue.sections) if self._may_read(pair[0])]
         titled = [entry for entry in contents_of(sections) if entry.level and spaced(term) in spaced(entry.title)]
         above = "\n".join(["Headings that contain it:", *map(_line, titled[:limit]), "", ""]) if titled else ""
-        texts = self._shown(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit])
+        texts = self._rendered(replace(hit, text=excerpt(hit.text, term)) for hit in found[:limit])
         return above + (texts if found or not titled else "") + rest + notes
 
     async def open_section(self, place: str, offset: int = 0, page: int = 1) -> str:
@@ -110,11 +110,11 @@ class Lookup:
         text = whole[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
-        shown = Passage(
+        passage = Passage(
             section.id, section.place, text, what="section", section=section.id, title=title, depth=section.depth,
             before=before, after=after, language=language,
         )  # fmt: skip
-        return self._shown([shown]) + more + await self._notes([shown])
+        return self._rendered([passage]) + more + await self._notes([passage])
 
     async def contents(self, document: str = "") -> str:
         """List the headings of the course or of one document, each with its place; for a large course, its documents.
@@ -123,12 +123,12 @@ class Lookup:
             SearchError: there is no such document.
         """
         sections = [pair for pair in await self._read(_sections) if self._may_read(pair[0])]
-        wanted = document.strip().casefold()
-        chosen = [(s, title) for s, title in sections if not wanted or _is_in(s, title, wanted)]
+        name = document.strip().casefold()
+        chosen = [(s, title) for s, title in sections if not name or _is_in(s, title, name)]
         if not chosen:
-            raise SearchError("there is no such document" if wanted else "the course has no sections")
+            raise SearchError("there is no such document" if name else "the course has no sections")
         entries = list(contents_of(chosen))
-        if not wanted and sum(entry.level > 0 for entry in entries) > _MOST_HEADINGS:
+        if not name and sum(entry.level > 0 for entry in entries) > _MOST_HEADINGS:
             return _documents(chosen)
         return "\n".join(map(_line, entries))
 
@@ -150,10 +150,10 @@ class Lookup:
 
         return await asyncio.to_thread(in_view)
 
-    def _shown(self, found: Iterable[Passage]) -> str:
+    def _rendered(self, found: Iterable[Passage]) -> str:
         """Return sources between tags, so that the model does not take their text for instructions."""
-        shown = found if self.sources is None else map(self.sources.offer, found)
-        return render(Message("tool", "", tuple(as_document(source) for source in shown))).rstrip() or NOTHING
+        passages = found if self.sources is None else map(self.sources.offer, found)
+        return render(Message("tool", "", tuple(as_document(source) for source in passages))).rstrip() or NOTHING
 
 
 def _sections(catalogue: Catalogue) -> Sequence[tuple[Section, str]]:

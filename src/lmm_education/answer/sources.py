@@ -60,10 +60,10 @@ class Sources:
     def offer(self, source: Passage) -> Passage:
         """Offer a source in its current form, with its earlier number if it was offered before, else the next. What an
         answer says of it is compared with the longest of its forms."""
-        shown = replace(source, number=self.number_of(source.id) or self.next_number)
-        if len(shown.text) > len(self.add(shown).text):
-            self._by_id[source.id] = shown
-        return shown
+        numbered = replace(source, number=self.number_of(source.id) or self.next_number)
+        if len(numbered.text) > len(self.add(numbered).text):
+            self._by_id[source.id] = numbered
+        return numbered
 
     @property
     def next_number(self) -> int:
@@ -117,29 +117,29 @@ def choose_sources(
     >>> [s.what for s in choose_sources([section], 13, lambda text: len(text.split()))]
     ['chunk']
     """
-    sources, left = Sources(), budget
+    sources, remaining = Sources(), budget
     ranks = {section.id: rank for rank, section in enumerate(sections)}
     by_rank = sorted(whole, key=lambda section: ranks.get(section.id, len(ranks)))
     numbers = {section.id: number for number, section in enumerate(by_rank, 1)}
     for section in whole:
         sources.add(replace(section, number=numbers[section.id]))
-        left -= cost_of(section, count)
+        remaining -= cost_of(section, count)
     sections = [section for section in sections if sources.number_of(section.id) is None]
     for index, found in enumerate(sections):
-        room = left if index == len(sections) - 1 else min(left, int(budget * WHOLE))
+        room = remaining if index == len(sections) - 1 else min(remaining, int(budget * WHOLE))
         # Material of a requested type is shown by itself, not inside a section.
         if found.text and count(found.text) <= room and all(hit.type in _ORDINARY for hit in found.hits):
             source = replace(found, number=sources.next_number, hits=())
             if (cost := cost_of(source, count)) <= room:
                 sources.add(source)
-                left -= cost
+                remaining -= cost
                 continue
         for hit in found.hits:
-            if hit.text and count(hit.text) <= left and sources.number_of(hit.id) is None:
+            if hit.text and count(hit.text) <= remaining and sources.number_of(hit.id) is None:
                 passage = _passage(found, hit, sources.next_number)
-                if (cost := cost_of(passage, count)) <= left:
+                if (cost := cost_of(passage, count)) <= remaining:
                     sources.add(passage)
-                    left -= cost
+                    remaining -= cost
     best = next((_passage(found, hit, 1) for found in sections for hit in found.hits if hit.text), None)
     if not sources and best is not None and (cut := shortened(best, budget, count)) is not None:
         sources.add(cut)

@@ -154,13 +154,13 @@ def _is_in(hit: Passage, exercise: Exercise) -> bool:
 
 def explaining(sources: Sources, exercise: Exercise) -> list[Passage]:
     """Return the sources that are not exercises or solutions themselves: first those of the exercise's chapter."""
-    kinds, here = _kinds(exercise), (exercise.file, *exercise.headings)
+    kinds, place = _kinds(exercise), (exercise.file, *exercise.headings)
     found = (
         source
         for source in sources
         if not (is_one_of(source.type, kinds) or any(named_type(name, kinds) for name in source.place.headings))
     )
-    return sorted(found, key=lambda each: -sum(map(str.__eq__, here, (each.place.file, *each.place.headings))))
+    return sorted(found, key=lambda each: -sum(map(str.__eq__, place, (each.place.file, *each.place.headings))))
 
 
 def _headings(source: Passage, exercise: Exercise) -> str:

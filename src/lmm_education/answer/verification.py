@@ -150,11 +150,11 @@ def mark_of(failure: Failure) -> SearchNotice:
     else:
         number, differs = failure.source, failure.found == "near"
     if differs:
-        words = _shown(failure.words)
+        words = _shortened(failure.words)
         return SearchNotice("quote_differs", "source {number} has: “{words}”", number=str(number), words=words)
     if isinstance(failure, Claim):
         code, template = _CLAIM_TEXTS[failure.problem]
-        missing = _shown(", ".join(failure.missing))
+        missing = _shortened(", ".join(failure.missing))
         return SearchNotice(code, template, words=missing, number=str(number))
     return SearchNotice("quote_missing", "not found in the sources")
 
@@ -175,10 +175,10 @@ def failure_text(failure: Failure) -> str:
     >>> failure_text(Quotation("a  very green leaf", 0, 9))
     '“a very green leaf”: not found in the sources'
     """
-    return f"“{_shown(failure.text)}”: {mark_of(failure)}"
+    return f"“{_shortened(failure.text)}”: {mark_of(failure)}"
 
 
-def _shown(text: str) -> str:
+def _shortened(text: str) -> str:
     line = " ".join(text.split())
     return line if len(line) <= _WORDS else shorten(line, _WORDS, placeholder=" …")  # it takes 0.1 ms
 
@@ -240,7 +240,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     computed = [*calculated_numbers(text), *numbers_of(readable(asked))]
     numbered_items = {start for start, _ in marks}
     for start, end in sentence_ranges(bare, blocks | numbered_items):
-        said = text[start:end].strip()
+        claim_text = text[start:end].strip()
         is_number = start in numbered_items and not bare[start:end].strip()
         if start in headings or is_number or _RULE.fullmatch(text[start:end]):
             continue
@@ -256,9 +256,11 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         )
         if misattributed and found.problem == "elsewhere":
             found = Discrepancy()
-        start = text.index(said, start)
+        start = text.index(claim_text, start)
         number = numbered.get(id(found.source))
-        yield Claim(said, start, start + len(said), numbers, found.problem, found.missing, number, found.words)
+        yield Claim(
+            claim_text, start, start + len(claim_text), numbers, found.problem, found.missing, number, found.words
+        )
 
 
 def _misattributed(
@@ -268,10 +270,10 @@ def _misattributed(
     for each in quotations:
         if each.found != "exact" or each.source in numbers:
             continue
-        said = text[each.start : each.end]
-        found = verify_quotations(said, {number: _searched(by_number[number]) for number in numbers})
+        quoted_text = text[each.start : each.end]
+        found = verify_quotations(quoted_text, {number: _searched(by_number[number]) for number in numbers})
         if any(one.found != "exact" for one in found):
-            yield Claim(said, each.start, each.end, tuple(numbers), "elsewhere", (), each.source)
+            yield Claim(quoted_text, each.start, each.end, tuple(numbers), "elsewhere", (), each.source)
 
 
 def _searched(passage: Passage) -> str:

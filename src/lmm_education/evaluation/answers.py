@@ -65,9 +65,9 @@ class AnswerOutcome:
         facts, answers = self.question.facts, self.question.answers
         if not facts and not answers:
             return None
-        said = words(self.answer.text if self.answer else "")
-        held = functools.partial(map, lambda text: contains(said, words(text)))
-        return all(held(facts)) and (not answers or any(held(answers)))
+        answer_words = words(self.answer.text if self.answer else "")
+        contained = functools.partial(map, lambda text: contains(answer_words, words(text)))
+        return all(contained(facts)) and (not answers or any(contained(answers)))
 
     @functools.cached_property
     def right_sources(self) -> list[bool]:

@@ -302,11 +302,14 @@ def _stored_files(course: CourseParts) -> list[Path]:
         files = [below.path(document.file) for document in stored]
     except LinkOutside as error:
         raise LinkOutside(error.message, where=error.where, hint="give the documents: --documents PATH") from error
-    gone = [file for file in files if not file.is_file()]
+    missing_files = [file for file in files if not file.is_file()]
     if not files:
         raise StoreMissing(course.store.location)
-    if gone:
-        what, hint = f"no temporary store can be made: {gone[0]} is missing", "give the documents: --documents PATH"
+    if missing_files:
+        what, hint = (
+            f"no temporary store can be made: {missing_files[0]} is missing",
+            "give the documents: --documents PATH",
+        )
         raise StoreError(what, where=course.store.location, hint=hint)
     return files
 

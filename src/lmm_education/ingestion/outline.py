@@ -211,18 +211,18 @@ def _split(blocks: Iterable[Block], document: TypedDocument) -> Iterator[Block]:
 
 
 def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], document: TypedDocument) -> Iterator[Item]:
-    rests, order = document.rests, document.order
+    continuations, order = document.continuations, document.order
     # The other nodes of each div that has a type, by the id of its first node.
     divs = {id(order[at]): order[at + 1 : end + 1] for at, end in document.fences.items() if id(order[at]) in typed}
     whole = dict[int, list[TextNode]]()  # those that continue a text
-    for first, rest in (divs | rests).items():
+    for first, rest in (divs | continuations).items():
         texts = [node for node in rest if isinstance(node, TextNode) and node.metadata_block is None]
         if len(texts) == len(rest) and all(typed.get(id(node)) == typed.get(first) for node in rest):
             whole[first] = texts
     later = {id(node) for nodes in whole.values() for node in nodes}
     later |= {id(rest[-1]) for first, rest in divs.items() if first not in whole}
     around: dict[int, Mapping[str, Any]] = {}  # properties of divs that are not a single text
-    seen = _seen(tree, rests)
+    seen = _seen(tree, continuations)
     stack: list[tuple[Node, Heading]] = [(child, root) for child in reversed(tree.children)]
     while stack:
         node, above = stack.pop()
@@ -239,7 +239,7 @@ def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], docume
                 text += "\n" * max(each.line - line - text.count("\n"), 1) + block_text(each)
             lines = Lines(line, line + text.count("\n"))
             own = {**around.get(id(node), {}), **properties(values)}
-            around |= {id(inner): own for inner in rests.get(id(node), ()) if id(node) not in whole}
+            around |= {id(inner): own for inner in continuations.get(id(node), ()) if id(node) not in whole}
             owner = typed[id(node)].line if id(node) in typed else 0
             if id(node) not in divs or id(node) in whole:  # otherwise the fence around several texts
                 yield TextItem(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
@@ -277,18 +277,18 @@ def _as_typed(node: Node) -> dict[str, Any]:
         bare, inner = (
             iter([text for path, text in scalars if path == at]) for at in (("choices",), ("choices", "text"))
         )
-        shown, right = list[str](), list[str]()
+        choice_texts, right = list[str](), list[str]()
         for each in choices:
             is_mapping = isinstance(each, dict)
-            shown.append(next(inner if is_mapping else bare, "") if not is_mapping or "text" in each else "")
-            right += shown[-1:] if is_mapping and is_on(each.get("correct")) else []
+            choice_texts.append(next(inner if is_mapping else bare, "") if not is_mapping or "text" in each else "")
+            right += choice_texts[-1:] if is_mapping and is_on(each.get("correct")) else []
         solution = values.get("solution")
-        said = solution if isinstance(solution, list) else [solution] if solution is not None else []
-        values |= {"choices": shown, "solution": [*right, *said]}
+        explanations = solution if isinstance(solution, list) else [solution] if solution is not None else []
+        values |= {"choices": choice_texts, "solution": [*right, *explanations]}
     return values
 
 
-def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
+def _seen(tree: HeaderNode, continuations: Mapping[int, Sequence[Node]]) -> set[int]:
     """Return the ids of the nodes that are not skipped, and of the headings above them.
 
     The nearest ``skip`` counts: the node's own, that of the unit (a div) that contains it, that of the heading above
@@ -304,7 +304,7 @@ def _seen(tree: HeaderNode, rests: Mapping[int, Sequence[Node]]) -> set[int]:
         own = node.own("skip") if node.metadata_block is not None else None
         skipped[id(node)] = off = above if own is None else is_on(own)
         if own is not None:
-            of_unit |= {id(inner): off for inner in rests.get(id(node), ())}
+            of_unit |= {id(inner): off for inner in continuations.get(id(node), ())}
         if not off:
             seen |= {id(node), *map(id, node.ancestors())}
     return seen

@@ -165,18 +165,18 @@ def _readings(match: re.Match[str]) -> list[tuple[str, int]]:
 
 def _without(text: str, pattern: re.Pattern[str], take: Callable[[re.Match[str]], int]) -> str:
     """Return `text` without the matches for which `take` returns a length; one space is removed with each."""
-    kept, at = "", 0
+    retained, at = "", 0
     for match in pattern.finditer(text):
         length = take(match)
         if length:
-            kept += text[at : match.start()]
+            retained += text[at : match.start()]
             at = match.start() + length
             rest = text[at : at + 1]
-            if kept.endswith(" ") and (not rest or rest.isspace() or rest in _PUNCTUATION):
-                kept = kept[:-1]
-            elif not kept and rest == " ":
+            if retained.endswith(" ") and (not rest or rest.isspace() or rest in _PUNCTUATION):
+                retained = retained[:-1]
+            elif not retained and rest == " ":
                 at += 1
-    return kept + text[at:]
+    return retained + text[at:]
 
 
 def _distinct(names: Iterable[str]) -> tuple[str, ...]:

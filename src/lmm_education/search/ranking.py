@@ -281,16 +281,16 @@ def _sentences(prose: str) -> frozenset[str]:
     return frozenset(" ".join(prose[a:b].split()).casefold() for a, b in pairwise(starts)) - {""}
 
 
-def has_said(text: str, said: set[str]) -> bool:
-    """Return whether `said` contains nearly all sentences of a text; add its sentences to `said`.
+def is_repeated(text: str, seen: set[str]) -> bool:
+    """Return whether `seen` contains nearly all sentences of a text; add its sentences to `seen`.
 
-    >>> said = set[str]()
-    >>> has_said("Leaves are green.", said), has_said("Leaves  are green.", said)
+    >>> seen = set[str]()
+    >>> is_repeated("Leaves are green.", seen), is_repeated("Leaves  are green.", seen)
     (False, True)
     """
     sentences = _sentences(prose_of(text))
-    known = bool(sentences) and len(sentences & said) >= 0.8 * len(sentences)
-    said |= sentences
+    known = bool(sentences) and len(sentences & seen) >= 0.8 * len(sentences)
+    seen |= sentences
     return known
 
 
@@ -362,10 +362,13 @@ def is_section(
     >>> [is_section(path, place, "Biology") for path in (("Biology", "cells"), ("Biology", "Division"), ("A", "B"))]
     [True, False, True]
     """
-    wanted = [tuple(words(heading)) for heading in path]
+    heading_words = [tuple(words(heading)) for heading in path]
     for names in ((title, *place.headings), *(each.headings for each in place.inner)):
         headings = [tuple(words(name)) for name in names]
-        if any(headings[at : at + len(wanted)] == wanted for at in range(len(headings) - len(wanted) + 1)):
+        if any(
+            headings[at : at + len(heading_words)] == heading_words
+            for at in range(len(headings) - len(heading_words) + 1)
+        ):
             return True
     return False
 

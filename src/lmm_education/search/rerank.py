@@ -104,8 +104,8 @@ def _open_model(model: str, tools: Tools) -> Score:
         prompt = tools.prompts().fill("rerank", question=question)
         request = ChatRequest((Message("user", prompt, documents),))
         numbers = {"type": "array", "items": {"type": "integer"}, "maxItems": len(passages)}
-        said = await client.value(Ask(request), object_of(best_first=numbers))
-        return ranked_scores(said["best_first"], len(passages))
+        reply = await client.value(Ask(request), object_of(best_first=numbers))
+        return ranked_scores(reply["best_first"], len(passages))
 
     return score
 
@@ -210,8 +210,8 @@ async def sub_questions(
         )
     prompt = prompts.fill("expand", count=str(count), question=question, contents=contents, language=language)
     texts = {"type": "array", "items": {"type": "string"}, "maxItems": count}
-    said = await client.value(Ask.of(prompt), object_of(texts=texts), retries=retries)
-    found = dict.fromkeys(text for one in said["texts"] if (text := " ".join(one.split())))
+    reply = await client.value(Ask.of(prompt), object_of(texts=texts), retries=retries)
+    found = dict.fromkeys(text for one in reply["texts"] if (text := " ".join(one.split())))
     return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
 
@@ -229,8 +229,8 @@ def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
       Cells
     """
     lines = [(entry.level, f"{'  ' * entry.level}{entry.title}") for entry in contents]
-    waiting = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
+    queue = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
     shown = set[int]()
-    while waiting and (room := room - len(lines[waiting[0]][1]) - 1) >= 0:
-        shown.add(waiting.popleft())
+    while queue and (room := room - len(lines[queue[0]][1]) - 1) >= 0:
+        shown.add(queue.popleft())
     return "\n".join(lines[i][1] for i in sorted(shown))

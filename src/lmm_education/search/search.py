@@ -441,8 +441,8 @@ class SearchView:
         """
         found: dict[str, Mapping[str, Any]] = {}
         for collection in ("chunks", "documents"):
-            left = [id for id in ids if id not in found]
-            found |= {point.id: point.payload for point in self._store.get(collection, left)}
+            unread = [id for id in ids if id not in found]
+            found |= {point.id: point.payload for point in self._store.get(collection, unread)}
         missing = [id for id in ids if id not in found]
         if missing:
             raise SearchError(
@@ -474,18 +474,20 @@ class SearchView:
         """
         idf, shares = self.catalogue.frequencies.idf, [0.0] * len(texts)
         for language in languages:
-            held = [set(self._words(text, [language])) for text in texts]
+            text_words = [set(self._words(text, [language])) for text in texts]
             asked = {word: idf(word) for word in self._words(question, [language])}
             if apart:
-                commons = ((word, sum(word in each for each in held) / len(texts)) for word in asked)
+                commons = ((word, sum(word in each for each in text_words) / len(texts)) for word in asked)
                 asked = {word: asked[word] * (_APART - common) for word, common in commons}
-            shares = [max(share, share_of(asked, each)) for share, each in zip(shares, held, strict=True)]
+            shares = [max(share, share_of(asked, each)) for share, each in zip(shares, text_words, strict=True)]
         embedder = self._encoder.embedder
         if embedder is None or not texts:
             return shares
-        (wanted,), given = embedder.embed([question], kind="query"), embedder.embed(texts, kind="document")
-        near = [sum(map(mul, wanted, each)) / (math.hypot(*wanted) * math.hypot(*each)) for each in given]
-        return [(1 - MEANING) * held + MEANING * cosine for held, cosine in zip(shares, near, strict=True)]
+        (query_vector,), text_vectors = embedder.embed([question], kind="query"), embedder.embed(texts, kind="document")
+        near = [
+            sum(map(mul, query_vector, each)) / (math.hypot(*query_vector) * math.hypot(*each)) for each in text_vectors
+        ]
+        return [(1 - MEANING) * text_words + MEANING * cosine for text_words, cosine in zip(shares, near, strict=True)]
 
     def compares_meaning(self, languages: Collection[str]) -> bool:
         """Return whether there is an embedding model that supports texts in these languages."""
@@ -570,9 +572,9 @@ class SearchView:
         """Return the hits sorted again, with bonuses for their texts added to their scores; words have this weight."""
         idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, ranking.term_of(plan.text)
         asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
-        found, said = [], set[str]()
+        found, seen = [], set[str]()
         for hit in hits:
-            repeats, words = ranking.has_said(hit.text, said), partial(word_ids, language=hit.language)
+            repeats, words = ranking.is_repeated(hit.text, seen), partial(word_ids, language=hit.language)
             bonus = ranking.text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
             found.append(replace(hit, score=hit.score + bonus - (ranking.SAID if repeats else 0.0)))
         return sorted(found, key=lambda hit: -hit.score)
@@ -604,9 +606,9 @@ class SearchView:
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
-    def _coverage(self, plan: Plan, text: str, held: Iterable[Vector | None]) -> float:
-        """Return the largest share of the weight of a question's words in one of the passages `held`."""
-        passages = [vector.indices for vector in held if isinstance(vector, SparseVector)]
+    def _coverage(self, plan: Plan, text: str, vectors: Iterable[Vector | None]) -> float:
+        """Return the largest share of the weight of a question's words in one of the passages with these `vectors`."""
+        passages = [vector.indices for vector in vectors if isinstance(vector, SparseVector)]
         if embedder := self._encoder.embedder:  # with static vectors, the questions in own words lose a point
             text = text if is_static(embedder.name) else _HOW_LONG.sub("", text)
         asked = [self._words(text, [language]) for language in plan.languages]

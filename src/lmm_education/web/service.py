@@ -274,7 +274,9 @@ class Service:
             self._connections = stack = AsyncExitStack()
             self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
             await stack.enter_async_context(connected(answering.major))
-        moderation = ModerationStream(self.topic, answering.meant(question, history), history) if self.topic else None
+        moderation = (
+            ModerationStream(self.topic, answering.resolve_this(question, history), history) if self.topic else None
+        )
         try:
             async with aclosing(stream) as events:
                 async for event in events:
