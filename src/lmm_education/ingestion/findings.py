@@ -45,7 +45,7 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, kinds: Withhold
     header = header_values(document.text)
     docid, language = header.get("docid"), header.get("lang")
     if docid is not None and not isinstance(docid, str | int | float):
-        yield warning(1, "'docid' is not a text, and was passed over", "lmm scan writes one")
+        yield warning(1, "'docid' is not a text, and was passed over", "remove it; lmm scan writes one")
     if language is not None and not (isinstance(language, str) and is_stemmed(language)):
         yield warning(1, f"'lang: {language}' is not a known language", "words are treated as they are written")
     if not_read := header.get(COUNT_KEY):

@@ -436,7 +436,8 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
             read = again
         steps, failures = prepare(read, run.course), list[Failure]()
         planned.document, planned.prepared = replace(read, text=""), steps.document
-        _take_note(run, read, planned.prepared)
+        with errors_naming(document.file):
+            _take_note(run, read, planned.prepared)
         planned.saved = save_steps(run, read, steps, failures)
         for failure in failures:
             raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
