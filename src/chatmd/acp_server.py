@@ -202,10 +202,8 @@ class AcpAgent:
             return asyncio.run_coroutine_threadsafe(asking, current_loop).result() == "yes"
 
         def begin() -> Runner:
-            listener, approve = (
-                partial(self._send_event, session),
-                self._approver(session) if self.ask_before_calls else None,
-            )
+            approve = self._approver(session) if self.ask_before_calls else None
+            listener = partial(self._send_event, session)
             run = prepare(self.file, replace(self.options, confirm=confirm, approve=approve, listener=listener))
             lines, files = read_mentions(mentions, run)
             message = message_element(Draft(text + lines), files)

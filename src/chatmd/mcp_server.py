@@ -264,9 +264,7 @@ class PublishedTools:
         for prompt in self.prompts.values():
             rows = [(one.name, one.description, one.value is None) for one in prompt.inputs]
             rows.append(("input", "what the prompt is to work on", prompt.needs_input))
-            arguments = [
-                types.PromptArgument(name=name, description=about, required=must) for name, about, must in rows
-            ]
+            arguments = [types.PromptArgument(name=row[0], description=row[1], required=row[2]) for row in rows]
             prompts.append(types.Prompt(name=prompt.name, description=prompt.description, arguments=arguments))
         return types.ListPromptsResult(prompts=prompts)
 

@@ -82,9 +82,8 @@ def _elements(document: SyntaxTree) -> Iterator[Problem]:
                 at = node.span._replace(start=node.span.start + node.span.text.index(CLOSE_RAW))
                 yield _warning(at, "'|RAW' ends no RAW block, so it is text", "open one before it: RAW|")
             for found in _OTHER_TAG.finditer(node.span.text) if parent in BODIES else ():
-                if found[1] and (
-                    suggestion := _meant_tag(found[1], bool(re.search(r"\s(?:src\s*=|local\b)", found[2])))
-                ):
+                has_source = bool(re.search(r"\s(?:src\s*=|local\b)", found[2] or ""))
+                if found[1] and (suggestion := _meant_tag(found[1], has_source)):
                     start = node.span.start + found.start()
                     at = node.span._replace(start=start, end=start + len(found[0]))
                     hint = f"did you mean <{suggestion}>? as text, put it in RAW|…|RAW"

@@ -432,10 +432,8 @@ def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
         end, result = ends[id(call)], ToolResult(call.call, call.name, INTERRUPTED, failed=True)
         complete = f"{complete[:end]}\n{element_text(result_element(result))}{complete[end:] or chr(10)}"
     if unanswered:
-        notes = (
-            *notes,
-            f"{terminal.count(len(unanswered), 'call')} {'were' if len(unanswered) > 1 else 'was'} interrupted",
-        )
+        calls = terminal.count(len(unanswered), "call")
+        notes = (*notes, f"{calls} {'were' if len(unanswered) > 1 else 'was'} interrupted")
     return RepairedText(complete, notes)
 
 

@@ -81,9 +81,8 @@ def find_place(before: str, pieces: Sequence[str], theirs: str) -> tuple[str, st
         return before, ""
     remaining, begins = remaining.lstrip(), behind.lstrip()
     # What begins with our tag, or continues in the middle of our text, is our text, changed by them.
-    is_ours = (
-        begins.startswith(remaining.partition(">")[0]) if remaining.startswith("<") else not begins.startswith("<")
-    )
+    tag = remaining.partition(">")[0]
+    is_ours = begins.startswith(tag) if tag.startswith("<") else not begins.startswith("<")
     return None if remaining and is_ours else (before, behind)
 
 

@@ -136,9 +136,8 @@ class TerminalSession:
                     self.runner = await asyncio.to_thread(self._begin, self.context)
                     self.context, self._begin = self.runner.context.with_options(say="", inputs={}), None
                     message, answer = exchange_in(await asyncio.to_thread(read_document, self.path))
-                    self.screen.print(
-                        (self.view.user_message(cut(message, _SHOWN)) if message else []) + self.view.replied(answer)
-                    )
+                    shown = self.view.user_message(cut(message, _SHOWN)) if message else []
+                    self.screen.print(shown + self.view.replied(answer))
                 await self.runner.run(user_first=user_first)
             except LmmError as error:
                 self._print_error(error)

@@ -147,9 +147,8 @@ def open_command(declared: Tool, run: Run) -> OpenTools:
         def report_progress(text: str) -> None:
             run.emit(ToolProgress(present, declared.name, scrub(text)))
 
-        return await run_program(
-            replace(started, argv=(*started.argv, *arguments), on_progress=report_progress), _encoded(stdin)
-        )
+        with_arguments = replace(started, argv=(*started.argv, *arguments), on_progress=report_progress)
+        return await run_program(with_arguments, _encoded(stdin))
 
     return nullcontext((FunctionTool(_definition(declared, timeout, declared.sandbox), call),))
 

