@@ -187,7 +187,7 @@ def _ask(source: RecordSource, section: RecordSection, schema: Schema) -> Ask:
     settings = source.client.settings
     # The default system message is about chats; a configured one applies here, too.
     system = (Message("system", settings.messages.system),) if settings.is_set("messages", "system") else ()
-    prompt = source.prompts.fill("extract", schema=schema.text)
+    prompt = source.prompts.fill("extract", schema=schema.text, nothing="an empty list" if schema.many else "null")
     about = Attachment(section.text, "text", section.source.replace('"', "'"))
     request = ChatRequest((*system, Message("user", prompt, (about,))), "extract")
     return Ask(request, Place(source.file, section.line, path=section.headings), "extract")

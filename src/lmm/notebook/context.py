@@ -43,7 +43,8 @@ OUTLINE = (
 def visible_text(node: Node, body: Sequence[Block]) -> str:
     """Return the text of a node, of the blocks `body`, as it is sent with a question.
 
-    Comments are left out; of more than a paragraph, so are what is skipped, and code that the page does not show.
+    Comments are left out; of more than a paragraph, so is code that the page does not show, and, marked as a gap, what
+    is skipped.
     """
     if not isinstance(node, HeadingNode):
         written, uncommented = (
@@ -53,7 +54,11 @@ def visible_text(node: Node, body: Sequence[Block]) -> str:
         return visible if (visible := without(uncommented, "comment")).strip() else written
     hidden = set[int]().union(*_skipped(node))
     both, echo = zip(body, without_percent_comments(body), strict=True), _shows_code(tree_to_blocks(node.root))
-    return "".join(_visible(seen, echo) for block, seen in both if id(block) not in hidden).strip("\ufeff\r\n")
+    gap, pieces = f"{GAP}\n\n", list[str]()
+    for block, seen in both:
+        piece = gap if id(block) in hidden else _visible(seen, echo)
+        pieces += [piece] if pieces[-1:] != [gap] or piece != gap else []
+    return "".join(pieces).strip("\ufeff\r\n")
 
 
 def _shows_code(blocks: Sequence[Block]) -> bool:
@@ -183,12 +188,14 @@ class DocumentView:
         key = tuple(i for i, some in enumerate(self.hidden) if own not in some)
         if key not in self._seen:
             hidden = set[int]().union(*(self.hidden[i] for i in key))
-            both = zip(self.blocks, self.pieces, strict=True)
+            both = [*zip(self.blocks, self.pieces, strict=True)]
             pieces = [piece if id(block) not in hidden else "" for block, piece in both]
             sizes = [*map(_size, pieces)]
             levels = ((i, block.level) for i, block in enumerate(self.blocks) if isinstance(block, HeadingBlock))
             headings = [(level, i, sizes[i]) for i, level in levels if sizes[i]]
-            written = [*accumulate(map(bool, pieces), initial=0)]
+            new = self.hidden[0]  # of pending edits: no gap is where they are
+            in_text = (bool(piece) and id(block) not in new for block, piece in both)
+            written = [*accumulate(map(max, in_text, map(bool, pieces)), initial=0)]
             self._seen[key] = _Seen(pieces, sizes, sum(sizes), written, headings, {})
         return self._seen[key]
 
