@@ -37,9 +37,9 @@ def known_references(path: Path | None, header: Mapping[str, Any]) -> frozenset[
 
     None means that it is not known which exist, because a bibliography cannot be read.
     """
-    here = path.absolute().parent if path is not None else None
-    settings, top = [(here, header)], here
-    for folder in [here, *here.parents][:_LEVELS] if here is not None else ():
+    own_folder = path.absolute().parent if path is not None else None
+    settings, top = [(own_folder, header)], own_folder
+    for folder in [own_folder, *own_folder.parents][:_LEVELS] if own_folder is not None else ():
         names = ("_metadata.yml", *_PROJECTS)
         settings += [(folder, _values(text_in(folder, name))) for name in names if (folder / name).is_file()]
         if any((folder / name).is_file() for name in _PROJECTS):

@@ -109,8 +109,10 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
         made = _READERS[name](text, folder)
     except (LmmError, RecursionError):
         return None  # the tool that builds the book reports what is wrong with it
-    here = {there: replace(file, path=there) for file in reversed(made.files) if (there := _found(folder, file.path))}
-    files = tuple(here.values())[::-1]
+    existing = {
+        found: replace(file, path=found) for file in reversed(made.files) if (found := _found(folder, file.path))
+    }
+    files = tuple(existing.values())[::-1]
     # One link is not enough for a book: a folder of notes may have a SUMMARY.md, too.
     return replace(made, file=name, files=files) if len(files) > (name == "SUMMARY.md") else None
 

@@ -63,7 +63,7 @@ class EventPrinter:
     def __init__(self, *, err: bool = False) -> None:
         self.err = err
         self._text = MarkdownWriter(err=err)
-        self._held: str | None = None  # of a reply with tags around a new text: the end, where a tag may begin
+        self._unfinished: str | None = None  # of a reply with tags around a new text: the end, where a tag may begin
         self._begun = False  # whether a part of a reply is printed
         self._turn: Place | None = None
         self._waiting: dict[Place, list[Event]] = {}
@@ -106,7 +106,7 @@ class EventPrinter:
             case Asked(text=text, about=about, request=request):
                 parts = (str(place), "cyan"), (text, "bold"), (f"({about})", "dim")
                 terminal.say(" ".join(terminal.styled(*part, err=self.err) for part in parts), err=self.err)
-                self._held = "" if request.task == "edit" else None
+                self._unfinished = "" if request.task == "edit" else None
             case TextDelta(text=text):
                 self._write(text)
             case Retrying():
@@ -123,18 +123,18 @@ class EventPrinter:
 
     def _write(self, text: str) -> None:
         """Print the next piece of a reply, of an edit without the tags around the new text."""
-        if self._held is not None:
-            text = self._held + text
+        if self._unfinished is not None:
+            text = self._unfinished + text
             begun = _BEGUN.search(text)
-            self._held = begun[0] if begun else ""
-            text = _TAG.sub("", text.removesuffix(self._held))
+            self._unfinished = begun[0] if begun else ""
+            text = _TAG.sub("", text.removesuffix(self._unfinished))
         self._begun = self._begun or bool(text)
         self._text.write(text)
 
     def _end(self) -> None:
         """Print the rest of a reply."""
-        if self._held is not None:
-            self._text.write(_TAG.sub("", self._held))
-            self._held = ""
+        if self._unfinished is not None:
+            self._text.write(_TAG.sub("", self._unfinished))
+            self._unfinished = ""
         self._text.end()
         self._begun = False

@@ -85,13 +85,13 @@ def clipped(text: str, width: int) -> str:
     text = "".join(char if char.isprintable() else " " for char in text)
     if columns(text) <= width:
         return text
-    used, kept = 1, ""  # the ellipsis
+    used, shortened = 1, ""  # the ellipsis
     for char in text:
         used += _columns(char)
         if used > width:
             break
-        kept += char
-    return kept + "…"
+        shortened += char
+    return shortened + "…"
 
 
 def megabytes(size: int) -> str:

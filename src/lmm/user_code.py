@@ -37,8 +37,8 @@ def load_python(file: Path) -> ModuleType:
         spec.loader.exec_module(module)
     except Exception as error:
         del sys.modules[spec.name]
-        told = user_error(error)
-        raise ConfigError(told.message, where=told.where or str(file), hint="correct this file") from error
+        readable = user_error(error)
+        raise ConfigError(readable.message, where=readable.where or str(file), hint="correct this file") from error
     return module
 
 

@@ -73,7 +73,7 @@ def test_several_servers_agree(place: Path | str) -> None:
     assert other.read().keys["key 7"].questions_per_minute == 7
     assert len(one.read().keys) == 20
     one.change(lambda logins: logins.with_user("Ada", "Adas Passwort"))
-    assert matches("Adas Passwort", other.read().kept("Ada") or "")
+    assert matches("Adas Passwort", other.read().stored_password("Ada") or "")
     first, second = (Sessions(Signer(b"k"), each, 1) for each in databases[:2])
     cookie = first.begin("Ada", one.read())
     session = second.read(cookie, one.read())

@@ -12,7 +12,7 @@ import click
 from lmm import terminal
 from lmm.cli import options
 from lmm.cli.main import each
-from lmm.cli.options import change, cost_text, exit_code, show_progress, tell_failures, tell_hints, work
+from lmm.cli.options import change, cost_text, exit_code, print_failures, print_hints, show_progress, work
 from lmm.terminal import DONE
 
 if TYPE_CHECKING:
@@ -101,7 +101,7 @@ def _run(
     def act(path: Path) -> int:
         document = Document.open(path, config=config, listener=show_progress)
         report = work(document, lambda it: verb(it, **options), save=not estimate)
-        tell_hints(report, hints)
+        print_hints(report, hints)
         if report.error is not None:
             terminal.tell_error(report.error)
         if as_json:
@@ -117,7 +117,7 @@ def _summary(path: Path, report: Report[FieldStatus], *, estimate: bool, changed
     from lmm.document import STALE
     from lmm.notebook.staleness import State
 
-    tell_failures(report)
+    print_failures(report)
     if changed:
         stale = [visited for visited in report.results if visited.state in STALE]
         for visited in sorted(stale, key=lambda visited: visited.place.line):
@@ -158,8 +158,8 @@ def _parts(report: Report[FieldStatus], *, estimate: bool) -> list[str]:
         parts.append(cost_text(report.usage, report.model))
     elif report.usage.requests:
         parts.append(f"{terminal.count(report.usage.requests, 'call')}, {terminal.usage_text(report.usage)}")
-    if otherwise := states[State.OTHER_RECIPE]:
-        parts.append(f"{otherwise} made with other settings: --changed lists them, --refresh makes them again")
+    if outdated := states[State.OTHER_RECIPE]:
+        parts.append(f"{outdated} made with other settings: --changed lists them, --refresh makes them again")
     if report.failures:
         failed, waiting = len(report.failures), states[State.BLOCKED]
         depend = f"{waiting} {'depends' if waiting == 1 else 'depend'} on {'it' if failed == 1 else 'them'}"

@@ -104,8 +104,8 @@ def offline_environment(course: Path) -> dict[str, str]:
     The fast embedding model is used even if the extra ``meaning`` is installed, which would take twice as long.
     """
     keys = {key for provider in PROVIDERS.values() for key in (*provider.keys, provider.base_url_variable)}
-    kept = {k: v for k, v in os.environ.items() if k not in keys and not k.startswith("LMM_")}
-    return kept | {
+    environment = {k: v for k, v in os.environ.items() if k not in keys and not k.startswith("LMM_")}
+    return environment | {
         "LMM_MODEL_EMBEDDING": "Builtin/wordllama",
         "LMM_STATE_DIR": str(course / STATE),
         "LMM_CACHE_DIR": str(course / STATE / "cache"),

@@ -9,7 +9,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
-from lmm.cli.options import exit_code, show_progress, tell_failures
+from lmm.cli.options import exit_code, print_failures, show_progress
 from lmm.errors import LmmError
 from lmm.messages import Usage, render
 from lmm.terminal import DONE, INTERRUPTED
@@ -110,7 +110,7 @@ def _show(jobs: list[Job], again: bool) -> int:
 def _summary(report: Report[Record[Any]], sections: int, output: Path | None) -> int:
     for hint in report.hints:
         terminal.say(hint, err=True)
-    tell_failures(report)
+    print_failures(report)
     parts = [
         f"{terminal.count(len(report.results), 'record')} from {terminal.count(sections, 'section')}",
         *([f"{len(report.failures)} failed"] if report.failures else []),

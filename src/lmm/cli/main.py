@@ -194,7 +194,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
             code = command.invoke(context)
         return code if isinstance(code, int) else DONE
     except LmmError as error:
-        return _tell(error)
+        return _report(error)
     except click.exceptions.Exit as stop:
         return stop.exit_code
     except (KeyboardInterrupt, EOFError, click.Abort):
@@ -210,7 +210,7 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
         return error.exit_code
 
 
-def _tell(error: LmmError) -> int:
+def _report(error: LmmError) -> int:
     terminal.tell_error(error)
     return USAGE if error.is_usage else FAILED
 
@@ -222,16 +222,16 @@ def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:
     Raises:
         LmmError: it failed, and there is only one file.
     """
-    codes, told = [DONE], set[str]()
+    codes, reported = [DONE], set[str]()
     for path in paths:
         try:
             codes.append(act(path))
         except LmmError as error:
             if len(paths) == 1:
                 raise
-            if str(error) not in told:
-                codes.append(_tell(error))
-                told.add(str(error))
+            if str(error) not in reported:
+                codes.append(_report(error))
+                reported.add(str(error))
         if codes[-1] == INTERRUPTED:
             break
     return max(codes)
@@ -246,18 +246,18 @@ def ended_by_signals() -> Iterator[None]:
 
     A signal that the parent process ignores (``nohup``) stays ignored.
     """
-    told = False
+    interrupted = False
 
     def end(number: int, frame: FrameType | None) -> None:
-        nonlocal told
-        if not told:
-            told = True
+        nonlocal interrupted
+        if not interrupted:
+            interrupted = True
             if number != signal.SIGTERM:
                 _leave_terminal()
             raise KeyboardInterrupt
 
-    here = threading.current_thread() is threading.main_thread()  # Python allows handlers only there
-    before = {number: signal.getsignal(number) for number in SIGNALS} if here else {}
+    in_main_thread = threading.current_thread() is threading.main_thread()  # Python allows handlers only there
+    before = {number: signal.getsignal(number) for number in SIGNALS} if in_main_thread else {}
     try:
         for number, handler in before.items():
             if handler is not signal.SIG_IGN:

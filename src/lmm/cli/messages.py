@@ -70,7 +70,7 @@ def messages(
         if dry_run:
             return _show_requests(document, path, **how)
         report = work(document, lambda it: it.answer(budget=spent, **how))
-        options.tell_hints(report, hints)
+        options.print_hints(report, hints)
         if path == STDIN:
             terminal.say_document(document.text)
         name, err = terminal.path_text(path), path == STDIN
@@ -139,14 +139,14 @@ def _summary(name: str, report: Report[AnsweredPrompt], *, err: bool = False) ->
 def _show_requests(document: Document, path: Path, *, model: str | None, **how: Any) -> int:
     failures: tuple[Failure, ...] = ()
     try:
-        asks = document.requests(model=model, **how)
+        requests = document.requests(model=model, **how)
     except PartlyFailed as error:
-        asks, failures = error.report.results, error.report.failures
+        requests, failures = error.report.results, error.report.failures
     name = model or str(document.settings.major.model)
-    for ask in asks:
+    for ask in requests:
         terminal.say(f"── {terminal.path_text(path)}:{ask.place.line} → {name} · {ask.about.rpartition(', ')[0]}")
         terminal.say(f"{dialogue_text(ask.request.messages)}\n")
-    terminal.say(f"{terminal.path_text(path)}: {terminal.count(len(asks), 'request')} would be sent to {name}")
+    terminal.say(f"{terminal.path_text(path)}: {terminal.count(len(requests), 'request')} would be sent to {name}")
     for failure in failures:
         terminal.tell_failed(failure.error, failure.what, failure.place)
     return max(FAILED if failures else DONE, _tell_unasked(terminal.path_text(path), document))
@@ -281,8 +281,8 @@ def _resolve(files: Sequence[Path], done: str, verb: Callable[[Document], int], 
             )
             pending = f"; pending at line {left}" if left else ""  # their lines have moved
             if count or not refused:
-                told = f"{done} {number}{pending}" if count else "no edits are pending"
-                terminal.say(f"{terminal.path_text(path)}: {told}")
+                summary = f"{done} {number}{pending}" if count else "no edits are pending"
+                terminal.say(f"{terminal.path_text(path)}: {summary}")
         return FAILED if refused else DONE
 
     return each(files, act)
@@ -316,11 +316,11 @@ def undo(*, files: tuple[Path, ...]) -> int:
 
     def act(path: Path) -> int:
         change = take_back(path)
-        told = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
+        summary = f"took back the change of {change.made:%Y-%m-%d %H:%M:%S} ({terminal.count(change.lines, 'line')})"
         named = f" in {', '.join(map(str, change.files))}" if change.files else ""
         more = f"; {change.left} earlier can be taken back too" if change.left else ""
         if change.files or not change.failures:
-            terminal.say(f"{terminal.path_text(path)}: {told}{named}{more}")
+            terminal.say(f"{terminal.path_text(path)}: {summary}{named}{more}")
         for failure in change.failures:
             terminal.tell_error(failure)
         return FAILED if change.failures else DONE

@@ -147,11 +147,11 @@ def _with_documents(context: click.Context, parameter: click.Parameter, paths: t
 def _with_originals(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the named files, and the documents in named folders but those that `lmm ingest --save-files` made."""
     found = _with_documents(context, parameter, paths)
-    kept = tuple(path for path in found if path in paths or not _is_prepared(path))
-    if len(kept) < len(found):
-        left = terminal.count(len(found) - len(kept), "prepared file")
+    named = tuple(path for path in found if path in paths or not _is_prepared(path))
+    if len(named) < len(found):
+        left = terminal.count(len(found) - len(named), "prepared file")
         terminal.note(f"left out {left} of lmm ingest; to use one, name it")
-    return kept
+    return named
 
 
 def _is_prepared(path: Path) -> bool:
@@ -259,7 +259,7 @@ def show_progress(event: Event, place: Place) -> None:
             terminal.show_bar(done, total, before=f"{place} " if str(place) else "")
 
 
-def tell_failures(report: Report[Any]) -> None:
+def print_failures(report: Report[Any]) -> None:
     """Print each kind of failure once, at its first place: if a server is down, all sections fail in the same way."""
     alike: dict[str, list[Failure]] = {}
     for failure in report.failures:
@@ -268,12 +268,12 @@ def tell_failures(report: Report[Any]) -> None:
         terminal.say(f"{first}{f'; {len(others)} more of the same kind' if others else ''}", err=True)
 
 
-def tell_hints(report: Report[Any], told: dict[str, None]) -> None:
+def print_hints(report: Report[Any], printed: dict[str, None]) -> None:
     """Print the hints of a report that are not among those `told`, and add them to these."""
     for hint in report.hints:
-        if hint not in told:
+        if hint not in printed:
             terminal.say(hint, err=True)
-    told.update(dict.fromkeys(report.hints))
+    printed.update(dict.fromkeys(report.hints))
 
 
 def cost_text(usage: Usage, model: str) -> str:

@@ -52,8 +52,8 @@ def scan(
         found += len(problems)
         for problem in problems:
             if as_json:
-                told = {name: getattr(problem, name) for name in ("line", "column", "severity", "message", "hint")}
-                terminal.say_json({"path": str(path), **told}, line=True)
+                values = {name: getattr(problem, name) for name in ("line", "column", "severity", "message", "hint")}
+                terminal.say_json({"path": str(path), **values}, line=True)
             else:
                 warning = "warning: " if problem.severity == "warning" else ""
                 hint = f" ({problem.hint})" if problem.hint else ""

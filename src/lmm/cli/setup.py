@@ -80,8 +80,8 @@ def choose_model(found: Config) -> tuple[dict[str, str], list[str]]:
     terminal.say("".join(f"  {name}\n" for name in (*_EXAMPLES, *agents)), err=True, end="")
     while True:
         try:
-            said = terminal.ask("Model", str(model.model))
-            values = values if said == str(model.model) else _values(said, found)
+            answer = terminal.ask("Model", str(model.model))
+            values = values if answer == str(model.model) else _values(answer, found)
             known = replace(found, text=with_values(found.text, {"major": values}, found.name))
             model = load_settings(known, os.environ).major
             if model.missing_key:
@@ -96,13 +96,13 @@ def choose_model(found: Config) -> tuple[dict[str, str], list[str]]:
             terminal.tell_error(error)
 
 
-def _values(said: str, found: Config) -> dict[str, str]:
+def _values(answer: str, found: Config) -> dict[str, str]:
     """Return the settings of a model that was named, or of the server at an address."""
     from lmm.providers import PROVIDERS, parse_name
 
-    if said.startswith(("http://", "https://")):
-        return {"model": f"OpenAICompatible/{terminal.ask('Its model', _first_model(said))}", "base_url": said}
-    name = parse_name(said)
+    if answer.startswith(("http://", "https://")):
+        return {"model": f"OpenAICompatible/{terminal.ask('Its model', _first_model(answer))}", "base_url": answer}
+    name = parse_name(answer)
     if PROVIDERS[name.provider.lower()].needs_base_url:
         return {"model": str(name), "base_url": terminal.ask("The address of its server", "http://127.0.0.1:8080/v1")}
     return {"model": str(name)} | ({"base_url": ""} if "base_url" in found.tables.get("major", {}) else {})

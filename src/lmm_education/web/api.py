@@ -247,7 +247,7 @@ class CompletionAnswer:
     include_usage: bool = False
     created: int = field(default_factory=lambda: int(time.time()))
     id: str = field(default_factory=lambda: secrets.token_hex(12))
-    said: list[str] = field(default_factory=list)
+    deltas: list[str] = field(default_factory=list)
     sent: str = ""
     text: str = ""
 
@@ -261,12 +261,12 @@ class CompletionAnswer:
                 self.sent = self.text
         elif isinstance(event, Retrying | Called):
             self.text = ""
-            if isinstance(event, Called) and self.said:
+            if isinstance(event, Called) and self.deltas:
                 self.sent = ""
                 yield self._piece(self._void)
         elif isinstance(event, Answer):
-            text = self._below(event) if self.said else without_remote_pictures(event.text) + self._below(event)
-            if self.said and self.sent != self.text:
+            text = self._below(event) if self.deltas else without_remote_pictures(event.text) + self._below(event)
+            if self.deltas and self.sent != self.text:
                 text = self._void + self.text + text
             if text:
                 yield self._piece(text)
@@ -282,7 +282,7 @@ class CompletionAnswer:
         cited, text = {source.number: source for source in answer.cited}, without_remote_pictures(answer.text)
         addresses = {number: source_address(self.address, source) for number, source in cited.items()}
         titles = {number: ", ".join(filter(None, (each.path, each.place.page))) for number, each in cited.items()}
-        begins = len("".join(self.said).partition(text)[0]) if self.said else 0
+        begins = len("".join(self.deltas).partition(text)[0]) if self.deltas else 0
         missing = len(answer.text) - len(text)
 
         def annotation(kind: str, start: int, end: int, **more: str) -> dict[str, Any]:
@@ -300,9 +300,9 @@ class CompletionAnswer:
             for number in numbers
             if known and number in cited
         ] + [
-            annotation("unverified", start, start + len(said), message=notice_for(mark_of(each), self.texts))
+            annotation("unverified", start, start + len(words), message=notice_for(mark_of(each), self.texts))
             for each in answer.verification.failures
-            if (start := text.find(said := answer.text[each.start : each.end], max(0, each.start - missing))) >= 0
+            if (start := text.find(words := answer.text[each.start : each.end], max(0, each.start - missing))) >= 0
         ]
 
     def _below(self, answer: Answer) -> str:
@@ -334,15 +334,15 @@ class CompletionAnswer:
 
     def whole(self, answer: Answer) -> dict[str, Any]:
         """Return the complete response, if no stream was requested."""
-        said = without_remote_pictures(answer.text) + self._below(answer)
-        message = {"role": "assistant", "content": said, "annotations": self._cited(answer)}
+        content = without_remote_pictures(answer.text) + self._below(answer)
+        message = {"role": "assistant", "content": content, "annotations": self._cited(answer)}
         choice = {"index": 0, "message": message, "finish_reason": _finish(answer)}
         usage = {"usage": usage_values(answer.usage)}
         return self._head("chat.completion") | {"choices": [choice]} | usage | self.beyond(answer)
 
     def _piece(self, text: str) -> str:
-        role = {} if self.said else {"role": "assistant"}
-        self.said.append(text)
+        role = {} if self.deltas else {"role": "assistant"}
+        self.deltas.append(text)
         return self._chunk({**role, "content": text}, None)
 
     def _end(self, answer: Answer) -> Iterator[str]:

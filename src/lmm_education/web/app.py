@@ -167,9 +167,11 @@ class CourseMiddleware:
 
         try:
             # In a thread if a session must be looked up: a database may be slow.
-            asks = identity.login not in ("none", "proxy")
+            is_stored = identity.login not in ("none", "proxy")
             caller = (
-                await asyncio.to_thread(identity.caller, request, fresh) if asks else identity.caller(request, fresh)
+                await asyncio.to_thread(identity.caller, request, fresh)
+                if is_stored
+                else identity.caller(request, fresh)
             )
             scope.setdefault("state", {}).update(caller=caller, student=caller.student)
             self.service.guard.enter(request, caller)

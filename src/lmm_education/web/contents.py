@@ -139,8 +139,8 @@ def follow_ups(
     lines = [line for each in chapters for line in (each, *each.below)]
     last = max((i for i, line in enumerate(lines) if line.section in sections), default=len(lines))
     found = [*own, *(line.title for line in lines[last + 1 : last + 6])]
-    asks = dict.fromkeys(text for text in found if _ASKS.fullmatch(text) and text.casefold() != asked.casefold())
-    return list(asks)[:FOLLOW_UPS]
+    questions = dict.fromkeys(text for text in found if _ASKS.fullmatch(text) and text.casefold() != asked.casefold())
+    return list(questions)[:FOLLOW_UPS]
 
 
 def _has_subject(chapter: Chapter) -> bool:
@@ -304,15 +304,15 @@ def section_values(
         ids = tuple({id: None, **{each.id: None for each in shown}})
         chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("type", "text"))
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
-        beside = _beside(catalogue, ids)
+        neighbours = _neighbours(catalogue, ids)
     texts = [each.text for each in secret if is_one_of(each.type, hidden)]
     picture = pictures(asked.place.file) if pictures else None
     html = Markup()
     for each in shown:
-        here = each.id == asked.id
-        lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if here else None
+        is_open = each.id == asked.id
+        lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if is_open else None
         text = marked_html(each.text, lines, _lines_of_all(texts, each.text), label, picture=picture)
-        heading = _HERE if here else _HEADING
+        heading = _HERE if is_open else _HEADING
         html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
     path = asked.place.path(title)
     return {
@@ -320,17 +320,17 @@ def section_values(
         "page": "" if whole else asked.place.page,
         "place": str(asked.place),
         "html": html,
-        **beside,
+        **neighbours,
     }
 
 
-def _beside(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
+def _neighbours(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:
     """Return the sections before and after some others in reading order, if any: their id, and their name as HTML."""
     ordered = [(each.id, name_of(each, title)) for each, title in catalogue.sections]
     at = [i for i, (id, _) in enumerate(ordered) if id in ids]
     around = {"before": at[0] - 1, "after": at[-1] + 1} if at else {}
-    there = {side: ordered[i] for side, i in around.items() if 0 <= i < len(ordered)}
-    return {side: {"section": id, "title": title_html(name)} for side, (id, name) in there.items()}
+    found = {side: ordered[i] for side, i in around.items() if 0 <= i < len(ordered)}
+    return {side: {"section": id, "title": title_html(name)} for side, (id, name) in found.items()}
 
 
 def name_of(section: Section | Passage, title: str) -> str:

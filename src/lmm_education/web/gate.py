@@ -90,8 +90,8 @@ class CourseGate:
         item = RateLimitItemPerSecond(burst, math.ceil(60 * burst / limit))
         counted = self._limiter, item, "asked", student
         try:  # a thread is worth it only if the limits are counted on another server
-            here = isinstance(self._limiter.storage, MemoryStorage)
-            wait = seconds_to_wait(*counted) if here else await asyncio.to_thread(seconds_to_wait, *counted)
+            in_memory = isinstance(self._limiter.storage, MemoryStorage)
+            wait = seconds_to_wait(*counted) if in_memory else await asyncio.to_thread(seconds_to_wait, *counted)
         except StorageError as error:  # a failing counter is the teacher's concern, not the student's
             if self.reports.is_new(type(error).__name__):
                 logger.error("%s: %s; until it works, nobody is limited", type(error).__name__, error)
@@ -100,7 +100,7 @@ class CourseGate:
             raise too_soon(refusal, wait, code="rate_limit_exceeded")
 
     @asynccontextmanager
-    async def passing(self, refusal: str, *, asks: bool = True) -> AsyncGenerator[Spending]:
+    async def passing(self, refusal: str, *, asks_model: bool = True) -> AsyncGenerator[Spending]:
         """Wait in the queue, and count what is used; with `asks` false, no model is asked.
 
         Raises:
@@ -110,7 +110,7 @@ class CourseGate:
             ahead = -1
             while (ahead := await self.queue.ahead(turn, ahead)) > 0:
                 pass
-            if not asks:
+            if not asks_model:
                 yield Spending(self)
                 return
             async with self.spending(refusal) as spending:
@@ -191,8 +191,8 @@ class GatedSearch(CourseSearch):
             Denied: the day's budget is used up.
         """
         filled = options.filled(self.course.settings.search)
-        asks = bool(filled.expand) or filled.reranker == "model"
-        async with self.gate.passing(self.refusal, asks=asks) as spending:
+        asks_model = bool(filled.expand) or filled.reranker == "model"
+        async with self.gate.passing(self.refusal, asks_model=asks_model) as spending:
             result = await CourseSearch.asearch(self, question, options)
             await spending.settle(result.usage)
             return result

@@ -142,8 +142,8 @@ class TopicCheck:
         try:
             message = Message("user", self.prompts.fill(prompt, allowed=self.allowed), documents)
             client = Client.of(self.model)
-            said = await client.value(Ask(ChatRequest((message,))), object_of(allowed={"type": "boolean"}))
-            return Verdict(said["allowed"], client.usage)
+            verdict = await client.value(Ask(ChatRequest((message,))), object_of(allowed={"type": "boolean"}))
+            return Verdict(verdict["allowed"], client.usage)
         except LmmError as error:
             if self.strict:
                 raise
@@ -161,7 +161,7 @@ class ModerationStream:
         earlier = (Attachment(conversation_text(history), LABEL),) if history else ()
         documents = (*earlier, Attachment(question, "question"))
         self._asked = asyncio.create_task(check.judge("topic_question", documents))
-        self._held, self._through, self._used = "", False, Usage()
+        self._text, self._through, self._used = "", False, Usage()
         self._blocks = list[AnswerEvent]()
 
     async def checked(self, event: AnswerEvent) -> list[AnswerEvent]:
@@ -173,17 +173,17 @@ class ModerationStream:
         if isinstance(event, Answer) and not event.found:  # a fixed text of ours: no model was asked
             return [event]
         if isinstance(event, Retrying | Called):
-            self._held, self._blocks, self._through = "", [], False
+            self._text, self._blocks, self._through = "", [], False
         if not self._through and isinstance(event, AnswerBlock):
             self._blocks.append(event)
             return []
         if not self._through and isinstance(event, TextDelta):
-            self._held += event.text
+            self._text += event.text
             # If the question is refused, or could not be judged, there is no need to wait for more text.
             asked = self._asked
-            if len(self._held) < BEGINNING and (not asked.done() or (not asked.exception() and asked.result().good)):
+            if len(self._text) < BEGINNING and (not asked.done() or (not asked.exception() and asked.result().good)):
                 return []
-            event = TextDelta(self._held)
+            event = TextDelta(self._text)
         if not self._through and isinstance(event, TextDelta | Answer):
             self._through = await self._judge_both(event.text)
             if not self._through:

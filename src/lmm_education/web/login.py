@@ -107,10 +107,10 @@ def hash_password(password: str, salt: bytes) -> str:
     return f"scrypt:{numbers}:{_encoded(salt)}:{_encoded(_scrypt(password, salt, *_COST))}"
 
 
-def matches(password: str, kept: str) -> bool:
+def matches(password: str, stored: str) -> bool:
     """Return whether a password matches its stored hash; False if `hash_password` did not make that hash."""
     try:
-        kind, logarithm, r, p, salt, expected = kept.split(":")
+        kind, logarithm, r, p, salt, expected = stored.split(":")
         found = _scrypt(password, base64.b64decode(salt), int(logarithm), int(r), int(p))
     except (ValueError, TypeError, OverflowError):
         return False
@@ -155,7 +155,7 @@ class Logins:
     users: Mapping[str, str] = field(default_factory=dict)
     keys: Mapping[str, ApiKey] = field(default_factory=dict)
 
-    def kept(self, name: str) -> str | None:
+    def stored_password(self, name: str) -> str | None:
         """Return the password hash for a user name; the course's password has the empty name."""
         return (self.users.get(name) if name else self.password) or None
 
@@ -190,8 +190,8 @@ class Logins:
 
     def without(self, kind: Literal["users", "keys"], names: Collection[str]) -> Logins:
         """Return a copy without the users or keys of these names."""
-        kept = {name: known for name, known in getattr(self, kind).items() if name not in names}
-        return replace(self, users=kept) if kind == "users" else replace(self, keys=kept)
+        remaining = {name: known for name, known in getattr(self, kind).items() if name not in names}
+        return replace(self, users=remaining) if kind == "users" else replace(self, keys=remaining)
 
 
 class Accounts:
@@ -287,7 +287,7 @@ class Session:
 class Keeper(Protocol):
     """Knows what ties a session to a login: a password hash, or the provider that identified the user."""
 
-    def kept(self, name: str) -> str | None:
+    def stored_password(self, name: str) -> str | None:
         """Return the value that ties a session to this name; None for an unknown name."""
         ...
 
@@ -302,11 +302,11 @@ class Sessions:
 
     def begin(self, name: str, logins: Keeper) -> str:
         """Return the cookie value of a new session for somebody who has logged in."""
-        kept = logins.kept(name)
-        assert kept is not None
+        stored = logins.stored_password(name)
+        assert stored is not None
         expires = int(self._clock()) + self.seconds
         written = base64.urlsafe_b64encode(name.encode()).decode()
-        return self._signer.sign("session", f"{secrets.token_urlsafe(16)}:{expires}:{self._mark(kept)}:{written}")
+        return self._signer.sign("session", f"{secrets.token_urlsafe(16)}:{expires}:{self._mark(stored)}:{written}")
 
     def read(self, signed: str, logins: Keeper) -> Session | None:
         """Return the session of a cookie; None if it is invalid, expired, ended, or older than the password.
@@ -318,8 +318,8 @@ class Sessions:
             return None
         id, expires, mark, written = text.split(":")
         name = base64.urlsafe_b64decode(written).decode()
-        kept = logins.kept(name)
-        if kept is None or mark != self._mark(kept) or int(expires) <= self._clock():
+        stored = logins.stored_password(name)
+        if stored is None or mark != self._mark(stored) or int(expires) <= self._clock():
             return None
         with self._database.reading() as connection:
             has_ended = connection.execute(sa.select(ENDED.c.id).where(ENDED.c.id == id)).first()
@@ -333,9 +333,9 @@ class Sessions:
         """
         use_once(self._database, session.id, session.expires, int(self._clock()))
 
-    def _mark(self, kept: str) -> str:
+    def _mark(self, stored: str) -> str:
         """Return the part of a session that changes with the password of its login."""
-        return self._signer.pseudonym("login", kept)
+        return self._signer.pseudonym("login", stored)
 
 
 def use_once(database: Database, id: str, expires: int, now: int | None = None) -> bool:
@@ -561,8 +561,8 @@ class Login:
         """Return None if the password is right; otherwise the seconds to wait before the next attempt."""
         if wait := self.attempts.wait(*counted):
             return wait
-        kept = self.accounts.read().kept(counted[0])
-        if matches(password, kept or _nobody()) and kept is not None:
+        stored = self.accounts.read().stored_password(counted[0])
+        if matches(password, stored or _nobody()) and stored is not None:
             return None
         self.attempts.was_wrong(*counted)
         return 0

@@ -117,12 +117,12 @@ class Metrics(Collector):
         >>> b"lmm_answers_running 0.0" in Metrics().text()
         True
         """
-        shown, looked = self._registry, CollectorRegistry()
+        shown, current = self._registry, CollectorRegistry()
         if SHARED in os.environ:  # the files contain the counts of all processes
             shown = CollectorRegistry()
             MultiProcessCollector(shown)  # type: ignore[no-untyped-call]
-        looked.register(self)
-        return generate_latest(shown) + generate_latest(looked)
+        current.register(self)
+        return generate_latest(shown) + generate_latest(current)
 
     def collect(self) -> Iterable[Metric]:
         """Iterate over what is looked up rather than counted."""

@@ -75,7 +75,7 @@ class LoginProvider(ABC):
         for name in ("issuer", *_ADDRESSES):
             _check_address(getattr(settings, name), name)
 
-    def kept(self, name: str) -> str | None:
+    def stored_password(self, name: str) -> str | None:
         """Return what ties sessions to this provider (`accounts.Keeper`): those from another provider are invalid."""
         return f"{self.settings.issuer} {self.settings.client_id}"
 
@@ -99,10 +99,10 @@ class LoginProvider(ABC):
         return response
 
     def _away(self, request: Request, state: str) -> Away:
-        kept = self.signer.read("away", request.cookies.get(self.cookie, ""))
-        if not kept:
+        cookie = self.signer.read("away", request.cookies.get(self.cookie, ""))
+        if not cookie:
             raise _refused("the login did not start here")
-        begun, nonce, verifier, until = kept.split(":")
+        begun, nonce, verifier, until = cookie.split(":")
         away = Away(begun, nonce, verifier, int(until))
         if not hmac.compare_digest(away.state.encode(), state.encode()) or away.until < time.time():
             raise _refused("the login was started differently, or took too long")
@@ -238,27 +238,27 @@ class LearningPlatform(LoginProvider):
 
     async def begin(self, request: Request) -> Response:
         """``GET`` or ``POST /lti/login``: the platform announces a user, and is asked to identify him."""
-        said = await _form(request) if request.method == "POST" else dict(request.query_params)
-        if said.get("iss") != self.settings.issuer or said.get("client_id", self.settings.client_id) != (
+        form = await _form(request) if request.method == "POST" else dict(request.query_params)
+        if form.get("iss") != self.settings.issuer or form.get("client_id", self.settings.client_id) != (
             self.settings.client_id
         ):
-            raise _refused(f"the platform is {said.get('iss')!r}, client {said.get('client_id')!r}")
+            raise _refused(f"the platform is {form.get('iss')!r}, client {form.get('client_id')!r}")
         away = Away()
         asked = {
             "scope": "openid", "response_type": "id_token", "response_mode": "form_post", "prompt": "none",
             "client_id": self.settings.client_id, "redirect_uri": f"{address_of(request)}lti/launch",
-            "state": away.state, "nonce": away.nonce, "login_hint": said.get("login_hint", ""),
+            "state": away.state, "nonce": away.nonce, "login_hint": form.get("login_hint", ""),
         }  # fmt: skip
-        if hint := said.get("lti_message_hint"):
+        if hint := form.get("lti_message_hint"):
             asked["lti_message_hint"] = hint
         login = self.settings.platform_login
         return self._sent(request, f"{login}{'&' if '?' in login else '?'}{urlencode(asked)}", away)
 
     async def came_back(self, request: Request) -> str:
         """``POST /lti/launch``: see `LoginProvider.came_back`."""
-        said = await _form(request)
-        away = self._away(request, said.get("state", ""))
-        claims = await self._claims(said.get("id_token", ""), away)
+        form = await _form(request)
+        away = self._away(request, form.get("state", ""))
+        claims = await self._claims(form.get("id_token", ""), away)
         wanted = {"message_type": "LtiResourceLinkRequest", "version": "1.3.0"}
         if any(claims.get(_CLAIM + name) != value for name, value in wanted.items()):
             raise _refused("this is not an LTI 1.3 launch")

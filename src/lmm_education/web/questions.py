@@ -74,7 +74,7 @@ class ServedQuestion:
     student: str
     via: str
     here: Passage | None = None
-    kept: bool = False
+    is_logged: bool = False
     anew: bool = False
     attempted: Attempted | None = None
     id: str = field(default_factory=lambda: secrets.token_hex(10))
@@ -91,7 +91,7 @@ class ServedQuestion:
     @property
     def number(self) -> str:
         """The id if a log is kept in which it can be looked up; else empty."""
-        return self.id if self.kept else ""
+        return self.id if self.is_logged else ""
 
     def note(self, event: AnswerEvent | WaitingAnswer) -> None:
         """Record an event of the answer."""
@@ -123,7 +123,7 @@ class ServedQuestion:
             output_tokens=answer.usage.output_tokens, cost=answer.usage.cost, error=self.error,
             cached=CACHED in answer.notices,
             unverified="\n".join(map(failure_text, answer.verification.failures)),
-            prompt=dialogue_text(self._prompted) if self.kept else "",
+            prompt=dialogue_text(self._prompted) if self.is_logged else "",
             here=" > ".join((self.here.place.file, *self.here.place.headings)) if self.here else "",
         )  # fmt: skip
 

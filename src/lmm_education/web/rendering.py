@@ -448,8 +448,8 @@ def _written(element: Element) -> str:
     inner = _text(letters) + "".join(_written(child) + _text(child.tail) for child in element)
     if element.tag not in _ELEMENTS:
         return inner
-    kept = (f' {name}="{html.escape(value)}"' for name, value in element.items() if name in _ATTRIBUTES)
-    return f"<{element.tag}{''.join(kept)}>{inner}</{element.tag}>"
+    attributes = (f' {name}="{html.escape(value)}"' for name, value in element.items() if name in _ATTRIBUTES)
+    return f"<{element.tag}{''.join(attributes)}>{inner}</{element.tag}>"
 
 
 def _in_alphabet(text: str | None, variant: str) -> str:

@@ -148,7 +148,9 @@ class Service:
         """Return a new question; `here` is the section that the reader has open. With ``Cache-Control: no-cache`` in
         the request, it gets a new answer."""
         anew = "no-cache" in request.headers.get("cache-control", "")
-        return ServedQuestion(question, str(request.state.student), via, here, kept=self.log is not None, anew=anew)
+        return ServedQuestion(
+            question, str(request.state.student), via, here, is_logged=self.log is not None, anew=anew
+        )
 
     async def answer(
         self, asked: ServedQuestion, history: Sequence[Exchange]
@@ -201,11 +203,11 @@ class Service:
         documents = (Attachment(question, "question"), Attachment(answer, "answer"))
         client, texts = Client.of(self.answering.major), {"type": "array", "items": {"type": "string"}}
         async with self.gate.passing(self.texts["spent"]) as spending:
-            said = await client.value(
+            reply = await client.value(
                 Ask(ChatRequest((Message("user", prompt, documents),))), object_of(questions=texts)
             )
             await spending.settle(client.usage, client.name)
-        found = (" ".join(text.split()) for text in said["questions"])
+        found = (" ".join(text.split()) for text in reply["questions"])
         return list(dict.fromkeys(text for text in found if 0 < len(text) <= _LONGEST_SUGGESTION))[:FOLLOW_UPS]
 
     def _reader(self, before: asyncio.Task[Any] | None) -> asyncio.Task[Any]:

@@ -314,8 +314,8 @@ async def mark_wrong(request: Request) -> Response:
     id = short_text(await read_json(request), "exchange")
     found = await asyncio.to_thread(_found, service, id)
     async with _writing:
-        kept = await asyncio.to_thread(keep_wrong, service.answering.course.root / QUESTIONS, found)
-    message = Wording(service.settings.language)["kept" if kept else "kept_before"].replace("{file}", QUESTIONS)
+        added = await asyncio.to_thread(keep_wrong, service.answering.course.root / QUESTIONS, found)
+    message = Wording(service.settings.language)["kept" if added else "kept_before"].replace("{file}", QUESTIONS)
     return JSONResponse({"told": message}, headers=NO_STORE)
 
 
@@ -342,7 +342,7 @@ def keep_wrong(file: Path, wrong: LoggedExchange) -> bool:
     text = before.decode() if before else ""
     # As with thumbs down: saying wrongly that the course has no answer is as bad as a wrong answer.
     row = json.loads(as_questions([replace(wrong, reaction=-1, outcome="answered")]))
-    if any(held.get("question") == row["question"] for held in question_rows(text)):
+    if any(row_before.get("question") == row["question"] for row_before in question_rows(text)):
         return False
     line = json.dumps({"question": row["question"], "wrong": wrong.answer}, ensure_ascii=False)
     end = "" if not text or text.endswith("\n") else "\n"
@@ -422,9 +422,9 @@ def _imported(folder: Folder, name: str, target: str, data: bytes, replace: bool
                     raise LmmError(say["file_exists"].replace("{name}", file))
                 folder.write(file, image.read_bytes())
             folder.write(target, report.text)
-        told = say["file_converted"].replace("{name}", target)
+        message = say["file_converted"].replace("{name}", target)
         html = render("upload.html", say=say, notes=report.notes, text=report.text, file=target)
-        return {"told": told, "file": target, "html": html}
+        return {"told": message, "file": target, "html": html}
     except (LmmError, OSError) as error:
         return {"error": {"message": str(error)}}
     finally:
@@ -452,14 +452,14 @@ async def ingest(request: Request) -> Response:
     list them. Blanks are sent until the report is ready, so that no proxy closes the connection."""
     service = await service_of_teacher(request)
     body, say = await read_json(request), Wording(service.settings.language)
-    names, look = body.get("files", []), body.get("look") is True
+    names, dry_run = body.get("files", []), body.get("look") is True
     if not isinstance(names, list) or not all(isinstance(name, str) for name in names):
         raise RequestError("'files' must be a list of names", param="files")
     files = [checked_document(name, say) for name in names]
     if not _running.acquire(blocking=False):
         raise RequestError(say["busy"], status=409)
     # In a thread of its own: it goes on, and releases the lock at the end, even if the client leaves.
-    work = asyncio.get_running_loop().run_in_executor(None, _ingested, service, files, look, say)
+    work = asyncio.get_running_loop().run_in_executor(None, _ingested, service, files, dry_run, say)
     return StreamingResponse(_when_done(work), media_type="application/json", headers=NO_STORE)
 
 
@@ -471,21 +471,21 @@ async def _when_done(work: asyncio.Future[Mapping[str, Any]]) -> AsyncGenerator[
     yield json.dumps(work.result(), ensure_ascii=False)
 
 
-def _ingested(service: Service, files: Sequence[str], look: bool, say: Wording) -> Mapping[str, Any]:
+def _ingested(service: Service, files: Sequence[str], dry_run: bool, say: Wording) -> Mapping[str, Any]:
     """Ingest documents and return the result as the page shows it."""
     try:
-        values = _read_in(service.author, files, look)
-        return {"told": say["looked" if look else "ingested"], "html": render("documents.html", say=say, **values)}
+        values = _read_in(service.author, files, dry_run)
+        return {"told": say["looked" if dry_run else "ingested"], "html": render("documents.html", say=say, **values)}
     except LmmError as error:
         return {"error": {"message": error.at_prompt}}
     finally:
         _running.release()
 
 
-def _read_in(course: CourseParts, files: Sequence[str], look: bool) -> dict[str, Any]:
+def _read_in(course: CourseParts, files: Sequence[str], dry_run: bool) -> dict[str, Any]:
     folder, stored = Folder(course.root), _stored(course)
     wanted = list(files) or stored
-    there = list[Path]() if files else _beside(stored, course.root)
+    paths = list[Path]() if files else _patterns_of(stored, course.root)
     gone: list[str] = []
     errors: list[LmmError] = []
     for name in wanted:
@@ -493,14 +493,14 @@ def _read_in(course: CourseParts, files: Sequence[str], look: bool) -> dict[str,
             if folder.stat(name) is None:
                 gone.append(name)
             else:
-                there.append(course.root / name)
+                paths.append(course.root / name)
         except LmmError as error:  # the document was read in from outside the folder
             errors.append(error)
-    report = ingest_into(course, there, IngestOptions(dry_run=look)) if there else IngestReport()
+    report = ingest_into(course, paths, IngestOptions(dry_run=dry_run)) if paths else IngestReport()
     return {"documents": report.documents, "gone": gone, "errors": [*map(str, errors), *map(str, report.errors)]}
 
 
-def _beside(stored: Sequence[str], root: Path) -> list[Path]:
+def _patterns_of(stored: Sequence[str], root: Path) -> list[Path]:
     """Return patterns for the folders that documents were read in from, so that new ones are found; at first, for the
     course's folder."""
     folders = dict.fromkeys(PurePosixPath(file).parent for file in stored) or {PurePosixPath("."): None}

@@ -78,7 +78,7 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
         send(answer, text, whole=number == len(attempts) - 1)
     whole = Answer("Why?", attempts[-1], cited=(SOURCE,))
     list(answer.pieces(whole))
-    assert "".join(answer.said) == sent + sources_text([SOURCE], "Sources")
+    assert "".join(answer.deltas) == sent + sources_text([SOURCE], "Sources")
 
 
 @pytest.mark.parametrize(
@@ -94,7 +94,7 @@ def test_a_stream_that_begins_again_repeats_nothing(attempts: list[str], sent: s
 def test_code_goes_out_by_lines_and_lists_by_items(text: str, sent: str) -> None:
     answer = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
     send(answer, text, whole=False)
-    assert "".join(answer.said) == sent
+    assert "".join(answer.deltas) == sent
 
 
 PICTURES = (
@@ -119,7 +119,7 @@ def test_pictures_of_other_sites_become_their_texts() -> None:
         stream = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")
         send(stream, PICTURES, size)
         list(stream.pieces(answer))
-        assert "".join(stream.said) == sent
+        assert "".join(stream.deltas) == sent
 
 
 def _tokens(markdown: str) -> list[Token]:

@@ -25,9 +25,9 @@ def test_nothing_is_kept_in_the_clear(tmp_path: Path) -> None:
     assert all(each.stat().st_mode & 0o077 == 0 for each in (kept.parent, *kept.parent.iterdir()))
     assert teacher.read() == Logins()
     found = reader.read()
-    assert matches("secret-1", found.kept("") or "")
-    assert matches("Schöne Grüße o\u0308", found.kept("Ada") or "")  # the same, typed on another keyboard
-    assert found.kept("Bob") is None
+    assert matches("secret-1", found.stored_password("") or "")
+    assert matches("Schöne Grüße o\u0308", found.stored_password("Ada") or "")  # the same, typed on another keyboard
+    assert found.stored_password("Bob") is None
     known = found.key_of(key)
     assert known is not None
     assert (known[0], known[1].questions_per_minute) == ("bot", 5)
