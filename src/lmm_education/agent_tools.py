@@ -31,7 +31,7 @@ from lmm_education.answer.sources import LABEL
 from lmm_education.answer.verification import mark_of, marked
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.ingestion.ingest import ingest_into, is_made_otherwise
+from lmm_education.ingestion.ingest import has_other_settings, ingest_into
 from lmm_education.ingestion.reports import IngestReport
 from lmm_education.material import Passage
 from lmm_education.options import IngestOptions, SearchOptions
@@ -207,7 +207,7 @@ class Indexes:
 
     def _bring_up_to_date(self, index: FolderIndex) -> IngestReport:
         with self._open(index) as course:
-            options = IngestOptions(prune=True, again=is_made_otherwise(course))
+            options = IngestOptions(prune=True, again=has_other_settings(course))
             report = ingest_into(course, [index.root], options)
         about = {"description": index.description, "root": str(index.root)}
         Folder(index.folder).write(ABOUT, json.dumps(about, ensure_ascii=False, indent=2) + "\n")

@@ -160,11 +160,11 @@ class Frequencies:
             raise ValueError("these are not document frequencies") from error
 
 
-def share_of(weights: Mapping[int, float], held: Collection[int]) -> float:
+def share_of(weights: Mapping[int, float], words: Collection[int]) -> float:
     """Return the share of the total weight of words that are among `held`: 0 to 1; 0 without words.
 
     >>> share_of({1: 3.0, 5: 1.0}, {5, 7})
     0.25
     """
     whole = math.fsum(weights.values())
-    return math.fsum(weight for word, weight in weights.items() if word in held) / whole if whole else 0.0
+    return math.fsum(weight for word, weight in weights.items() if word in words) / whole if whole else 0.0

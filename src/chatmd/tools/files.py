@@ -367,7 +367,7 @@ def list_folder(roots: ToolRoots, target: RootedPath, depth: int, glob: Glob | N
 
     with read_errors(target.name, look=LOOK):
         for entry in walk(target.real, target.root.real, depth=depth, on_unreadable=skip):
-            if glob and (entry.kind == "folder" or entry.aside or not glob.fits(entry.parts)):
+            if glob and (entry.kind == "folder" or entry.excluded or not glob.fits(entry.parts)):
                 continue
             line = _entry_line(entry, roots, target)
             size += len(line) + 1
@@ -568,7 +568,7 @@ def _files(roots: ToolRoots, target: RootedPath, glob: Glob | None, on_unreadabl
     own = _own(roots)
     for entry in walk(target.real, target.root.real, depth=DEEPEST, on_unreadable=on_unreadable):
         secret = is_secret_file(PurePath(*target.inside, *entry.parts))
-        if entry.kind == "file" and not entry.aside and not secret and (not glob or glob.fits(entry.parts)):
+        if entry.kind == "file" and not entry.excluded and not secret and (not glob or glob.fits(entry.parts)):
             real = target.real.joinpath(*entry.parts)
             if real not in own:
                 yield RootedPath("/".join((target.name, *entry.parts)).removeprefix("./"), real, target.root)

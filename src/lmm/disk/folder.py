@@ -60,14 +60,14 @@ Unreadable = Callable[[tuple[str, ...], OSError], None]
 class FolderEntry:
     """An entry of a folder, given by the parts of its path below the folder that is walked; `size` is in bytes.
 
-    `aside` is whether it is hidden or ignored, so that it is found only when named. `closed` is whether it is a
+    `excluded` is whether it is hidden or ignored, so that it is found only when named. `closed` is whether it is a
     folder that is not entered for that reason.
     """
 
     parts: tuple[str, ...]
     kind: Kind
     size: int = 0
-    aside: bool = False
+    excluded: bool = False
     closed: bool = False
 
     @property
@@ -291,7 +291,7 @@ class Folder:
             for entry in walk(self.real, self.real, depth=None, ignore=False, on_unreadable=unreadable):
                 inside = PurePath(*entry.parts)
                 fits = entry.name.casefold().endswith(SUFFIXES)
-                if entry.aside or not (fits if entry.kind == "file" else self._leads_to_file(entry, fits, on_skip)):
+                if entry.excluded or not (fits if entry.kind == "file" else self._leads_to_file(entry, fits, on_skip)):
                     continue
                 if is_document(inside):
                     written = self._exported_below(inside.parent, exported).get(inside)
@@ -430,11 +430,11 @@ def walk(
             kind = _kind(status.st_mode)
             is_folder, program = kind == "folder", name in SKIPPED or is_internal((name,))
             ignored = ignore and (program or is_ignored(layers, (*place, name), is_folder))
-            aside = name.startswith(".") or ignored
-            if aside and parts and not is_folder:
+            excluded = name.startswith(".") or ignored
+            if excluded and parts and not is_folder:
                 continue
-            yield FolderEntry((*parts, name), kind, status.st_size, aside, is_folder and aside and deeper)
-            if is_folder and not aside and deeper:
+            yield FolderEntry((*parts, name), kind, status.st_size, excluded, is_folder and excluded and deeper)
+            if is_folder and not excluded and deeper:
                 try:
                     yield from below(folder / name, (*parts, name), (*place, name), layers, depth and depth - 1)
                 except (FileNotFoundError, NotADirectoryError):  # it has disappeared

@@ -76,7 +76,7 @@ class WatchedPaths:
         named = (self.name(path) for at in changed for path in _walk(at))
         return sorted({path for path in named if path is not None})
 
-    def look(self) -> dict[Path, Signature]:
+    def signatures(self) -> dict[Path, Signature]:
         """Return the current signature of every document."""
         below = (path for folder in self.folders for path in Folder(folder).documents())
         return {path: state for path in (*self.files, *below) if (state := signature(path)) is not None}
@@ -107,47 +107,47 @@ async def changes(
 
     With `poll`, or where the system gives no notifications (`on_poll` gets the reason), changes are found by polling.
     """
-    told: asyncio.Queue[set[Path] | Exception] = asyncio.Queue()
+    queue: asyncio.Queue[set[Path] | Exception] = asyncio.Queue()
     wanted = ((set(roots.folders), True), ({path.parent for path in roots.files}, False))
-    listening = [asyncio.create_task(_listen(at, deep, told)) for at, deep in wanted if at and not poll]
-    pace = _SELDOM if listening else _OFTEN
+    listeners = [asyncio.create_task(_listen(at, deep, queue)) for at, deep in wanted if at and not poll]
+    pace = _SELDOM if listeners else _OFTEN
     before: dict[Path, Signature] | None = None
 
-    def timed_look() -> tuple[dict[Path, Signature], float]:
+    def timed_signatures() -> tuple[dict[Path, Signature], float]:
         begin = time.thread_time()  # waiting does not count
-        return roots.look(), time.thread_time() - begin
+        return roots.signatures(), time.thread_time() - begin
 
     try:
         await asyncio.sleep(0)  # first they listen, so that nothing is missed between a look and a notification
         while True:
-            now, cost = await asyncio.to_thread(timed_look)
+            now, cost = await asyncio.to_thread(timed_signatures)
             known = before or {}
             changed = {path for path in known.keys() | now.keys() if known.get(path) != now.get(path)}
             if changed or before is None:
                 yield changed
             before = now
             end = time.monotonic() + max(pace, _SHARE * cost)
-            while (item := await _next(told, end)) is not None:
+            while (item := await _next(queue, end)) is not None:
                 if isinstance(item, Exception):
                     on_poll(str(item))
                     pace = _OFTEN
                     break
                 yield item
     finally:
-        for task in listening:
+        for task in listeners:
             task.cancel()
-        await asyncio.gather(*listening, return_exceptions=True)
+        await asyncio.gather(*listeners, return_exceptions=True)
 
 
-async def _next(told: asyncio.Queue[set[Path] | Exception], end: float) -> set[Path] | Exception | None:
+async def _next(queue: asyncio.Queue[set[Path] | Exception], end: float) -> set[Path] | Exception | None:
     """Return the next item that arrives before the time `end`, or None."""
     with contextlib.suppress(TimeoutError):  # not `wait_for`: before 3.12 it forgets a Ctrl-C that comes with an item
         async with asyncio.timeout(max(0.0, end - time.monotonic())):
-            return await told.get()
+            return await queue.get()
     return None
 
 
-async def _listen(folders: Collection[Path], deep: bool, told: asyncio.Queue[set[Path] | Exception]) -> None:
+async def _listen(folders: Collection[Path], deep: bool, queue: asyncio.Queue[set[Path] | Exception]) -> None:
     """Put notifications of folders into a queue; at the end, the reason why there are no more."""
     try:
         from watchfiles import awatch
@@ -155,6 +155,6 @@ async def _listen(folders: Collection[Path], deep: bool, told: asyncio.Queue[set
         # Its own polling misses saves within one second of each other.
         options = {"force_polling": False, "ignore_permission_denied": True}
         async for found in awatch(*folders, watch_filter=None, debounce=200, recursive=deep, **options):
-            told.put_nowait({Path(name) for _, name in found})
+            queue.put_nowait({Path(name) for _, name in found})
     except (OSError, RuntimeError, ImportError) as error:
-        told.put_nowait(error)
+        queue.put_nowait(error)

@@ -321,10 +321,10 @@ def _switch(settings: Mapping[str, Any], name: str) -> bool | None:
 def _words(settings: Mapping[str, Any]) -> Mapping[str, str]:
     """Return the names of things in references: in the language of the settings, or as they define them."""
     words = dict(WORDS.get(str(settings.get("lang") or "en")[:2], WORDS["en"]))
-    said = settings.get("crossref")
-    if not isinstance(said, Mapping):
+    prefixes = settings.get("crossref")
+    if not isinstance(prefixes, Mapping):
         return words
     for kind in words:
-        prefix = said.get(f"{'ch' if kind == 'chapter' else 'apx' if kind == 'appendix' else kind}-prefix")
+        prefix = prefixes.get(f"{'ch' if kind == 'chapter' else 'apx' if kind == 'appendix' else kind}-prefix")
         words[kind] = str(prefix) if prefix else words[kind]
     return words

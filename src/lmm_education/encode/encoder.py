@@ -116,10 +116,10 @@ class VectorCache:
 
         self._try(write, None)
 
-    def _try(self, work: Callable[[sqlite3.Connection], T], otherwise: T) -> T:
-        """`work` on the file; if it cannot be used, `otherwise`, now and from now on."""
+    def _try(self, work: Callable[[sqlite3.Connection], T], default: T) -> T:
+        """`work` on the file; if it cannot be used, `default`, now and from now on."""
         if self._is_off:
-            return otherwise
+            return default
         try:
             self.file.parent.mkdir(parents=True, exist_ok=True, mode=0o700)
             os.close(os.open(self.file, os.O_RDWR | os.O_CREAT, 0o600))  # a vector tells something of its text
@@ -134,7 +134,7 @@ class VectorCache:
             if not isinstance(error, (sqlite3.OperationalError, OSError)):  # it is damaged
                 with contextlib.suppress(OSError):
                     self.file.unlink()
-            return otherwise
+            return default
 
 
 # -- dense -----------------------------------------------------------------------------------------
@@ -228,7 +228,7 @@ class TextEmbedder:
         prepared = list(map(encodable, texts))
         different, found = list(dict.fromkeys(prepared)), dict[str, Vector]()
 
-        def take(vectors: Mapping[str, Vector]) -> None:
+        def collect(vectors: Mapping[str, Vector]) -> None:
             for text, vector in vectors.items():
                 self._check(text, vector)
             found.update(vectors)
@@ -241,17 +241,17 @@ class TextEmbedder:
             keys = {text: digest(*of, text, length=40) for text in different}
             cached = self._cache.get([*keys.values()])
             if cached:
-                take({text: cached[key] for text, key in keys.items() if key in cached})
+                collect({text: cached[key] for text, key in keys.items() if key in cached})
         missing = [text for text in different if text not in found]
 
-        def took(places: Sequence[int], vectors: Sequence[Vector]) -> None:
+        def on_vectors(places: Sequence[int], vectors: Sequence[Vector]) -> None:
             made = {missing[place]: vector for place, vector in zip(places, vectors, strict=True)}
-            take(made)  # which refuses what is no vector
+            collect(made)  # which refuses what is no vector
             if self._cache:
                 self._cache.put({keys[text]: vector for text, vector in made.items()})
 
         if missing:
-            encoder.encode(missing, kind, took)
+            encoder.encode(missing, kind, on_vectors)
         return [found[text].tolist() for text in prepared]
 
     def _check(self, text: str, vector: Vector) -> None:

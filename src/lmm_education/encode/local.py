@@ -22,7 +22,7 @@ from lmm.extras import check_installed, install_command
 from lmm.models.port import Side
 from lmm.models.tokens import tokenizer_in, wordllama_folder
 from lmm.providers import PROVIDERS, minilm_weights
-from lmm_education.encode.text_encoder import Prefixes, Took, Vector, identity_of, shortened
+from lmm_education.encode.text_encoder import OnVectors, Prefixes, Vector, identity_of, shortened
 from lmm_education.material import batches
 
 
@@ -102,14 +102,14 @@ class LocalEncoder:
         self._encode: Encode | None = None
         self._lock = threading.Lock()  # the libraries do not say that they may be called side by side
 
-    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+    def encode(self, texts: Sequence[str], kind: Side, on_vectors: OnVectors) -> None:
         """Embed; the longest texts first, so that what does not fit into memory fails at once."""
         order = sorted(range(len(texts)), key=lambda i: -len(texts[i]))
         with self._lock:
             encode = self._encode = self._encode or self._loaded()
             for places in batches(order, self._batch_size, _CHARACTERS, lambda i: len(texts[i])):
                 rows = encode([texts[i] for i in places], kind)
-                took(places, [shortened(row, self._dimensions) for row in rows])
+                on_vectors(places, [shortened(row, self._dimensions) for row in rows])
 
     def _loaded(self) -> Encode:
         try:

@@ -19,7 +19,7 @@ from lmm.config import EmbeddingSettings
 from lmm.models.chat import backoff
 from lmm.models.port import Side
 from lmm.models.server import ModelServer
-from lmm_education.encode.text_encoder import Prefixes, Took, Vector, identity_of, to_vector
+from lmm_education.encode.text_encoder import OnVectors, Prefixes, Vector, identity_of, to_vector
 from lmm_education.material import batches
 
 if TYPE_CHECKING:
@@ -200,11 +200,11 @@ class RemoteEncoder:
         self.prefixes = prefixes
         self._server = server_of(dialect, settings)
 
-    def encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+    def encode(self, texts: Sequence[str], kind: Side, on_vectors: OnVectors) -> None:
         """Embed; at most `settings.concurrency` requests at once, over all calls."""
-        loop.run(self._encode(texts, kind, took))
+        loop.run(self._encode(texts, kind, on_vectors))
 
-    async def _encode(self, texts: Sequence[str], kind: Side, took: Took) -> None:
+    async def _encode(self, texts: Sequence[str], kind: Side, on_vectors: OnVectors) -> None:
         most = self._settings.batch_size or self._dialect.most
         one_at_a_time = asyncio.Lock()
         prefix = self.prefixes.of(kind)
@@ -221,7 +221,7 @@ class RemoteEncoder:
 
         async def hand_over(part: Sequence[int], vectors: list[Vector]) -> None:
             async with one_at_a_time:
-                await asyncio.to_thread(took, part, vectors)  # it may wait for the disk
+                await asyncio.to_thread(on_vectors, part, vectors)  # it may wait for the disk
 
         try:
             async with self._server.client() as client, asyncio.TaskGroup() as tasks:

@@ -71,7 +71,7 @@ def prefixes_of(model: str) -> Prefixes:
 
 # Of typecode 'f': four bytes per number, in memory, in the cache and, where a server can, on the wire.
 Vector: TypeAlias = "array[float]"
-Took = Callable[[Sequence[int], Sequence["Vector"]], None]
+OnVectors = Callable[[Sequence[int], Sequence["Vector"]], None]
 """What an encoder calls with positions and their vectors as they are made, by one thread at a time; what it raises ends
 the encoding."""
 

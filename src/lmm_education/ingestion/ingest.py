@@ -59,7 +59,7 @@ from lmm_education.ingestion.plan import (
     changes,
     error_of,
     errors_naming,
-    held_by,
+    ids_by_file_of,
     plan_ingest,
     read_file,
 )
@@ -82,9 +82,9 @@ from lmm_education.ingestion.source_files import (
     SourceFile,
     SourceFiles,
     add_sources,
+    display_path,
     find_sources,
     original,
-    shown,
 )
 from lmm_education.material import PreparedDocument, SparseVector, batches
 from lmm_education.options import IngestOptions
@@ -195,9 +195,9 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         run.known.save()
     if options.ingest:
         run.report.location = course.store.location
-        held = held_by(stored, documents, course.root)
+        ids_by_file = ids_by_file_of(stored, documents, course.root)
         again = options.again or run.report.rebuilt
-        apply(run, plan_ingest(documents, stored, held=held, covers=sources.covers, again=again))
+        apply(run, plan_ingest(documents, stored, ids_by_file=ids_by_file, covers=sources.covers, again=again))
     else:
         for planned in map(PlannedDocument, documents):
             if prepare_file(run, planned):
@@ -214,10 +214,10 @@ def _nothing_here(root: Path, folders: Iterable[str]) -> str:
     """Return a notice that folders contain no documents, with the files that `lmm import` would make some of."""
     tops = [(root / folder).resolve() for folder in folders]
     others = [
-        shlex.quote(str(shown(top.joinpath(*entry.parts))))
+        shlex.quote(str(display_path(top.joinpath(*entry.parts))))
         for top in tops
         for entry in walk(top, top, depth=None)
-        if entry.kind == "file" and not entry.aside and suffix_of(entry.name) in FORMATS
+        if entry.kind == "file" and not entry.excluded and suffix_of(entry.name) in FORMATS
     ]
     ending = f"there is nothing to ingest here; names of documents end in {', '.join(SUFFIXES)}"
     more = f" and {len(others) - 5} more" if len(others) > 5 else ""
@@ -229,8 +229,8 @@ def _sources(root: Path, paths: Iterable[str | Path], *, prepared: bool = True) 
     sources = find_sources(paths, root)
     if prepared:
         named = [source.file for source in sources.documents if source.named]
-        beside = {f"{PurePosixPath(file).with_suffix('')}{POOLED}": root / file for file in named}
-        add_sources(sources, [each for each, path in beside.items() if original(root / each) == path], root)
+        prepared_files = {f"{PurePosixPath(file).with_suffix('')}{POOLED}": root / file for file in named}
+        add_sources(sources, [each for each, path in prepared_files.items() if original(root / each) == path], root)
     return sources
 
 
@@ -292,7 +292,7 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
             if options.again:
                 course.store.check()
             stored = stored_documents(course.store)
-            run.report.rebuilt = bool(stored) and options.again and is_made_otherwise(course)
+            run.report.rebuilt = bool(stored) and options.again and has_other_settings(course)
             return stored
         except StoreMissing:
             return []
@@ -357,32 +357,32 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
                 f"again (lmm ingest --save-files --no-ingest {document.source.path}), or remove it"
             )
     for planned in plan.unchanged:
-        _leave(run, planned)
-    run.report.lost += [Lost(gone.id, gone.file, options.prune) for gone in plan.gone]
-    if run.report.rebuilt and plan.gone and not options.prune:
+        _report_unchanged(run, planned)
+    run.report.lost += [Lost(lost.id, lost.file, options.prune) for lost in plan.missing]
+    if run.report.rebuilt and plan.missing and not options.prune:
         raise IngestError(
-            f"the store cannot be rebuilt: of its documents, {len(plan.gone)} cannot be found",
-            where=plan.gone[0].file,
+            f"the store cannot be rebuilt: of its documents, {len(plan.missing)} cannot be found",
+            where=plan.missing[0].file,
             hint="--prune continues without them",
         )
-    pruned = [gone.id for gone in plan.gone] if options.prune else []
+    pruned = [lost.id for lost in plan.missing] if options.prune else []
     if not options.dry_run and not run.report.rebuilt:
         withhold(run)
-    waiting, plan.changed = deque(plan.changed), []  # nothing is kept of what was prepared and written
+    pending, plan.changed = deque(plan.changed), []  # nothing is kept of what was prepared and written
     if options.dry_run:
         if not run.report.rebuilt:
             check_same(run.course.manifest, run.course.store.manifest(), run.course.store.location)
-        while waiting:
-            for item in _next_group(run, run.course.store, waiting):
+        while pending:
+            for item in _next_group(run, run.course.store, pending):
                 end_written(run, item)
-    elif waiting or pruned:
-        size = sum(planned.document.source.path.stat().st_size for planned in waiting) / 1e6
+    elif pending or pruned:
+        size = sum(planned.document.source.path.stat().st_size for planned in pending) / 1e6
         if size > LARGE and (faster := run.course.faster_note):  # told before it begins, with the line that spares it
             run.listener(Waiting(f"{size:.1f} MB to embed with {faster}"))
-        _write(run, waiting, pruned)
+        _write(run, pending, pruned)
 
 
-def _leave(run: IngestRun, planned: PlannedDocument) -> None:
+def _report_unchanged(run: IngestRun, planned: PlannedDocument) -> None:
     """Report a document that is unchanged in the store, and write its prepared files if they are wanted."""
     document, stored = planned.document, planned.stored
     try:
@@ -437,7 +437,7 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
         steps, failures = prepare(read, run.course), list[Failure]()
         planned.document, planned.prepared = replace(read, text=""), steps.document
         with errors_naming(document.file):
-            _take_note(run, read, planned.prepared)
+            _collect_notices(run, read, planned.prepared)
         planned.saved = save_steps(run, read, steps, failures)
         for failure in failures:
             raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
@@ -513,7 +513,7 @@ class _NothingToWrite(Exception):
     """Raised if every document failed, or one that a rebuilt store needs."""
 
 
-def _write(run: IngestRun, waiting: deque[PlannedDocument], pruned: Sequence[str]) -> None:
+def _write(run: IngestRun, pending: deque[PlannedDocument], pruned: Sequence[str]) -> None:
     """Write what changed, and publish it from time to time; a rebuilt store is published once."""
     course, anew, least = run.course, run.report.rebuilt, PUBLISH_EVERY
     while True:
@@ -521,44 +521,44 @@ def _write(run: IngestRun, waiting: deque[PlannedDocument], pruned: Sequence[str
         with contextlib.suppress(_NothingToWrite), course.store.writing(course.manifest, anew=anew) as writer:
             opened, written = time.monotonic() - begun, 0
             if not anew:
-                _leave_stored(run, waiting)
-            while waiting:
-                written += _write_group(run, writer, _next_group(run, writer, waiting))
+                _report_stored(run, pending)
+            while pending:
+                written += _write_group(run, writer, _next_group(run, writer, pending))
                 if not anew and time.monotonic() - begun > least:
                     break
             if anew and run.report.failed:
                 run.report.notices.append("the store is unchanged, because some of its documents could not be ingested")
                 raise _NothingToWrite
-            if not waiting and not anew:
+            if not pending and not anew:
                 remove(writer, pruned)
             ended = time.monotonic()
-            if not written and (waiting or not pruned):
+            if not written and (pending or not pruned):
                 raise _NothingToWrite  # an embedded store stays the generation that it is
         least = max(PUBLISH_EVERY, PUBLISH_SHARE * (opened + time.monotonic() - ended))
-        if not waiting:
+        if not pending:
             return
 
 
-def _leave_stored(run: IngestRun, waiting: deque[PlannedDocument]) -> None:
-    """Take the documents that need not be written from the waiting ones, now that the lock is held: another run may
+def _report_stored(run: IngestRun, pending: deque[PlannedDocument]) -> None:
+    """Report and drop pending documents that need not be written, now that the lock is held: another run may
     have stored some since the plan was made."""
     stored = {each.id: each for each in stored_documents(run.course.store)}
-    for _ in range(len(waiting)):
-        planned = waiting.popleft()
+    for _ in range(len(pending)):
+        planned = pending.popleft()
         planned.stored = stored.get(planned.document.id)
         planned.replaces = tuple(id for id in planned.replaces if id in stored)
         if planned.is_stored and not run.options.again:
-            _leave(run, planned)
+            _report_unchanged(run, planned)
         else:
-            waiting.append(planned)
+            pending.append(planned)
 
 
-def _next_group(run: IngestRun, reader: Reader, waiting: deque[PlannedDocument]) -> list[PlannedDocument]:
+def _next_group(run: IngestRun, reader: Reader, pending: deque[PlannedDocument]) -> list[PlannedDocument]:
     """Prepare the next documents, as many as are together worth a call of the embedding model, and compare them with
     what is stored of them."""
     group, chunks = list[PlannedDocument](), 0
-    while waiting and chunks < GROUP and len(group) < BATCH:
-        planned = waiting.popleft()
+    while pending and chunks < GROUP and len(group) < BATCH:
+        planned = pending.popleft()
         if prepare_file(run, planned):
             group.append(planned)
             chunks += len(planned.prepared.chunks)
@@ -605,18 +605,18 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDoc
         ModelError: the embedding model failed; nothing of the group was written that replaces what was there.
     """
     path = group[0].document.source.path if group else Path()
-    wanted = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
+    to_embed = {item.hash_of(chunk): (chunk, item.prepared.language) for item in group for chunk in item.changes.encode}
     vectors = dict[str, Vectors]()  # by the hash of what is embedded
-    for part in batches(wanted.items(), BATCH):
+    for part in batches(to_embed.items(), BATCH):
         before = len(vectors)
 
         def report_progress(done: int, texts: int, before: int = before, chunks: int = len(part)) -> None:
-            run.listener(Embedding(path, before + chunks * done // texts, len(wanted)))
+            run.listener(Embedding(path, before + chunks * done // texts, len(to_embed)))
 
         chunks, languages = [chunk for _, (chunk, _) in part], [language for _, (_, language) in part]
         made = run.course.encoder.encode(chunks, language=languages, on_progress=report_progress)
         vectors.update(zip((hash for hash, _ in part), made, strict=True))
-        run.listener(Embedding(path, len(vectors), len(wanted)))
+        run.listener(Embedding(path, len(vectors), len(to_embed)))
     if not writer.is_atomic:
         _mark(writer, group)
     writer.upsert("documents", [Point(id, p) for item in group for id, p in item.changes.sections.items()])
@@ -627,8 +627,10 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDoc
     writer.delete("chunks", [id for item in group for id in item.changes.removed])
     writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
     remove(writer, [id for item in group for id in item.replaces])
-    kept = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
-    known = encoded | {point.id: point.vectors for point in writer.get("chunks", kept, fields=False, vectors=True)}
+    unembedded = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
+    known = encoded | {
+        point.id: point.vectors for point in writer.get("chunks", unembedded, fields=False, vectors=True)
+    }
     words = dict[str, Frequencies]()
     for item in group:
         sparse = (known.get(chunk.id, {}).get(SPARSE) for chunk in item.prepared.chunks)
@@ -672,13 +674,13 @@ def withhold(run: IngestRun) -> None:
     if manifest is None:
         return
     files = {each.id: each.file for each in stored_documents(store) if each.file in unreadable}
-    shown = [Match("document", tuple(files)), Match("audience", (EVERYONE,))]
-    if not files or not any(store.count(collection, where=shown) for collection in COLLECTIONS):
+    display_path = [Match("document", tuple(files)), Match("audience", (EVERYONE,))]
+    if not files or not any(store.count(collection, where=display_path) for collection in COLLECTIONS):
         return
     with store.writing(manifest) as writer:
         for collection in COLLECTIONS:
             hidden = dict[str, Payload]()
-            for point in writer.scroll(collection, where=shown):
+            for point in writer.scroll(collection, where=display_path):
                 outdated = {"hash": ""} if point.payload.get("what") == "document" else {}  # to be ingested again
                 hidden[point.id] = {**point.payload, "audience": TEACHER, **outdated}
             writer.set_payload(collection, hidden)
@@ -734,7 +736,7 @@ def remove_documents(store: Store, names: Iterable[str]) -> list[StoredDocument]
     return chosen
 
 
-def is_made_otherwise(course: CourseParts) -> bool:
+def has_other_settings(course: CourseParts) -> bool:
     """Return whether a store exists that was made with other settings than the current ones."""
     stored = course.store.manifest()
     return stored is not None and bool(stored.differences(course.manifest))
@@ -743,7 +745,7 @@ def is_made_otherwise(course: CourseParts) -> bool:
 # -- notices for the author ------------------------------------------------------------------------
 
 
-def _take_note(run: IngestRun, document: DocumentFile, prepared: PreparedDocument) -> None:
+def _collect_notices(run: IngestRun, document: DocumentFile, prepared: PreparedDocument) -> None:
     """Collect the notices about a document that was prepared."""
     text, path = document.text, document.source.path
     run.languages.add(language_code(prepared.language))

@@ -25,7 +25,7 @@ _State = tuple[int, ...]
 _Entry = tuple[_State, str, str, str]
 
 
-class _Kept(msgspec.Struct):
+class _Cache(msgspec.Struct):
     """The file in the cache: the `stamp` of the settings, and by file its state, id, hash and hash of its text."""
 
     stamp: str = ""
@@ -37,14 +37,14 @@ class KnownFiles:
 
     def __init__(self, root: Path, stamp: str) -> None:
         self._path = files.cache_folder() / "documents" / f"{digest(str(root), length=32)}.json"
-        self._kept, self._is_changed = _Kept(digest(stamp, length=32)), False
+        self._cache, self._is_changed = _Cache(digest(stamp, length=32)), False
         with contextlib.suppress(OSError, msgspec.MsgspecError):
-            found = msgspec.json.decode(self._path.read_bytes(), type=_Kept)
-            self._kept = found if found.stamp == self._kept.stamp else self._kept
+            found = msgspec.json.decode(self._path.read_bytes(), type=_Cache)
+            self._cache = found if found.stamp == self._cache.stamp else self._cache
 
     def find(self, source: SourceFile, state: _State) -> DocumentFile | None:
         """Return the document in a file, without its text, if it was read in this state."""
-        entry = self._kept.entries.get(source.file) if state else None
+        entry = self._cache.entries.get(source.file) if state else None
         if entry is None or entry[0] != state:
             return None
         return DocumentFile(source, entry[1], entry[2], text_hash=entry[3])
@@ -52,7 +52,7 @@ class KnownFiles:
     def add(self, document: DocumentFile, state: _State) -> None:
         """Remember a document whose file was in this state before it was read."""
         if state and document.is_alone:
-            self._kept.entries[document.file] = (state, document.id, document.hash, document.text_hash)
+            self._cache.entries[document.file] = (state, document.id, document.hash, document.text_hash)
             self._is_changed = True
 
     def save(self) -> None:
@@ -60,7 +60,7 @@ class KnownFiles:
         if self._is_changed:
             with contextlib.suppress(OSError, LmmError):  # it is a cache
                 self._path.parent.mkdir(parents=True, exist_ok=True)
-                files.replace(self._path, msgspec.json.encode(self._kept), private=True)
+                files.replace(self._path, msgspec.json.encode(self._cache), private=True)
 
 
 def state_of(source: SourceFile) -> _State:

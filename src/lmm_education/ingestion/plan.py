@@ -121,9 +121,9 @@ def read_file(
                 path, is_known = source.path.parent / original, suffix_of(original) in FORMATS
                 original = posixpath.normpath(posixpath.join(folder, original))
                 original = original if is_known and not original.startswith(("/", "..")) and path.is_file() else ""
-        shown = rendered_text(text, chapter) if chapter.refers else text  # references change where the text does not
+        rendered = rendered_text(text, chapter) if chapter.refers else text  # references change where the text does not
         digest = hashlib.sha256((stamp + original + chapter.stamp).encode())
-        digest.update((text if shown == text else f"{text}\0{shown}").encode("utf-8", "surrogatepass"))
+        digest.update((text if rendered == text else f"{text}\0{rendered}").encode("utf-8", "surrogatepass"))
         if (hash := digest.hexdigest()[:32]) not in stored:
             check_metadata(text)
         is_alone = source.path.suffix.lower() in (".md", ".markdown") and not made_from and chapter.book is None
@@ -189,15 +189,21 @@ def errors_naming(file: str, path: Path | None = None) -> Iterator[None]:
         raise error_of(error, file, path) from error
 
 
-def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path) -> dict[str, str | None]:
+def ids_by_file_of(
+    stored: Iterable[StoredDocument], documents: Iterable[DocumentFile], root: Path
+) -> dict[str, str | None]:
     """Return the id of the document that each stored file outside of `documents` now contains, None where it is gone.
 
     Only files whose documents are elsewhere now are opened; for the others, the store is trusted.
     """
-    here, ids, held = {each.file for each in documents}, {each.id for each in documents}, dict[str, str | None]()
+    given_files, ids, ids_by_file = (
+        {each.file for each in documents},
+        {each.id for each in documents},
+        dict[str, str | None](),
+    )
     for each in stored:
         path = root / each.file
-        if each.file in here:
+        if each.file in given_files:
             continue
         try:
             is_there = stat.S_ISREG(path.stat().st_mode)
@@ -205,11 +211,11 @@ def held_by(stored: Iterable[StoredDocument], documents: Iterable[DocumentFile],
             is_there = True
         except (OSError, ValueError):
             is_there = False
-        held[each.file] = each.id if is_there else None
+        ids_by_file[each.file] = each.id if is_there else None
         if is_there and each.id in ids:
             with contextlib.suppress(LmmError):
-                held[each.file] = docid_of(files.read_document(path)) or file_name(path, root)
-    return held
+                ids_by_file[each.file] = docid_of(files.read_document(path)) or file_name(path, root)
+    return ids_by_file
 
 
 # -- what must change ------------------------------------------------------------------------------
@@ -251,21 +257,21 @@ class PlannedDocument:
 @dataclass(slots=True)
 class IngestPlan:
     """The documents of a run, and what to do with them. `replaced` are those with a prepared document, which comes with
-    each; `gone` are stored documents whose files, among those looked for, are gone or contain another document.
+    each; `missing` are stored documents whose files, among those looked for, are gone or contain another document.
     """
 
     changed: list[PlannedDocument] = field(default_factory=list)
     unchanged: list[PlannedDocument] = field(default_factory=list)
     failed: list[tuple[DocumentFile, IngestError]] = field(default_factory=list)
     replaced: list[tuple[DocumentFile, DocumentFile]] = field(default_factory=list)
-    gone: list[StoredDocument] = field(default_factory=list)
+    missing: list[StoredDocument] = field(default_factory=list)
 
 
 def plan_ingest(
     documents: Sequence[DocumentFile],
     stored: Sequence[StoredDocument],
     *,
-    held: Mapping[str, str | None] = {},
+    ids_by_file: Mapping[str, str | None] = {},
     covers: Callable[[str], bool] = lambda file: True,
     again: bool = False,
 ) -> IngestPlan:
@@ -276,7 +282,7 @@ def plan_ingest(
     stored document.
 
     Args:
-        held: see `held_by`.
+        ids_by_file: see `ids_by_file_of`.
         covers: whether a file of the course was looked for.
         again: whether unchanged documents count as changed.
 
@@ -288,25 +294,25 @@ def plan_ingest(
     plan, known = IngestPlan(), {each.id: each for each in stored}
     prepared = {document.made_from: document for document in documents if document.made_from}
     plan.replaced = [(each, prepared[each.file]) for each in documents if each.file in prepared]
-    kept = [document for document in documents if document.file not in prepared]
+    remaining = [document for document in documents if document.file not in prepared]
     files_of: dict[str, list[str]] = {}
-    for document in kept:
+    for document in remaining:
         files_of.setdefault(document.id, []).append(document.file)
     stored_in: dict[str, list[str]] = {}
     for each in stored:
         stored_in.setdefault(each.file, []).append(each.id)
     replaced = set[str]()
-    for document in kept:
-        mine = known.get(document.id)
-        if error := _doubled(document, mine, files_of[document.id], held):
+    for document in remaining:
+        own_record = known.get(document.id)
+        if error := _duplicate_docid(document, own_record, files_of[document.id], ids_by_file):
             plan.failed.append((document, error))
             continue
         replaces = tuple(id for id in stored_in.get(document.file, ()) if id not in files_of)
         replaced.update(replaces)
-        planned = PlannedDocument(document, mine, replaces)
+        planned = PlannedDocument(document, own_record, replaces)
         (plan.unchanged if planned.is_stored and not again else plan.changed).append(planned)
-    now = {**held, **{document.file: document.id for document in documents}}
-    plan.gone = [
+    now = {**ids_by_file, **{document.file: document.id for document in documents}}
+    plan.missing = [
         each
         for each in stored
         if now.get(each.file) != each.id and each.id not in files_of and each.id not in replaced and covers(each.file)
@@ -314,17 +320,24 @@ def plan_ingest(
     return plan
 
 
-def _doubled(
-    document: DocumentFile, mine: StoredDocument | None, files: Sequence[str], held: Mapping[str, str | None]
+def _duplicate_docid(
+    document: DocumentFile,
+    own_record: StoredDocument | None,
+    files: Sequence[str],
+    ids_by_file: Mapping[str, str | None],
 ) -> IngestError | None:
     """Return the error for a file whose docid belongs to another file."""
     hint = "remove the docid of the copy; lmm scan gives it a new one"
     own = (document.file, document.made_from)  # a prepared document has the docid of its source
-    is_elsewhere = mine is not None and mine.file not in own and not mine.file.endswith(POOLED)
-    if mine is not None and is_elsewhere and (mine.file in files or held.get(mine.file) == document.id):
-        message = f"its docid '{document.id}' belongs to {mine.file}, which is still there"
+    is_elsewhere = own_record is not None and own_record.file not in own and not own_record.file.endswith(POOLED)
+    if (
+        own_record is not None
+        and is_elsewhere
+        and (own_record.file in files or ids_by_file.get(own_record.file) == document.id)
+    ):
+        message = f"its docid '{document.id}' belongs to {own_record.file}, which is still there"
         return IngestError(message, where=document.file, hint=hint)
-    if len(files) == 1 or (mine is not None and mine.file == document.file):
+    if len(files) == 1 or (own_record is not None and own_record.file == document.file):
         return None
     other = next((file for file in files if file != document.file), document.file)
     return IngestError(f"it has the same docid '{document.id}' as {other}", where=document.file, hint=hint)
@@ -376,25 +389,29 @@ def changes(
     >>> changes(leaves, first.payloads, {"1": "h"})
     Changes(encode=(), payloads={}, removed=(), sections={}, removed_sections=())
     """
-    wanted: dict[str, Any] = {
+    new_payloads: dict[str, Any] = {
         chunk.id: chunk_payload(chunk, language=document.language, hash=hashes[chunk.id]) for chunk in document.chunks
     }
     sections = {section.id: section_payload(section, title=document.title) for section in document.sections}
-    encode = tuple(c for c in document.chunks if again or stored.get(c.id, {}).get("hash") != wanted[c.id]["hash"])
+    encode = tuple(
+        c for c in document.chunks if again or stored.get(c.id, {}).get("hash") != new_payloads[c.id]["hash"]
+    )
     encoded = {chunk.id for chunk in encode}
-    gone = {id: old.get("what") == "section" for id, old in stored.items() if id not in wanted and id not in sections}
+    missing = {
+        id: old.get("what") == "section" for id, old in stored.items() if id not in new_payloads and id not in sections
+    }
     return Changes(
         encode=encode,
-        payloads={id: new for id, new in wanted.items() if id in encoded or _differs(stored[id], new)},
-        removed=tuple(id for id, is_section in gone.items() if not is_section),
+        payloads={id: new for id, new in new_payloads.items() if id in encoded or _differs(stored[id], new)},
+        removed=tuple(id for id, is_section in missing.items() if not is_section),
         sections={id: new for id, new in sections.items() if again or _differs(stored.get(id), new)},
-        removed_sections=tuple(id for id, is_section in gone.items() if is_section),
+        removed_sections=tuple(id for id, is_section in missing.items() if is_section),
     )
 
 
-def _differs(stored: Payload | None, wanted: Payload) -> bool:
+def _differs(stored: Payload | None, new: Payload) -> bool:
     """Whether payloads differ as JSON: to Python, true is 1 and 1 is 1.0. Only metadata may hold either."""
-    return stored != wanted or _canonical(stored) != _canonical(wanted)
+    return stored != new or _canonical(stored) != _canonical(new)
 
 
 def _canonical(payload: Payload) -> str:

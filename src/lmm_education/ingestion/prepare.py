@@ -52,10 +52,10 @@ def annotate(model: AnnotationModel, own: Mapping[str, Any], heading: Heading) -
     >>> annotate(AnnotationModel(("topic",), ("part",), ("questions",)), {"questions": ["Why?", "How?"]}, heading)
     ('review', '2', 'Why?', 'How?')
     """
-    nearest, near = {**heading.all, **own}, {**heading.own, **own}
+    inherited_values, own_values = {**heading.all, **own}, {**heading.own, **own}
     generated = [name for name in model.generated if name not in _NOT_ANNOTATIONS]
-    values = [near.get(name) for name in model.own_properties]
-    values += [nearest.get(name) for name in (*model.inherited_properties, *generated)]
+    values = [own_values.get(name) for name in model.own_properties]
+    values += [inherited_values.get(name) for name in (*model.inherited_properties, *generated)]
     return tuple(dict.fromkeys(text for value in values for text in texts_of(value)))
 
 
@@ -147,9 +147,9 @@ def prepare_steps(
     else:
         raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
     public = unrevealing(replace(outline, items=tuple(whole_blocks(outline.items, limits))), withholding)
-    shown = readable(public, public.items, chapter, withholding)
-    outline, generated = replace(outline, root=shown.root), settings.annotation_model.generated
-    pooled = tuple(pool(shown.items, limits, shorter_than=settings.pool_size)) if settings.pool else shown.items
+    rendered = readable(public, public.items, chapter, withholding)
+    outline, generated = replace(outline, root=rendered.root), settings.annotation_model.generated
+    pooled = tuple(pool(rendered.items, limits, shorter_than=settings.pool_size)) if settings.pool else rendered.items
     how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
     parts = divide(outline, pooled, settings, limits)
     cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
@@ -172,8 +172,8 @@ def _document(steps: Steps) -> PreparedDocument:
         sections.append(section)
         for passage in passages:
             chunk = _chunk(steps, passage, section.id, ids, len(chunks))
-            held = [each for each in words[id(passage.text.heading)] if each.heading is not passage.text.heading]
-            above = _above(held, chunk, withholding)
+            own_texts = [each for each in words[id(passage.text.heading)] if each.heading is not passage.text.heading]
+            above = _above(own_texts, chunk, withholding)
             chunks.append(replace(chunk, title=title, above=above, names=names))
     items = (replace(root, title=title, line=1), *steps.pooled)
     outline = [item_values(item) for item in items]
@@ -217,9 +217,9 @@ def _withheld(steps: Steps) -> Iterator[Withheld]:
     """Iterate over the ranges that are withheld from students, and the generated fields that would give them away."""
     items = [item for item in steps.pooled if not isinstance(item, Heading) or item.level]
     for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
-        held = list(run)
+        texts = list(run)
         if owner and audience == TEACHER:
-            yield Withheld(_types(held[0]), Lines(held[0].lines.first, held[-1].lines.last))
+            yield Withheld(_types(texts[0]), Lines(texts[0].lines.first, texts[-1].lines.last))
     every = (steps.outline.root, *steps.outline.items)
     for at, fields in revealing(steps.outline, steps.withholding).items():
         if isinstance(heading := every[at], Heading):
@@ -249,15 +249,15 @@ def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, with
     public = [item for item in texts if withholding.of(_types(item)) == EVERYONE]
     withheld = [item for item in texts if withholding.of(_types(item)) == TEACHER]
     notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
-    shown = list[Item]()
+    visible_items = list[Item]()
     for item in seen:
         if isinstance(item, TextItem):
             text = with_notes(item.text, *notes[withholding.of(_types(item))]) if "[^" in item.text else item.text
             moved = item.lines.first + text.count("\n") != item.lines.last
             item = replace(item, text=text, moved=moved) if moved or text != item.text else item
         if isinstance(item, Heading) or item.text.strip():
-            shown.append(item)
-    return replace(outline, root=root, items=tuple(shown))
+            visible_items.append(item)
+    return replace(outline, root=root, items=tuple(visible_items))
 
 
 def revealing(outline: Outline, withholding: Withholding) -> dict[int, dict[str, Any]]:
@@ -285,22 +285,22 @@ def revealing(outline: Outline, withholding: Withholding) -> dict[int, dict[str,
             elif isinstance(item, Heading) and id(item) in shown:
                 names.append(item.title)
         if texts[False] and (texts[True] or withholding.of(_types(heading)) == EVERYONE):
-            held, visible = _said("\n".join(texts[False])), _said("\n".join([*names, *texts[True]]))
-            left = {key: _without(value, held, visible) for key, value in generated.items()}
-            if changed := {key: value for key, value in left.items() if value != generated[key]}:
+            withheld_words, visible = _words_of("\n".join(texts[False])), _words_of("\n".join([*names, *texts[True]]))
+            remaining = {key: _without(value, withheld_words, visible) for key, value in generated.items()}
+            if changed := {key: value for key, value in remaining.items() if value != generated[key]}:
                 found[at] = changed
     return found
 
 
-def _without(value: Any, held: set[str], visible: set[str]) -> Any:
+def _without(value: Any, withheld_words: set[str], visible: set[str]) -> Any:
     """Return what is left of a generated value without what gives a withheld text away; None if nothing is."""
     if isinstance(value, list):
-        return [item for item in value if _without(item, held, visible) is not None] or None
-    words = _said("\n".join(texts_of(value))) - visible
-    return None if any(word in held or word.isdigit() for word in words) else value
+        return [item for item in value if _without(item, withheld_words, visible) is not None] or None
+    words = _words_of("\n".join(texts_of(value))) - visible
+    return None if any(word in withheld_words or word.isdigit() for word in words) else value
 
 
-def _said(text: str) -> set[str]:
+def _words_of(text: str) -> set[str]:
     """Return the words of a text by their stems, and its numbers, in formulas and code too."""
     words = map(str.casefold, re.findall(r"[^\W\d_]+|\d+", text))
     return {stem_of(word) for word in words if word not in STOP_WORDS}
@@ -359,16 +359,16 @@ def with_notes(text: str, notes: Mapping[str, str], used: Collection[str]) -> st
     ('', 'They hold.')
     """
 
-    def shown(mark: re.Match[str]) -> str:
+    def note_text(mark: re.Match[str]) -> str:
         return mark[0] if mark[1] not in notes else "" if mark[2] else f" ({notes[mark[1]]})"
 
     def without_used(piece: str) -> str:
         return _FOOTNOTE.sub(lambda match: "" if match["name"] in used else match[0], piece)
 
     pieces = code_apart(text)
-    return "".join(piece if is_code else _NOTE_MARK.sub(shown, without_used(piece)) for is_code, piece in pieces).strip(
-        "\n"
-    )
+    return "".join(
+        piece if is_code else _NOTE_MARK.sub(note_text, without_used(piece)) for is_code, piece in pieces
+    ).strip("\n")
 
 
 _NAMES = ("subtitle", "aliases", "tags", "keywords")
@@ -430,13 +430,13 @@ def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item
     """Return items without the texts that are withheld from students, and without headings that become empty."""
     if all(withholding.of(_types(item)) == EVERYONE for item in items):
         return tuple(items)
-    keep, above = set[int](), list[Heading]()
+    included, above = set[int](), list[Heading]()
     for item in items:
         readable = withholding.of(_types(item)) == EVERYONE
         if isinstance(item, Heading):
             above = [*(heading for heading in above if heading.level < item.level), item]
-        keep |= {id(each) for each in (item, *(() if isinstance(item, Heading) else above)) if readable}
-    return tuple(item for item in items if id(item) in keep)
+        included |= {id(each) for each in (item, *(() if isinstance(item, Heading) else above)) if readable}
+    return tuple(item for item in items if id(item) in included)
 
 
 def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:

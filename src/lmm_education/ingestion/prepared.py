@@ -63,10 +63,10 @@ def prepared_text(steps: Steps, text: str, source: str) -> str:
     pages = [pages_of(*item.lines, outline.pages) for item in outline.items]
     marks = ["" if now == before or not now else f"{now.mark}\n\n" for before, now in pairwise((None, *pages))]
     items = zip(pairwise((None, *outline.items)), marks, strict=True)
-    shown = [_written(*pair, lasting, mark) for pair, mark in items]
+    item_texts = [_written(*pair, lasting, mark) for pair, mark in items]
     if any(marks) and (name := str(values.get("source") or "")):
         values[ORIGINAL] = name if ":" in name else posixpath.join(posixpath.dirname(source), name)
-    return _file(values | {"source": source, MARK: mark}, shown)
+    return _file(values | {"source": source, MARK: mark}, item_texts)
 
 
 def _written(before: Item | None, item: Item | None, lasting: Collection[str], page: str) -> str:
@@ -141,7 +141,7 @@ def step_files(steps: Steps, pooled: str) -> dict[str, str]:
 
 def _listed(steps: Steps, name: str) -> str:
     """Return the file that shows one step: the headings that open each part, and its texts or chunks."""
-    shown = list[str]()
+    item_texts = list[str]()
     for part, passages in steps.parts:
         opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
         items = part.items if name == "documents" else _with_headings(part, passages)
@@ -149,8 +149,8 @@ def _listed(steps: Steps, name: str) -> str:
             first, last = part.lines if number == 0 and item in part.opening else item.lines
             # A range has a dash that YAML need not quote.
             values = without_conversation(item.values) | {LINES: first if first == last else f"{first}–{last}"}
-            shown.append(f"{MetadataBlock.make(values).source}{item.source}\n\n")
-    return _file({"docid": steps.docid, "source": PurePosixPath(steps.file).name, MARK: {"step": name}}, shown)
+            item_texts.append(f"{MetadataBlock.make(values).source}{item.source}\n\n")
+    return _file({"docid": steps.docid, "source": PurePosixPath(steps.file).name, MARK: {"step": name}}, item_texts)
 
 
 def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]:
@@ -202,8 +202,8 @@ def write_step_files(
     paths = {folder / name: text for name, text in texts.items()}
     before = {path: files.read_document(path) for path in paths if path.exists()}
     for path, old in before.items():
-        shown = header_values(old) if is_own_output(old) else {}
-        if not shown or (shown.get("docid") != docid and shown.get("source") != source):
+        header = header_values(old) if is_own_output(old) else {}
+        if not header or (header.get("docid") != docid and header.get("source") != source):
             raise IngestError(
                 "this file was not written by lmm ingest, so it is not replaced",
                 where=str(path),

@@ -202,9 +202,9 @@ def add_sources(sources: SourceFiles, files: Iterable[str], root: Path) -> None:
 
     A store may come from a stranger too: what it says lies outside of the course is not read before it is named.
     """
-    here = {source.file for source in sources.documents}
+    known = {source.file for source in sources.documents}
     for file in files:
-        if file in here:
+        if file in known:
             continue
         try:
             found = Folder(root).stat(file)
@@ -213,12 +213,12 @@ def add_sources(sources: SourceFiles, files: Iterable[str], root: Path) -> None:
             sources.errors.append(type(error)(error.message, where=error.where, hint=hint))
             continue
         if found is not None and stat.S_ISREG(found.st_mode):
-            sources.documents.append(SourceFile(shown(root / file), file))
+            sources.documents.append(SourceFile(display_path(root / file), file))
         else:
             sources.missing[file] = root / file
 
 
-def shown(path: Path) -> Path:
+def display_path(path: Path) -> Path:
     """Return a path as one would type it: relative to the current folder, if it is inside."""
     return path.relative_to(Path.cwd()) if path.is_relative_to(Path.cwd()) else path
 
@@ -283,8 +283,8 @@ def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterat
     """Yield the document at a path, unless a file beside it seems to be the R Markdown or Quarto that made it."""
     stem, suffix = os.path.splitext(path.name)  # noqa: PTH122  # a thousand times a second
     made_from = [stem + ending for ending in (".Rmd", ".rmd", ".qmd")] if suffix.lower() in (".md", ".markdown") else []
-    beside = places.beside(path) if made_from else frozenset()
-    if source := next((name for name in made_from if name in beside), ""):
+    siblings = places.siblings(path) if made_from else frozenset()
+    if source := next((name for name in made_from if name in siblings), ""):
         sources.skipped.append((path, f"made from {source}"))
     else:
         yield SourceFile(path, places.name(path), named=False)
@@ -309,7 +309,7 @@ class _Places:
         folder, name = os.path.split(path)
         return self._folder(folder)[1] + name
 
-    def beside(self, path: Path) -> frozenset[str]:
+    def siblings(self, path: Path) -> frozenset[str]:
         """Return the names of the files in a file's folder."""
         folder = os.path.dirname(path) or "."  # noqa: PTH120
         if folder not in self._names:

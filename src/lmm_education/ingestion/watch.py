@@ -39,14 +39,14 @@ def watch_course(
     paths = list(paths)
     roots, stopped = WatchedPaths.at(paths), threading.Event()
 
-    def listening(event: Event) -> None:
+    def report_event(event: Event) -> None:
         if stopped.is_set():
             raise KeyboardInterrupt
         listener(event)
 
     def work() -> None:
         try:
-            on_result(ingest_into(course, paths, options, listener=listening))
+            on_result(ingest_into(course, paths, options, listener=report_event))
         except KeyboardInterrupt:
             return
         except LmmError as error:
@@ -83,17 +83,17 @@ async def _watch(
 
     async with contextlib.aclosing(source):
         is_changed(await anext(source, ()))  # what is there at first
-        coming, working = asyncio.ensure_future(anext(source)), asyncio.ensure_future(asyncio.sleep(0))
+        next_change, working = asyncio.ensure_future(anext(source)), asyncio.ensure_future(asyncio.sleep(0))
         try:
             while True:
-                if (await asyncio.wait({coming}, timeout=pause))[0]:
-                    pause = quiet if is_changed(coming.result()) else pause
-                    coming = asyncio.ensure_future(anext(source))
+                if (await asyncio.wait({next_change}, timeout=pause))[0]:
+                    pause = quiet if is_changed(next_change.result()) else pause
+                    next_change = asyncio.ensure_future(anext(source))
                 else:
                     pause, working = None, asyncio.ensure_future(asyncio.to_thread(work))
                     await asyncio.shield(working)
         finally:
             stopped.set()
-            coming.cancel()
-            await loop.ended(coming)
+            next_change.cancel()
+            await loop.ended(next_change)
             await loop.ended(working)

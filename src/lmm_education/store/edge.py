@@ -310,7 +310,7 @@ class EdgeReader:
             StoreMissing: nothing was ever stored.
         """
         with self._reading("chunks") as shard:
-            opened = self._there(shard)
+            opened = self._required(shard)
             requests = [
                 engine.QueryRequest(
                     **_query_of(leg, where),
@@ -362,14 +362,14 @@ class EdgeReader:
             StoreMissing: nothing was ever stored.
         """
         with self._reading("chunks") as shard:
-            opened = self._there(shard)
+            opened = self._required(shard)
             if key in INDEXED["chunks"] and key in opened.engine.info().payload_schema:
                 request = engine.FacetRequest(engine_path(key), limit=limit + 1, exact=True, filter=EDGE.where(where))
                 return most_first({str(hit.value): hit.count for hit in opened.engine.facet(request).hits}, limit)
         found = self.scroll("chunks", where=where, fields=(key,))
         return tally((value for point in found for value in values_at(point.payload, key)), limit)
 
-    def _there(self, shard: Shard | None) -> Shard:
+    def _required(self, shard: Shard | None) -> Shard:
         if shard is None:
             raise StoreMissing(self.location)
         return shard

@@ -80,15 +80,15 @@ _ZEROS = bytes(_PAGE)
 def entries(folder: Path) -> Iterator[tuple[str, os.DirEntry[str]]]:
     """Iterate over what is below a folder, without temporary folders, each with its path from there, with ``/``. Links
     are not followed; what cannot be read, or vanishes, is left out."""
-    waiting = [("", str(folder))]
-    while waiting:
-        above, place = waiting.pop()
+    folders = [("", str(folder))]
+    while folders:
+        above, place = folders.pop()
         with contextlib.suppress(OSError), os.scandir(place) as found:
             for entry in found:
                 if entry.is_dir(follow_symlinks=False):
                     if entry.name.startswith(_PASSING):
                         continue
-                    waiting.append((f"{above}{entry.name}/", entry.path))
+                    folders.append((f"{above}{entry.name}/", entry.path))
                 yield above + entry.name, entry
 
 
@@ -315,7 +315,7 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
         StoreError: something in it is a link.
         OSError: the copy cannot be written, the disk is full.
     """
-    there = refuse_links_below(folder)
+    files_found = refuse_links_below(folder)
     try:
         data = (folder / LISTING).read_bytes()
     except OSError as error:
@@ -329,10 +329,10 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
     for name, (size, written) in values["files"].items():
         any_content = not is_same_engine and name.endswith(_OF_THE_ENGINE)
         copy = f"{copy_to}/{name}" if copy_to else None
-        if wrong := _what_is_wrong(there.get(name), None if any_content else size):
+        if wrong := _what_is_wrong(files_found.get(name), None if any_content else size):
             raise StoreDamaged(wrong, where=str(folder / name))
         shared = _SHARED.match(name) if copy and is_same_engine else None
-        if shared and f"{shared[1]}/id_tracker.mappings" in there:
+        if shared and f"{shared[1]}/id_tracker.mappings" in files_found:
             with contextlib.suppress(OSError):  # a file system without hard links
                 os.link(f"{folder}/{name}", f"{copy_to}/{name}")
                 continue
@@ -344,7 +344,7 @@ def check_files(folder: Path, expected: int, *, whole: bool = False, copy_to: Pa
             raise StoreDamaged(f"cannot be read: {error.strerror or error}", where=str(folder / name)) from error
         if found != written and not any_content:
             raise StoreDamaged("its content is not what was written", where=str(folder / name))
-    for name in there.keys() - values["files"].keys() - {LISTING, IN_USE}:
+    for name in files_found.keys() - values["files"].keys() - {LISTING, IN_USE}:
         if not name.rpartition("/")[2].startswith("."):
             raise StoreDamaged("this file does not belong to the store", where=str(folder / name))
 
@@ -522,8 +522,8 @@ class Generations:
             OSError: the same.
         """
         self.check_links()
-        kept = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
-        (generation.path / RECORDS).write_text(kept, encoding="utf-8")
+        records_text = json.dumps({"documents": records, "checksum": checksum_of(records)}, ensure_ascii=False) + "\n"
+        (generation.path / RECORDS).write_text(records_text, encoding="utf-8")
         listing = write_listing(generation.path, base)
         sync_folder(generation.path)
         sync(str(generation.path.parent))
@@ -536,17 +536,17 @@ class Generations:
         except FileWriteError as error:
             raise StoreError(error.message, where=str(self.folder), hint=error.hint) from error
         with contextlib.suppress(FileWriteError):  # it is published; this list is for a day when the others are damaged
-            replace(self.folder / RECORDS, kept)
+            replace(self.folder / RECORDS, records_text)
 
     def sweep(self) -> None:
         """Remove replaced generations that are provably ours: those that no reader has opened, or that were replaced
         an hour ago, and all but the newest two. The caller holds the writer's lock."""
-        current, stay = self._current(), 0
+        current, retained = self._current(), 0
         for path in reversed(self.folders()):
             if current is not None and path == current[0]:
                 continue
-            if stay < MOST_REPLACED and time.time() - _opened(path) < HOUR and _NAME.fullmatch(path.name):
-                stay += 1
+            if retained < MOST_REPLACED and time.time() - _opened(path) < HOUR and _NAME.fullmatch(path.name):
+                retained += 1
             else:
                 remove_generation(path)
 

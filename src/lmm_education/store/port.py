@@ -556,11 +556,11 @@ _OTHER_VECTORS = (
 )
 
 
-def refusal(message: str, said: str, where: str) -> StoreError:
+def refusal(message: str, reason: str, where: str) -> StoreError:
     """Return the error for an engine's refusal."""
-    if any(words in said.lower() for words in _OTHER_VECTORS):
-        return StoreMismatch(said, where=where, hint="encoding and embedding model must be those of the store")
-    return StoreError(f"{message}: {said}", where=where)
+    if any(words in reason.lower() for words in _OTHER_VECTORS):
+        return StoreMismatch(reason, where=where, hint="encoding and embedding model must be those of the store")
+    return StoreError(f"{message}: {reason}", where=where)
 
 
 def numbers_in(point: Point) -> int:

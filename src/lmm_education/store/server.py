@@ -190,7 +190,7 @@ class ServerStore:
                 hint="make a payload index there, or filter by one of: " + ", ".join(sorted(INDEXED[collection])),
             ) from error
 
-    def _there(self, answer: T | None) -> T:
+    def _required(self, answer: T | None) -> T:
         if answer is None:
             raise StoreMissing(self.location)
         return answer
@@ -252,7 +252,7 @@ class ServerStore:
             return {"requests": asked}
 
         asked = self._filtered("query_batch_points", "chunks", where, requests) if wanted else []
-        found = iter(self._there(asked))
+        found = iter(self._required(asked))
         return [to_scored(next(found).points, leg) if leg.limit > 0 else [] for leg in legs]
 
     def get(
@@ -305,12 +305,12 @@ class ServerStore:
         """
         if key in INDEXED["chunks"] and INDEXED["chunks"][key].kind == "keyword":
             options = {"key": key, "limit": min(limit + 1, AT_ONCE), "exact": True}
-            hits = self._there(
+            hits = self._required(
                 self._filtered("facet", "chunks", where, lambda condition: {"facet_filter": condition, **options})
             ).hits
             if len(hits) < AT_ONCE:
                 return most_first({str(hit.value): hit.count for hit in hits}, limit)
-        self._there(self._call("count", "chunks"))
+        self._required(self._call("count", "chunks"))
         found = self.scroll("chunks", where=where, fields=(key,))
         return tally((value for point in found for value in values_at(point.payload, key)), limit)
 
@@ -342,7 +342,7 @@ class ServerStore:
         # The manifest comes last: while it is not there, nobody takes the store for one.
         written = [to_point(Point(MANIFEST_ID, {"what": "manifest", "manifest": now.as_json()}))]
         how = {"wait": True, "update_mode": models.UpdateMode.INSERT_ONLY}
-        self._there(self._call("upsert", "documents", points=written, **how))
+        self._required(self._call("upsert", "documents", points=written, **how))
         check_same(now, self.manifest(), self.location)  # another machine may have been faster
         yield copy.copy(self)
 
@@ -365,7 +365,7 @@ class ServerStore:
                 replication_factor=self._settings.replication_factor,
                 shard_number=self._settings.shard_number,
             )
-            info = self._there(self._call("get_collection", collection))
+            info = self._required(self._call("get_collection", collection))
         if wrong := misfits(info, vectors):
             raise StoreMismatch(
                 f"the collection '{self._names[collection]}' does not fit: {'; '.join(wrong)}",

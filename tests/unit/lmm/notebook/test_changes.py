@@ -42,7 +42,7 @@ def test_documents_of_a_folder(tmp_path: Path) -> None:
     roots = WatchedPaths.at([tmp_path])
     assert roots.documents([tmp_path.resolve()]) == sorted(tmp_path / name for name in DOCUMENTS)
     assert roots.documents([tmp_path.resolve() / "sub"]) == [tmp_path / "sub/deep/a.md"]
-    assert set(roots.look()) == {tmp_path.resolve() / name for name in DOCUMENTS}
+    assert set(roots.signatures()) == {tmp_path.resolve() / name for name in DOCUMENTS}
 
 
 def test_names_are_those_that_were_given(tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:

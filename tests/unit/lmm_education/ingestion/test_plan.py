@@ -9,7 +9,7 @@ import pytest
 
 from lmm_education.books.chapters import Books
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.plan import DocumentFile, docid_of, held_by, passed_over, plan_ingest, read_file
+from lmm_education.ingestion.plan import DocumentFile, docid_of, ids_by_file_of, passed_over, plan_ingest, read_file
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.payloads import StoredDocument
 
@@ -25,15 +25,15 @@ def record(name: str, docid: str = "", hash: str = "h") -> StoredDocument:
 
 
 def planned(
-    files: list[DocumentFile], stored: list[StoredDocument], held: dict[str, str | None] | None = None
+    files: list[DocumentFile], stored: list[StoredDocument], ids_by_file: dict[str, str | None] | None = None
 ) -> dict[str, object]:
     """What is to be done, by file: for a changed one, where it was and what it replaces."""
-    plan = plan_ingest(files, stored, held=held or {})
+    plan = plan_ingest(files, stored, ids_by_file=ids_by_file or {})
     return {
         **{each.document.file: (each.moved_from, *each.replaces) for each in plan.changed},
         **{each.document.file: "unchanged" for each in plan.unchanged},
         **{document.file: error.message for document, error in plan.failed},
-        **{each.file: f"{each.id} is gone" for each in plan.gone},
+        **{each.file: f"{each.id} is gone" for each in plan.missing},
     }
 
 
@@ -86,8 +86,8 @@ def test_a_document_that_is_new_or_as_before() -> None:
 
 def test_a_docid_moves_with_its_file() -> None:
     """The old file is gone, or holds another document now: nobody else claims the docid."""
-    for held in (None, "y"):
-        assert planned([file("b.md", "x")], [record("a.md", "x")], {"a.md": held}) == {"b.md": ("a.md",)}
+    for ids_by_file in (None, "y"):
+        assert planned([file("b.md", "x")], [record("a.md", "x")], {"a.md": ids_by_file}) == {"b.md": ("a.md",)}
 
 
 def test_two_files_with_one_docid() -> None:
@@ -124,9 +124,9 @@ def test_only_what_was_looked_for_is_gone() -> None:
     """A file outside of the folders of this run is not missed."""
     stored = [record("a.md"), record("notes/b.md")]
     plan = plan_ingest(
-        [], stored, held={"a.md": None, "notes/b.md": None}, covers=lambda name: name.startswith("notes/")
+        [], stored, ids_by_file={"a.md": None, "notes/b.md": None}, covers=lambda name: name.startswith("notes/")
     )
-    assert plan.gone == stored[1:]
+    assert plan.missing == stored[1:]
 
 
 def test_a_plan_for_many_files_takes_as_long_for_each() -> None:
@@ -180,4 +180,4 @@ def test_a_file_in_a_folder_that_cannot_be_read_is_not_gone(tmp_path: Path, monk
         return real(path, **how)
 
     monkeypatch.setattr(Path, "stat", status)
-    assert held_by(stored, [], tmp_path) == {"closed/a.md": "closed/a.md", "b.md": None}
+    assert ids_by_file_of(stored, [], tmp_path) == {"closed/a.md": "closed/a.md", "b.md": None}
