@@ -267,9 +267,9 @@ def plan_compaction(
     The user's last message stays while it is unanswered, whatever the options, and with it the last reply and the
     results of its calls. If a single turn is longer than `to`, its beginning is summarised too.
 
-    >>> said = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
+    >>> items = [MessageItem("system", ("Be brief.",)), MessageItem("user", ("1",)), MessageItem("assistant", ("2",)),
     ...     MessageItem("user", ("3",)), MessageItem("assistant", ("4",))]
-    >>> plan_compaction(said, [5] * 5, CompactOptions(keep=1))
+    >>> plan_compaction(items, [5] * 5, CompactOptions(keep=1))
     CompactionPlan(retained=(0, 3, 4), removed=(1, 2))
     """
     groups = group_items(items)
