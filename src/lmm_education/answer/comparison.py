@@ -368,7 +368,6 @@ def compare(
     claim: Statement,
     cited: Sequence[Source],
     others: Sequence[Source],
-    language: str,
     *,
     is_own: bool,
     speaks: bool,
@@ -381,11 +380,10 @@ def compare(
     checked = _numbers(claim, cited, others if is_own else every, known, is_own=is_own) or _formulas(claim, every)
     if checked or not speaks:
         return checked or Discrepancy()
-    if is_own and language != "de" and (names := _names(claim, cited)):
-        return _found_elsewhere(claim, others, lambda source: _all_in(names, source, language)) or Discrepancy(
-            "names", names
-        )
-    if not quotes and (opposite := _opposite(claim, cited if is_own else every, language)):
+    if is_own and claim.language != "de" and (names := _names(claim, cited)):
+        keys = {_key(name, claim.language) for name in names}
+        return _found_elsewhere(claim, others, lambda each: keys <= each.words) or Discrepancy("names", names)
+    if not quotes and (opposite := _opposite(claim, cited if is_own else every)):
         return opposite
     if is_own and others and len(claim.words) >= _LEAST:
         weights, numbers = _weights(claim, every), _values(claim.numbers)
@@ -414,10 +412,6 @@ def _found_elsewhere(
     near = (each for each in others if len(claim.words & each.words) >= fewest)
     found = [(share, each) for each in near if (share := each.covers(weights)) >= _NEAR and contains(each)]
     return Discrepancy("elsewhere", (), max(found, key=itemgetter(0))[1]) if found else None
-
-
-def _all_in(names: Iterable[str], source: Source, language: str) -> bool:
-    return all(_key(name, language) in source.words for name in names)
 
 
 def _numbers(
@@ -565,7 +559,7 @@ def _has_name(name: str, text: str) -> bool:
 # -- opposites -------------------------------------------------------------------------------------
 
 
-def _opposite(claim: Statement, sources: Sequence[Source], language: str) -> Discrepancy | None:
+def _opposite(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None:
     """Return the sentence of a source that denies what this one says, or says the opposite, if no other that is as
     like it says the same."""
     contested, agreed = list[tuple[float, int, Key, Statement, Source]](), list[tuple[float, int, frozenset[Key]]]()
@@ -578,7 +572,7 @@ def _opposite(claim: Statement, sources: Sequence[Source], language: str) -> Dis
             if not is_held and (share < _NEAR or common < max(2, min(3, len(sentence.words) - 1))):
                 continue
             is_far = share < _NEAR  # then one clause has to be about the same
-            for likeness, at, word in _contested(claim, sentence, language, 3 if is_far else 0):
+            for likeness, at, word in _contested(claim, sentence, 3 if is_far else 0):
                 if is_far and likeness < _CLAUSE:
                     continue
                 if word is None:
@@ -591,9 +585,7 @@ def _opposite(claim: Statement, sources: Sequence[Source], language: str) -> Dis
     return None
 
 
-def _contested(
-    claim: Statement, other: Statement, language: str, fewest: int
-) -> Iterator[tuple[float, int, Key | None]]:
+def _contested(claim: Statement, other: Statement, fewest: int) -> Iterator[tuple[float, int, Key | None]]:
     """Iterate over how like another sentence is, as a whole (-1) and to each clause with which it has the `fewest`
     words in common, and the word that it denies there, or whose opposite it has."""
     same, sentences = claim.words & other.words, (claim, other)
@@ -604,16 +596,18 @@ def _contested(
     for at, one in enumerate(claim.clauses):
         for two in () if one.half else other.clauses:
             if not two.half:
-                words = (found(one, two, claim, other, language) for found in (_denied, _reversed))
+                words = (found(one, two, claim, other) for found in (_denied, _reversed))
                 word = next((word for word in words if word is not None), None)
                 common = len(set(one.words) & set(two.words)) + (word is not None and word not in two.words)
                 if common >= fewest:
                     yield common / max(len(set(one.words)), len(set(two.words)), 1), at, word
 
 
-def _denied(one: Clause, two: Clause, claim: Statement, other: Statement, language: str) -> Key | None:
+def _denied(one: Clause, two: Clause, claim: Statement, other: Statement) -> Key | None:
     """Return the word that one clause denies and the other one says."""
-    if one.denies == two.denies or any(_opposites(language).get(word, set()) & set(two.words) for word in one.words):
+    if one.denies == two.denies or any(
+        _opposites(claim.language).get(word, set()) & set(two.words) for word in one.words
+    ):
         return None
     denying, saying = (claim, other) if one.denies else (other, claim)
     both = {word for each in denying.clauses if not each.denies for word in each.words}
@@ -626,9 +620,9 @@ def _denied(one: Clause, two: Clause, claim: Statement, other: Statement, langua
     return next((word for word in one.denied or two.denied if is_same and word in together), None)
 
 
-def _reversed(one: Clause, two: Clause, claim: Statement, other: Statement, language: str) -> Key | None:
+def _reversed(one: Clause, two: Clause, claim: Statement, other: Statement) -> Key | None:
     """Return the word of one clause whose opposite the other one has, with common words on the same side of it."""
-    pairs = _opposites(language) if one.denies == two.denies else {}
+    pairs = _opposites(claim.language) if one.denies == two.denies else {}
     for at, word in enumerate(one.words):
         for place, opposite in enumerate(two.words):
             if opposite not in pairs.get(word, ()) or word in other.words or opposite in claim.words:

@@ -251,9 +251,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         misattributed = [*_misattributed(text, within, numbers, by_number)] if is_own else []
         yield from misattributed
         sentence = read_sentence(plain[start:end], language, bare[start:end])
-        found = compare(
-            sentence, near, others, language, is_own=is_own, speaks=speaks, known=computed, quotes=bool(within)
-        )
+        found = compare(sentence, near, others, is_own=is_own, speaks=speaks, known=computed, quotes=bool(within))
         if misattributed and found.problem == "elsewhere":
             found = Discrepancy()
         start = text.index(claim_text, start)
