@@ -84,10 +84,10 @@ def _values(opened: OpenDocument, tag: str, name: str, typed: str) -> list[str]:
 def hover(opened: OpenDocument, at: lsp.Position) -> lsp.Hover | None:
     """Describe an element, with the beginning of the file that it names. Nothing is fetched."""
     offset = opened.buffer.offset(at)
-    here = [one for one in elements(opened) if one.opening.start <= offset < one.opening.end]
-    if not here:
+    enclosing = [one for one in elements(opened) if one.opening.start <= offset < one.opening.end]
+    if not enclosing:
         return None
-    element = here[-1]
+    element = enclosing[-1]
     src, text = element.get("src") or "", ""
     about = f"`<{element.tag}>`: {TAGS[element.tag].help}"
     if src and element.tag in ("doc", "import", "agent"):

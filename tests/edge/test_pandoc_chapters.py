@@ -19,7 +19,7 @@ from pandoc_trees import trees
 from lmm.disk.folder import Folder
 from lmm.markdown import parse_markdown_text
 from lmm.markdown.blocks import Block, HeadingBlock, TextBlock
-from lmm.markdown.units import div_ends, like_captions, texts_of, unit_ends
+from lmm.markdown.units import div_ends, misread_as_captions, texts_of, unit_ends
 
 META = "---\n~summary_: A summary.\n---\n"
 SHARED = Path(__file__).resolve().parents[3] / "shared" / "corpus"
@@ -42,7 +42,11 @@ def handed_over(text: str) -> str:
 def places(blocks: Sequence[Block]) -> list[int]:
     """Where metadata may stand: before a heading, and before a text, list, table or div that is in no other."""
     texts, at, found = texts_of(blocks), 0, []
-    ends, divs, captions = unit_ends(texts), div_ends(texts), like_captions(texts)  # after these, `lmm scan` warns
+    ends, divs, captions = (
+        unit_ends(texts),
+        div_ends(texts),
+        misread_as_captions(texts),
+    )  # after these, `lmm scan` warns
     for position, block in enumerate(blocks):
         is_text = isinstance(block, TextBlock) and position >= at and position not in divs.values()
         if is_text and position not in divs:

@@ -155,12 +155,12 @@ def line_of(value: str | float, text: str) -> int | None:
     >>> line_of("beam", text), line_of(26, text)
     (None, None)
     """
-    wanted, lines = _words(str(value)), [_words(line) for line in text.splitlines()]
+    quoted, lines = _words(str(value)), [_words(line) for line in text.splitlines()]
     every, starts = " ", list[int]()
     for line in lines:
         starts.append(len(every) - 1)
         every += f"{line} " if line else ""
-    if wanted and (at := every.find(f" {wanted} ")) >= 0:
+    if quoted and (at := every.find(f" {quoted} ")) >= 0:
         return bisect_right(starts, at) - 1
     numbers = numbers_of(readable(str(value)))
     if len(numbers) != 1 or numbers[0].text != str(value).strip():
@@ -229,25 +229,25 @@ def _nearness(pieces: Sequence[str], source: str) -> tuple[float, str]:
     text = _normal(source)
     index, near = _index(text), list[tuple[float, str]]()
     for piece in pieces:
-        wanted = [word.casefold() for word in _WORD.findall(piece)][:_LONG]
-        matched, first, last = nearest(wanted, index)
+        quoted = [word.casefold() for word in _WORD.findall(piece)][:_LONG]
+        matched, first, last = nearest(quoted, index)
         words = text[index.spans[first][0] : index.spans[last - 1][1]] if matched else ""
-        near.append((matched / max(len(wanted), last - first, 1) * len(wanted), words))
+        near.append((matched / max(len(quoted), last - first, 1) * len(quoted), words))
     size = sum(min(len(_WORD.findall(piece)), _LONG) for piece in pieces)
     return sum(each for each, _ in near) / max(size, 1), " … ".join(filter(None, (words for _, words in near)))
 
 
-def nearest(wanted: Sequence[str], index: Index) -> tuple[int, int, int]:
+def nearest(quoted: Sequence[str], index: Index) -> tuple[int, int, int]:
     """Return how many words the nearest part has in common, and the range of words it covers."""
-    places = {word: at for word in set(wanted) if len(at := index.places.get(word, [])) <= _FREQUENT}
-    votes = Counter(at - i for i, word in enumerate(wanted) for at in places.get(word, ()))
-    around = len(wanted) // 4 + 2
+    places = {word: at for word in set(quoted) if len(at := index.places.get(word, [])) <= _FREQUENT}
+    votes = Counter(at - i for i, word in enumerate(quoted) for at in places.get(word, ()))
+    around = len(quoted) // 4 + 2
     start = max(votes, key=lambda at: (sum(votes.get(at + by, 0) for by in range(-2, 3)), votes[at], -at), default=0)
     begin = max(start - around, 0)
-    part = index.words[begin : start + len(wanted) + around]
-    blocks = [block for block in SequenceMatcher(None, wanted, part).get_matching_blocks() if block.size]
+    part = index.words[begin : start + len(quoted) + around]
+    blocks = [block for block in SequenceMatcher(None, quoted, part).get_matching_blocks() if block.size]
     if not blocks or not votes:
         return 0, 0, 0
     first, last = blocks[0], blocks[-1]
-    end = begin + last.b + len(wanted) - last.a  # the replacement of the words that differ belongs to it
+    end = begin + last.b + len(quoted) - last.a  # the replacement of the words that differ belongs to it
     return sum(block.size for block in blocks), max(begin + first.b - first.a, 0), min(end, len(index.words))

@@ -113,19 +113,19 @@ def enclosed(texts: Texts) -> dict[int, int]:
             closes = match["ends_tag"] or match["last"] or match["ends_call"] or match["ends_math"]
             closes = closes or (match["env"] or "").lower() == "end"
             tag = (match["tag"] or match["last"] or "").lower()
-            waiting = opened.setdefault((tag, match["name"] or "", match["mark"] or "", match["call"] or ""), [])
+            positions = opened.setdefault((tag, match["name"] or "", match["mark"] or "", match["call"] or ""), [])
             if not closes:
-                waiting.append(at)
-            elif waiting and (start := waiting.pop()) < at:
+                positions.append(at)
+            elif positions and (start := positions.pop()) < at:
                 ends[start] = max(ends.get(start, at), at)
     return ends
 
 
-def like_captions(texts: Texts) -> set[int]:
+def misread_as_captions(texts: Texts) -> set[int]:
     """Return the texts that Pandoc would wrongly read as the caption of a following table: loose definitions of one
     paragraph. Pandoc reads metadata after one as a table.
 
-    >>> like_captions(["Leaf\\n\\n", ":   What is green.\\n\\n", "| a |\\n|---|\\n\\n", ": A table\\n\\n"])
+    >>> misread_as_captions(["Leaf\\n\\n", ":   What is green.\\n\\n", "| a |\\n|---|\\n\\n", ": A table\\n\\n"])
     {1}
     """
     found, at = set[int](), 0
@@ -240,15 +240,15 @@ def _is_line(text: str) -> bool:
 # -- in a tree -----------------------------------------------------------------------------------------
 
 
-def rests_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
+def continuations_of_units(tree: HeadingNode | None) -> dict[int, list[Node]]:
     """Return the other nodes of each unit with metadata, by the id of its first text: its metadata applies to all."""
     order, texts = _in_order(tree)
     has_any = any(isinstance(node, TextNode) and node.metadata_block is not None for node in order)
-    ends, rests = unit_ends(texts) if has_any else [], dict[int, list[Node]]()
+    ends, continuations = unit_ends(texts) if has_any else [], dict[int, list[Node]]()
     for at, node in enumerate(order):
         if isinstance(node, TextNode) and node.metadata_block is not None and ends[at] > at + 1:
-            rests[id(node)] = [other for other in order[at + 1 : ends[at]] if other is not None]
-    return rests
+            continuations[id(node)] = [other for other in order[at + 1 : ends[at]] if other is not None]
+    return continuations
 
 
 def fences_of_divs(tree: HeadingNode | None) -> list[tuple[Node, Node]]:

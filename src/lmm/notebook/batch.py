@@ -24,7 +24,7 @@ from lmm.errors import ConfigError, Failure, LmmError, Place, Untrusted
 from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, MetadataBlock, TextBlock, insert_blocks
 from lmm.markdown.parse_markdown import misread
 from lmm.markdown.tree import HeaderNode, HeadingNode, Node, blocks_to_tree, preorder, tree_to_blocks
-from lmm.markdown.units import like_captions
+from lmm.markdown.units import misread_as_captions
 from lmm.markdown.yaml_core import OneLine
 from lmm.models.client import Client
 from lmm.notebook.edits import old_view
@@ -266,7 +266,7 @@ def put_metadata(blocks: Sequence[Block], changes: Sequence[FoundNode]) -> list[
 def _with_inserted(blocks: Sequence[Block | None], new: Mapping[int, MetadataBlock]) -> list[Block]:
     """Insert metadata blocks into `blocks` (None for removed ones) before the given positions."""
     result: list[Block] = []
-    captions = like_captions([block.source if isinstance(block, TextBlock) else None for block in blocks])
+    captions = misread_as_captions([block.source if isinstance(block, TextBlock) else None for block in blocks])
     for i, block in enumerate(blocks):
         if i in new:
             added = new[i]

@@ -16,7 +16,7 @@ from lmm.markdown.blocks import Block, ErrorBlock, HeaderBlock, HeadingBlock, Me
 from lmm.markdown.lookalikes import CONFLICT, RESOLVE, conflicts, find_lookalikes
 from lmm.markdown.parse_markdown import FENCE, div_ends, header_of, unclosed_construct
 from lmm.markdown.spans import spans
-from lmm.markdown.units import like_captions, texts_of
+from lmm.markdown.units import misread_as_captions, texts_of
 from lmm.models.chat import check_chat, refused_settings
 from lmm.notebook.chat_log import logged_line, logged_warnings
 from lmm.notebook.edit_warnings import excerpt
@@ -58,7 +58,7 @@ def find_problems(blocks: Sequence[Block]) -> list[Finding]:
                 what, hint = f"'{mark}' is never closed", "close it; until then it is plain text"
                 found.append(Finding(line, column, what, hint, "warning"))
     texts = texts_of(blocks)
-    for block in (blocks[at + 1] for at in like_captions(texts) if at + 1 < len(blocks)):
+    for block in (blocks[at + 1] for at in misread_as_captions(texts) if at + 1 < len(blocks)):
         if isinstance(block, MetadataBlock) and block.content.rstrip().endswith("---"):
             message = f"{_AS_TEXT}: the definition before it as a caption"
             found.append(_warning(block.line, message, "end it with ... in place of its last ---"))

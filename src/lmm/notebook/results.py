@@ -94,10 +94,10 @@ def result_problems(blocks: Sequence[Block], path: Path) -> Iterator[Finding]:
         if any(span.kind == "code_block" for span in spans(block.source)):
             continue
         text = _visible(block.source)
-        beside = _beside(at, outputs, sections, introduces=text.rstrip().endswith(":"))
+        nearby = _nearby_outputs(at, outputs, sections, introduces=text.rstrip().endswith(":"))
         ends = [*sentence_ends(text)]
         for start, end in zip([0, *(begin for _, begin in ends)], [*(end for end, _ in ends), len(text)], strict=True):
-            found = [*_recomputed(text, start, end), *(_differing(text, start, end, beside, every) if beside else ())]
+            found = [*_recomputed(text, start, end), *(_differing(text, start, end, nearby, every) if nearby else ())]
             for place, message, hint in found:
                 line = block.line + text.count("\n", 0, place)
                 yield Finding(line, place - text.rfind("\n", 0, place), message, hint, "warning")
@@ -105,12 +105,12 @@ def result_problems(blocks: Sequence[Block], path: Path) -> Iterator[Finding]:
 
 def _outputs(blocks: Sequence[Block], path: Path) -> list[_Output]:
     """Return what the document's cells printed, in order."""
-    shown = [*printed(path, serialize(blocks))]
+    left_over = [*printed(path, serialize(blocks))]
     found = list[_Output]()
-    for at, block in enumerate(blocks if shown else ()):
+    for at, block in enumerate(blocks if left_over else ()):
         cell = next((read_cell(span) for span in spans(block.source)), None) if isinstance(block, TextBlock) else None
-        if cell is not None and shown and shown[0][0] == (cell.label or cell.code.partition("\n")[0]):
-            name, text, file = shown.pop(0)
+        if cell is not None and left_over and left_over[0][0] == (cell.label or cell.code.partition("\n")[0]):
+            name, text, file = left_over.pop(0)
             quantities, calls = [*quantities_in(text)], [*_CALL.finditer(cell.code)]
             if len(quantities) == len(calls) and not any(each.names for each in quantities):
                 both = zip(quantities, calls, strict=True)
@@ -119,7 +119,7 @@ def _outputs(blocks: Sequence[Block], path: Path) -> list[_Output]:
     return found
 
 
-def _beside(at: int, outputs: Sequence[_Output], sections: Sequence[int], *, introduces: bool) -> list[_Output]:
+def _nearby_outputs(at: int, outputs: Sequence[_Output], sections: Sequence[int], *, introduces: bool) -> list[_Output]:
     """Return the two outputs above a paragraph and the one below it, within its section, nearest first; one that is
     introduced comes first."""
     place = bisect_left(outputs, at, key=lambda each: each.at)
@@ -210,13 +210,13 @@ def _visible(source: str) -> str:
 
 
 def _differing(
-    text: str, start: int, end: int, beside: Sequence[_Output], every: Sequence[Number]
+    text: str, start: int, end: int, nearby: Sequence[_Output], every: Sequence[Number]
 ) -> Iterator[tuple[int, str, str]]:
     sentence = text[start:end]
     if _HYPOTHETICAL.search(sentence):
         return
     names, at = _names(sentence), 0
-    near = [_as_number(each.value) for output in beside for each in output.quantities]
+    near = [_as_number(each.value) for output in nearby for each in output.quantities]
     numbers = [each for each in numbers_of(sentence) if not (each.is_ordinal or each.is_month or each.is_decade)]
     numbers = [each for each in numbers if sentence[: each.start][-1:] not in ("^", "_")]
     for number in numbers:
@@ -231,19 +231,21 @@ def _differing(
             continue
         if is_stated(number, every if _digits(number) > 2 else near, roughly=True):
             continue
-        for output in beside:
-            alone = precise and len(numbers) == 1 and output is beside[0]
-            meant = _meant(number, before, names, output, alone=alone)
+        for output in nearby:
+            alone = precise and len(numbers) == 1 and output is nearby[0]
+            quantity = _matching_quantity(number, before, names, output, alone=alone)
             values = [_as_number(each.value) for each in output.quantities]
-            if meant is not None and not (_COMPUTED.search(sentence) and is_computed(number, values)):
-                what = f"{meant.text} is {meant.value}" if meant.text else f"it is {meant.value}"
+            if quantity is not None and not (_COMPUTED.search(sentence) and is_computed(number, values)):
+                what = f"{quantity.text} is {quantity.value}" if quantity.text else f"it is {quantity.value}"
                 message = f"{number.text} is not what the code printed: {what}"
                 hint = f"chunk '{output.name}' in {output.file}; knit again, or correct the sentence"
                 yield start + number.start, message, hint
                 break
 
 
-def _meant(number: Number, before: str, names: frozenset[str], output: _Output, *, alone: bool) -> Quantity | None:
+def _matching_quantity(
+    number: Number, before: str, names: frozenset[str], output: _Output, *, alone: bool
+) -> Quantity | None:
     """Return the printed quantity that a number of a sentence should have been; None if it may be another one."""
     near = _names(before)
     spread = near & {"stderror", "deviation"}  # the standard error of the mean is not the mean
@@ -266,13 +268,13 @@ def _is_slip(number: Number, value: Decimal) -> bool:
     """Return whether a number differs from a value, rounded to its decimals, in one digit or in two neighbours."""
     if number.decimals < 1 or _digits(number) < 3:
         return False
-    said = f"{max(number.values, key=abs):.{number.decimals}f}"
-    meant = f"{value:.{number.decimals}f}"
-    if len(said) != len(meant):
+    stated = f"{max(number.values, key=abs):.{number.decimals}f}"
+    expected = f"{value:.{number.decimals}f}"
+    if len(stated) != len(expected):
         return False
-    differ = [i for i, (a, b) in enumerate(zip(said, meant, strict=True)) if a != b]
-    swapped = len(differ) == 2 and differ[1] - differ[0] == 1 and said[differ[0]] == meant[differ[1]]
-    return len(differ) == 1 or (swapped and said[differ[1]] == meant[differ[0]])
+    differ = [i for i, (a, b) in enumerate(zip(stated, expected, strict=True)) if a != b]
+    swapped = len(differ) == 2 and differ[1] - differ[0] == 1 and stated[differ[0]] == expected[differ[1]]
+    return len(differ) == 1 or (swapped and stated[differ[1]] == expected[differ[0]])
 
 
 def _as_number(value: Decimal) -> Number:
@@ -302,8 +304,8 @@ def _recomputed(text: str, start: int, end: int) -> Iterator[tuple[int, str, str
             yield start + max(place, 0), message, f"it gives p = {(low + high) / 2:.3g}"
 
 
-def _follows(sign: str, said: str, low: float, high: float) -> bool:
-    p, half = float(said), 0.5 * 10.0 ** -len(said.partition(".")[2])
+def _follows(sign: str, stated: str, low: float, high: float) -> bool:
+    p, half = float(stated), 0.5 * 10.0 ** -len(stated.partition(".")[2])
     for a, b in ((low, high), (low / 2, high / 2)):  # also if the test had one side
         if (sign == "=" and a - half <= p <= b + half) or (sign == "<" and a < p) or (sign == ">" and b > p):
             return True

@@ -28,7 +28,7 @@ from typing import Any
 from lmm.markdown.comments import is_comment
 from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
-from lmm.markdown.units import ITEM, enclosed, fences_of_divs, rests_of_units, unit_ends
+from lmm.markdown.units import ITEM, continuations_of_units, enclosed, fences_of_divs, unit_ends
 from lmm.notebook.outputs import environments
 from lmm.type_names import DEFAULT, TypeNames, is_one_of, kind_called, named_type, names_of, types_in
 
@@ -245,7 +245,7 @@ class TypedDocument:
         self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
         self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
-        self.continuations = rests_of_units(tree)
+        self.continuations = continuations_of_units(tree)
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
         self.opened = {last: first for first, last in self.fences.items()}
         blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
