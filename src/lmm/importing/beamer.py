@@ -9,18 +9,18 @@ _BEAMER = re.compile(r"^[^%\n]*\\documentclass(?:\[[^\]]*\])?\{beamer\}", re.MUL
 _BEGIN = "\\begin{document}"
 # Which slides of a frame show something: \only<2->, \begin{frame}<1>, \item<+->; no comparison in a formula.
 _OVERLAY = re.compile(
-    r"(?P<of>\\(?:begin\{\w+\*?\}|[A-Za-z]+\*?)(?:\[[^\]\n]*\])?)"
+    r"(?P<of>\\(?:begin\{\w+\*?\}|[A-Za-z]+\*?)(?:\[[^\]\n]{0,200}\])?)"
     r"<(?:[\d+.-][^<>\n{}]{0,40}|(?:beamer|handout|presentation|article|all|alert|only|visible|uncover)\b[^<>\n{}]{0,40})>"
 )
 _WITHOUT_GROUP = re.compile(r"\\(?:onslide|uncover|only|visible|pause)\b(?![ \t]*\{)")
 _SHOWING = re.compile(r"\\(?:begin|end)\{(?:onlyenv|uncoverenv|visibleenv|actionenv|overprint)\}")
 _BLOCK = re.compile(r"\\begin\{(?:block|exampleblock|alertblock)\}[ \t]*\{(?P<title>[^{}]*)\}")
 _END_BLOCK = re.compile(
-    r"\\end\{(?:block|exampleblock|alertblock)\}|\\(?:begin|end)\{columns?\}(?:\[[^\]\n]*\]|\{[^{}\n]*\})*"
+    r"\\end\{(?:block|exampleblock|alertblock)\}|\\(?:begin|end)\{columns?\}(?:\[[^\]\n]{0,99}\]|\{[^{}\n]{0,99}\})*"
 )
 _OLD_FRAME = re.compile(r"\\frame[ \t]*(?=\{)")
-_FRAME = re.compile(r"\\begin\{frame\}(?:[ \t]*\[[^\]\n]*\])*[ \t]*")
-_TITLE = re.compile(r"\\(?P<kind>frametitle|framesubtitle)(?:\[[^\]\n]*\])?[ \t]*(?=\{)")
+_FRAME = re.compile(r"\\begin\{frame\}(?:[ \t]*\[[^\]\n]{0,200}\])*[ \t]*")
+_TITLE = re.compile(r"\\(?P<kind>frametitle|framesubtitle)(?:\[[^\]\n]{0,200}\])?[ \t]*(?=\{)")
 _SECTIONS = ("section", "subsection", "subsubsection")
 _MACROS = "".join(
     f"\\providecommand{{\\{name}}}[1]{{#1}}\\renewcommand{{\\{name}}}[1]{{#1}}\n"

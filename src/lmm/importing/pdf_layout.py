@@ -504,7 +504,10 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     placed = sorted(regions, key=lambda each: each.top)
     columns = [column for column in columns_in_order(lines, page.width) if column]
     for number, column in enumerate(columns, 1):
-        below = [each for each in placed if any(_is_above(lines, each) for lines in columns[number:])]
+        later = columns[number:]
+        below = [
+            each for each in placed if any(_is_across(lines, each) and lines[0].base <= each.top + 2 for lines in later)
+        ]
         here = [each for each in placed if each not in below and _is_across(column, each)]
         placed = [each for each in placed if each not in here]
         blocks += _with_placed(column, here, page, look)
@@ -515,10 +518,6 @@ def _is_across(lines: Sequence[Segment], region: Region) -> bool:
     """Return whether a table or a picture lies within the width of a column."""
     x0, x1 = min(line.x0 for line in lines) - 20, max(line.x1 for line in lines) + 20
     return x0 <= (region.x0 + region.x1) / 2 <= x1
-
-
-def _is_above(lines: Sequence[Segment], region: Region) -> bool:
-    return _is_across(lines, region) and lines[0].base <= region.top + 2
 
 
 def _with_placed(lines: Sequence[Segment], here: list[Region], page: PdfPage, look: Look) -> Iterator[MarkupElement]:

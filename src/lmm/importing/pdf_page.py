@@ -144,8 +144,13 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
             page.close()
             page, tags = document[number], ()  # the tags know nothing of the fields
         text = page.get_textpage()
-        shown = (each for each in _chars(text, place, links) if _is_on_page(each[1], width, height))
-        chars = tuple(_with_fixed_fonts(list(shown)))
+        # LaTeX Beamer prints what an overlay does not show yet far beside the page; a line that is too long is read.
+        near = [
+            (font, char)
+            for font, char in _chars(text, place, links)
+            if -BESIDE <= char.x0 <= width + BESIDE and -BESIDE <= char.top <= height + BESIDE
+        ]
+        chars = tuple(_with_fixed_fonts(near))
         text.close()
         page.close()
     except pdfium.PdfiumError as error:
@@ -242,12 +247,6 @@ def _chars(text: Any, place: Point, links: list[tuple[Box, str]]) -> Iterator[tu
         place_of = {"x0": x0, "x1": x1, "top": top, "bottom": bottom, "base": base}
         yield run.font, Char(letter, **place_of, style=run.style, mark=run.mark, link=link, spaced=spaced)
         spaced = False
-
-
-def _is_on_page(char: Char, width: float, height: float) -> bool:
-    """Return whether a character is on the page or near it. LaTeX Beamer prints what an overlay does not show yet far
-    beside it; a line that is only too long for the page is read."""
-    return -BESIDE <= char.x0 <= width + BESIDE and -BESIDE <= char.top <= height + BESIDE
 
 
 def _with_fixed_fonts(chars: list[tuple[int, Char]]) -> Iterator[Char]:

@@ -484,12 +484,19 @@ def _with_footnotes(main: LexborNode) -> str:
     for link in main.css("a[href^='#/']"):  # of reveal.js
         link.attrs["href"] = f"#{_get(link, 'href')[2:]}"
     notes = {_get(note, "id"): note for note in main.css("li[id], aside[id], p[id], div[id], dd[id]")}
-    for link in main.css("a[name][href^='#']"):  # of LibreOffice and Word: a mark leads to the mark in the note
+    for link in main.css(
+        "a[name][href^='#']"
+    ):  # of LibreOffice and Word: a mark leads to the mark that begins the note
         link.attrs["id"] = _get(link, "id") or _get(link, "name")
-        boxes = [
-            box for box in islice(_around(link), 3) if box.tag in ("p", "div") and _words(box).startswith(_words(link))
-        ]
-        notes |= {_get(link, "id"): boxes[-1]} if boxes else {}
+        box = link
+        for outer in islice(_around(link), 3):
+            before = box.prev
+            if outer.tag not in ("p", "div") or (
+                before is not None and (before.prev or (before.text_content or "").strip())
+            ):
+                break
+            box = outer
+        notes |= {_get(link, "id"): box} if box is not link else {}
     back = {id: {_get(link, "href") for link in note.css("a[href^='#']")} for id, note in notes.items()}
     called, marks, taken = dict[str, str](), set[str](), set[str]()
     for link in main.css("a[href^='#']"):
@@ -522,9 +529,4 @@ def _take_note(note: LexborNode, marks: set[str]) -> str:
             break
         empty, box = box, box.parent
         empty.decompose()
-    last = box.last_child if box is not None else None
-    while last is not None and not last.is_element_node and not (last.text_content or "").strip():
-        last = last.prev
-    if last is not None and last.tag == "hr":
-        last.decompose()
     return html

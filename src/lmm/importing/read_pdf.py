@@ -198,11 +198,11 @@ def _joined(before: MarkupElement, after: MarkupElement, look: Look) -> MarkupEl
         first, second = text_of(before).rstrip(), text_of(after).lstrip()
         if first[-1:] in '.!?:;”")' or not second[:1].islower():
             return None
-        gap = "" if first.endswith("-") else " "
-        children = before.children
-        if first.endswith("-") and isinstance(children[-1], str):
-            children = (*children[:-1], children[-1].rstrip().removesuffix("-"))
-        return MarkupElement("p", {}, (*children, gap, *after.children))
+        *children, last = before.children
+        if not isinstance(last, str) or not isinstance(after.children[0], str):
+            return MarkupElement("p", {}, (*before.children, " ", *after.children))
+        joined = look.words.join(last.rstrip(), after.children[0].lstrip())
+        return MarkupElement("p", {}, (*children, joined, *after.children[1:]))
     if before.tag == "table":
         return _joined_tables(before, after, look)
     if before.tag == "pre":
@@ -327,7 +327,8 @@ class _Reader:
         else:
             name = _TYPES.get(tag.type)
             if name == "":
-                if tag.type == "Lbl" and _is_term(label := self._printed(tag)):
+                label = self._printed(tag) if tag.type == "Lbl" else ""
+                if re.search(r"[^\W\d_]{2}", label) and numbering(label)[0] == "ul":  # a term, no number
                     yield element("p", element("strong", label))
                 return
             if name == "p" and not self.titled and (level := self._level(tag)):
@@ -413,11 +414,6 @@ class _Reader:
         labels = (part for child in children for part in _walk(child) if part.type == "Lbl")
         name, attributes = numbering(next(filter(None, map(self._printed, labels)), "")[:8])
         return MarkupElement(name, attributes, tuple(items))
-
-
-def _is_term(label: str) -> bool:
-    """Return whether the label of an item or a caption is a word, and not a number or a bullet."""
-    return re.search(r"[^\W\d_]{2}", label) is not None and numbering(label)[0] == "ul"
 
 
 def _lines(chars: Sequence[Char]) -> list[list[Char]]:

@@ -289,14 +289,11 @@ class _PageText(HTMLParser):
 
     def handle_starttag(self, tag: str, attrs: list[tuple[str, str | None]]) -> None:
         given = {name: value or "" for name, value in attrs}
-        if self._around[-1:] == [tag] if self._around else tag in self._unread or self._is_beside(given):
+        is_beside = given.get("role") in self.ROLES or _BESIDE_CODE.search(given.get("class", ""))
+        if self._around[-1:] == [tag] if self._around else tag in self._unread or is_beside:
             self._around.append(tag)
         self._is_mark = tag == "a" and "#" in given.get("href", "")  # of a note
         self._divide("" if self._is_mark else tag)
-
-    def _is_beside(self, given: Mapping[str, str]) -> bool:
-        """Return whether an element is navigation, a number of a line, or a formula's second form."""
-        return given.get("role") in self.ROLES or _BESIDE_CODE.search(given.get("class", "")) is not None
 
     def handle_endtag(self, tag: str) -> None:
         if self._around[-1:] == [tag]:
@@ -414,7 +411,7 @@ def _rich_text(data: bytes) -> Iterator[_Text]:
 
 _TEX_MARKUP = re.compile(
     r"""(?<!\\)%.*|\$\$?[^$]*\$\$?
-    |\\begin\{(?:tabular\w?|longtable|array|columns?|minipage|multicols|thebibliography)\*?\}(?:\[[^\]]*\]|\{[^}]*\})*
+    |\\begin\{(?:tabular\w?|longtable|array|columns?|minipage|multicols|thebibliography)\*?\}(?:\[[^\]\n]{0,99}\]|\{[^}\n]{0,99}\})*
     |\\(?:begin|end|label|ref|cite\w*|includegraphics|usepackage)\*?(?:\[[^\]]*\]|<[^>]*>)*\{[^}]*\}(?:<[^>]*>|\[[^\]]*\])*
     |\\[A-Za-z]+\*?(?:\[[^\]]*\]|<[^>]*>)*|\\.|<[\d,-]*>""",
     re.VERBOSE,
