@@ -501,17 +501,15 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     for each in page.pictures:
         image = element("p", element("img", src=f"{IMAGE}{each.number}"))
         regions.append(Region(each.x0, each.top, each.x1, each.bottom, image))
-    placed = sorted(regions, key=lambda each: each.top)
     columns = [column for column in columns_in_order(lines, page.width) if column]
-    for number, column in enumerate(columns, 1):
-        later = columns[number:]
-        below = [
-            each for each in placed if any(_is_across(lines, each) and lines[0].base <= each.top + 2 for lines in later)
-        ]
-        here = [each for each in placed if each not in below and _is_across(column, each)]
-        placed = [each for each in placed if each not in here]
-        blocks += _with_placed(column, here, page, look)
-    return blocks + [each.block for each in placed]
+    placed: dict[int, list[Region]] = {}
+    for region in sorted(regions, key=lambda region: region.top):  # in the last of the columns there that begins above
+        there = [at for at, column in enumerate(columns) if _is_across(column, region)] or range(len(columns))
+        above = [at for at in there if columns[at][0].base <= region.top + 2]
+        placed.setdefault(max(above, default=min(there, default=0)), []).append(region)
+    for number, column in enumerate(columns):
+        blocks += _with_placed(column, placed.pop(number, []), page, look)
+    return blocks + [region.block for region in placed.get(0, ())]
 
 
 def _is_across(lines: Sequence[Segment], region: Region) -> bool:

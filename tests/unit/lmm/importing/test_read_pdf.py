@@ -166,6 +166,20 @@ def test_a_table_in_a_column_is_below_what_is_above_it() -> None:
     assert found == sorted(found)
 
 
+def test_a_table_in_the_middle_below_short_lines_stays_there() -> None:
+    """It is within the width of no line of the page, and not at its end."""
+    page = PdfPage()
+    page.lines(72, 80, ["Limits are short.", "", "", "", "", "", "Solutions follow."])
+    for at in range(3):
+        page.rule(260, 96 + 20 * at, 420, 96 + 20 * at)
+        page.rule(260 + 80 * at, 96, 260 + 80 * at, 136)
+    for row, text in enumerate(("oak", "elm")):
+        page.text(264, 110 + 20 * row, text)
+        page.text(344, 110 + 20 * row, str(row))
+    found = [body(page).index(text) for text in ("Limits", "| oak", "Solutions")]
+    assert found == sorted(found)
+
+
 def test_a_column_of_code_stands_beside_one_of_text() -> None:
     """Though its lines are short."""
     page = PdfPage()
