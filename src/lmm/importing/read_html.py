@@ -488,15 +488,16 @@ def _with_footnotes(main: LexborNode) -> str:
         "a[name][href^='#']"
     ):  # of LibreOffice and Word: a mark leads to the mark that begins the note
         link.attrs["id"] = _get(link, "id") or _get(link, "name")
-        box = link
+        box: LexborNode | None = link
         for outer in islice(_around(link), 3):
-            before = box.prev
+            before = box.prev if box is not None else None
             if outer.tag not in ("p", "div") or (
                 before is not None and (before.prev or (before.text_content or "").strip())
             ):
                 break
             box = outer
-        notes |= {_get(link, "id"): box} if box is not link else {}
+        if box is not None and box is not link:
+            notes[_get(link, "id")] = box
     back = {id: {_get(link, "href") for link in note.css("a[href^='#']")} for id, note in notes.items()}
     called, marks, taken = dict[str, str](), set[str](), set[str]()
     for link in main.css("a[href^='#']"):

@@ -320,8 +320,9 @@ class _Reader:
         """Iterate over the nodes for a tag."""
         if tag.type == "Figure":
             yield from self.figure(tag)
-        elif tag.type == "Code" and (inner := self._within_line(tag)) is not None:
-            yield from self._text(inner, plain=False)
+        elif tag.type == "Code":
+            chars = [char for mark in _marks(tag) for char in self.chars.get(mark, ())]
+            yield from self._text([each._replace(style=each.style._replace(mono=True)) for each in chars], plain=False)
         elif tag.type == "L":
             yield self.list(tag)
         else:

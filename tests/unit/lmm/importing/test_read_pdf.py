@@ -66,6 +66,7 @@ def test_tags_of_typst_and_browsers() -> None:
         PdfTag("P", (0, PdfTag("Note", (PdfTag("Lbl", ()), 1)), 2, 3)),
         PdfTag("L", (item,)),
         PdfTag("P", (PdfTag("Span", (6,)), PdfTag("Span", (7,)))),
+        PdfTag("Code", (PdfTag("P", (6,)), PdfTag("P", (7,)))),
     )
     page = PageRead(1, 595, 842, chars, tags=tags)
     look = look_of([page], ())
@@ -74,6 +75,7 @@ def test_tags_of_typst_and_browsers() -> None:
         '<p>A leaf<a href="#lmm-note-0" role="doc-noteref">1</a>falls. And the next</p>',
         "<ul><li><p><strong>Term</strong></p><div>its meaning</div></li></ul>",
         "<p><pre>def f():\n  return 1</pre></p>",
+        "<pre>def f():\n  return 1</pre>",
     ]
     assert [to_html(note) for note in look.notes] == ['<li id="lmm-note-0">It is green.</li>']
 
