@@ -190,23 +190,29 @@ _MAY_HOLD = re.compile(r"[`$\\~<]|^(?:\t| {4})", re.MULTILINE)
 """What code and formulas begin with: most sentences hold none, and need no reading for them."""
 
 
+_FORMAL = ("code", "math", "code_block")
+
+
 def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     """Read a sentence; `bare` is the same without code and formulas, which hold no names."""
     formulas = list[tuple[str, ...]]()
 
     def visible(span: Span) -> str | None:
         """Keep inline code, and formulas that only give a value."""
-        if span.kind not in ("code", "math", "code_block"):
+        if span.kind not in _FORMAL:
             return None
         formulas.extend(map(_tokens, span.text.splitlines() if span.kind == "code_block" else [span.text]))
         return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
 
     has_markup = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, visible) if has_markup else text)
-    counted = calculated(plain)[2]
+    operands, _, counted = calculated(plain)
     if has_markup:
-        counted = replace_spans(counted, lambda span: None if _VALUE.fullmatch(span.text) else _blank(span))
-    operands = [each for each in calculated(readable(text))[0] if not is_factor(each)]
+        operands = calculated(readable(text))[0]
+        counted = replace_spans(
+            counted, lambda span: None if _VALUE.fullmatch(span.text) else " " if span.kind in _FORMAL else None
+        )
+    operands = [each for each in operands if not is_factor(each)]
     words = _keys(plain, language)
     prose = readable(bare or plain)
     names = tuple(
@@ -223,10 +229,6 @@ def calculated_numbers(text: str) -> list[Number]:
     known = calculated(readable(text))[1]
     values = (value_of(span.text) for span in spans(text) if span.kind == "math") if "$" in text or "\\" in text else ()
     return known + [number for value in values if value is not None for number in numbers_of(f"{value:f}")]
-
-
-def _blank(span: Span) -> str | None:
-    return " " if span.kind in ("code", "math", "code_block") else None
 
 
 def _tokens(text: str) -> tuple[str, ...]:

@@ -28,7 +28,6 @@ from lmm.errors import ModelBusy, ModelTimeout
 from lmm_education.errors import Denied, RequestError, SearchError
 from lmm_education.exchange_log.figures import day_of
 from lmm_education.material import Passage
-from lmm_education.web.words import Wording
 
 T = TypeVar("T")
 LARGEST = 512 * 1024  # bytes of a request: enough for a long conversation
@@ -302,12 +301,8 @@ def _environment() -> Environment:
         trim_blocks=True,
         lstrip_blocks=True,
     )
-    environment.filters["day"] = _day
+    environment.filters["day"] = lambda time, say: say.day(time if isinstance(time, date) else day_of(time, None))
     return environment
-
-
-def _day(time: float | date, say: Wording) -> str:
-    return say.day(time if isinstance(time, date) else day_of(time, None))
 
 
 @cache

@@ -97,7 +97,9 @@ class Service:
         accounts, attempts = Accounts(database, "teacher"), Attempts(for_teacher, limiter, OF_ONE)
         self.teacher = Login("teacher", for_teacher, accounts, _TEACHER_HOURS, attempts)
         self.identity = Identity(settings, signer, self.students)
-        at_once = _at_once(course, workers)  # the service has its own queue
+        # Enough for a class, unless the concurrency of the model is set: its default is for one person's documents.
+        is_set = course.models.is_set("major", "concurrency")
+        at_once = max(1, course.models.major.concurrency // workers) if is_set else A_CLASS
         self.gate = open_gate(course, database, Queue(at_once), limiter)
         self.guard = Guard(settings, signer, self.gate)
         major = course.major or shared_chat(course.models.major.replace(concurrency=at_once))
@@ -331,13 +333,6 @@ async def service_of_teacher(request: Request) -> Service:
 
 
 # -- opening ---------------------------------------------------------------------------------------
-
-
-def _at_once(course: CourseParts, workers: int) -> int:
-    """Return how many answers may be in progress at once: enough for a class, unless the configuration sets the
-    concurrency of the model; its default is meant for one person's documents."""
-    is_set = course.models.is_set("major", "concurrency")
-    return max(1, course.models.major.concurrency // workers) if is_set else A_CLASS
 
 
 def name_of(course: CourseParts) -> str:

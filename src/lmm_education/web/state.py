@@ -173,7 +173,9 @@ class Budget:
             _spend(connection, reservation.day, more)
         if used.tokens:  # otherwise no model was asked
             with self._lock:
-                self.expected = _between(self.expected, used)
+                before = self.expected
+                tokens = round(before.tokens + _WEIGHT * (used.tokens - before.tokens))
+                self.expected = Spent(tokens, before.cost + _WEIGHT * (used.cost - before.cost))
 
     def spent(self) -> Spent:
         """Return today's usage, including the expected usage of answers in progress."""
@@ -211,8 +213,3 @@ def _spend(connection: Connection, day: str, more: Spent) -> None:
     connection.execute(delete(_SPENT).where(_SPENT.c.day == day))
     now = {"tokens": max(0, before.tokens + more.tokens), "cost": max(0.0, before.cost + more.cost)}
     connection.execute(insert(_SPENT), {"day": day, **now})
-
-
-def _between(old: Spent, new: Spent) -> Spent:
-    tokens = old.tokens + _WEIGHT * (new.tokens - old.tokens)
-    return Spent(round(tokens), old.cost + _WEIGHT * (new.cost - old.cost))
