@@ -60,7 +60,13 @@ def edited() -> str:
     for mark in ("Leaves are", "- one", "A note.", "## Roots"):
         text = text.replace(mark, f"---\n=: other\n---\n{mark}")
     text += "\n# New\n\n---\n=: write it\n---\n"
-    replies = ["Leaves are *red*.\n\nSome.", "- three", "B note.", "White.\n\n### Sub\n\nMore.", "Written."]
+    replies = [
+        "<new>\nLeaves are *red*.\n\nSome.\n</new>",
+        "- three",
+        "B note.",
+        "White.\n\n### Sub\n\nMore.",
+        "Written.",
+    ]
     return talking.answered(text, model=ScriptedModel(replies)).text
 
 
