@@ -75,7 +75,7 @@ def understood(mode: str, question: str, reply: str) -> Understood:
     >>> understood("extraction", "And why?", "nothing").background
     ''
     """
-    reply = reply.strip()
+    reply = without_citations(reply.strip())  # their numbers now mean other sources
     if not reply:
         return Understood(question, question)
     if mode == "rewrite":
