@@ -28,6 +28,7 @@ from lmm.markdown.inline import BLANK_LINES, unquoted
 from lmm.markdown.page_marks import PAGE_MARK, Pages
 from lmm.markdown.sentences import CLOSERS, WORD, sentence_ends, sentences_of
 from lmm.type_names import named_type
+from lmm_education.answer.citations import without_citations
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.ingestion.outline import ITEM, ITEM_START, kind_of
@@ -482,7 +483,7 @@ _PARTS = re.compile(r"\n\s*\n|\n(?=[ \t>]*(?:[-*+|#]|\d{1,9}[.)])[ \t])")
 _MARK = re.compile(r"[ \t>]*(?:[-*+>]|#{1,6}|\d{1,9}\\?[.)])[ \t]+")
 _NOTE = re.compile(r"\^?\[\^?[^\[\]\n]*\](?![(\[])(?=\s|[.,;:]|$)|(?<=\S)\^\[[^\[\]\n]*\]")
 _NO_SENTENCE = ("```", "~~~", ":::", "---", "|", "#", "<", "![")
-_FEWEST = 2  # words in common with the answer
+_FEWEST, _MANY = 2, 1_000  # words in common with the answer, if it has as many; words of no sentence
 
 
 def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
@@ -495,13 +496,13 @@ def supporting_sentence(source: Passage, claims: Iterable[Claim]) -> str:
     >>> supporting_sentence(leaf, [Claim("Chlorophyll makes them green [1].", 0, 33, (1,))])
     'They are green because of *chlorophyll*.'
     """
-    claim_words = [
-        set(word_ids(claim.text, source.language)) - {None} for claim in claims if source.number in claim.sources
-    ]
+    texts = [without_citations(claim.text) for claim in claims if source.number in claim.sources]
+    claim_words = [content for text in texts if (content := set(word_ids(text, source.language)) - {None})]
     best, found = 0.0, ""
     for sentence, words in _read(source.text, source.language) if claim_words else ():
-        common = max((len(words & each) for each in claim_words), default=0)
-        if common >= _FEWEST and (share := common**2 / len(words)) > best:
+        common = max(len(words & each) if len(words & each) >= min(_FEWEST, len(each)) else 0 for each in claim_words)
+        share = common**2 / len(words) if common >= _FEWEST else common / _MANY  # of one word, the first sentence
+        if share > best:
             best, found = share, sentence
     return found
 

@@ -239,8 +239,8 @@ ROWS = {
     ),
     "course_mentions": ToolDefinition(
         "mentions",
-        "Find where a term stands in the course, letter for letter (case does not matter): headings, and short excerpts "
-        "of passages. Search or open a section to read on.",
+        "Find where a term stands in the course, letter for letter (case does not matter): headings, and excerpts of "
+        "passages. Search or open a section to read on.",
         object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
     "course_section": ToolDefinition(
