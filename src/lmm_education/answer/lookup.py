@@ -239,7 +239,7 @@ ROWS = {
     ),
     "course_mentions": ToolDefinition(
         "mentions",
-        "Find where a term stands in the course, letter for letter (case does not matter): headings, and excerpts of "
+        "Find where a term occurs in the course, letter for letter (case does not matter): headings, and excerpts of "
         "passages. Search or open a section to read on.",
         object_schema(["term"], term=_TEXT, limit=_COUNT | {"maximum": 50, "default": 20}),
     ),
