@@ -18,6 +18,7 @@ from lmm.models.port import ChatModel
 from lmm.testing import ScriptedModel
 from lmm_education import Course
 from lmm_education.answer.answer import Answer
+from lmm_education.search.search import CourseSearch
 from lmm_education.store.edge import EdgeStore, EdgeView
 from lmm_education.web.questions import CACHED, Queue, ServedQuestion
 from lmm_education.web.service import A_CLASS, Service
@@ -175,6 +176,34 @@ def test_as_many_are_answered_at_once_as_the_model_bears(tmp_path: Path) -> None
         (tmp_path / "config.toml").write_text(text)
         with Course.open(config=tmp_path / "config.toml", embedder=EMBEDDER, env={}) as course:
             assert Service(course).gate.queue.size == expected
+
+
+def test_the_first_of_a_class_is_answered_before_the_last_is_looked_up(
+    botany: Course, monkeypatch: pytest.MonkeyPatch
+) -> None:
+    """Side by side, the first words of all would come at the end."""
+    happened, look_up = list[str](), CourseSearch.asearch_with
+
+    async def looked_up(*arguments: Any) -> Any:
+        happened.append("looked up")
+        return await look_up(*arguments)
+
+    class Noting(ScriptedModel):
+        async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+            happened.append("asked")
+            async for event in super().stream(request):
+                yield event
+
+    async def ask() -> None:
+        served = service(botany, Noting(["Chlorophyll [1]."] * 2))
+        questions = [ServedQuestion(f"{QUESTION} {number}", "somebody", "page") for number in range(2)]
+        await asyncio.gather(*(_all(served.answer(each, ())) for each in questions))
+
+    monkeypatch.setattr(CourseSearch, "asearch_with", looked_up)
+    monkeypatch.setattr("lmm_education.web.service._BEGINNERS", 1)
+    monkeypatch.setattr("lmm_education.web.service._BEGINNING", 0.25)
+    asyncio.run(ask())
+    assert happened == ["looked up", "asked"] * 2
 
 
 def test_a_store_without_its_word_counts_is_not_well(botany: Course, tmp_path: Path) -> None:
