@@ -30,8 +30,9 @@ _MAX_TAGS = 50_000
 BESIDE = 1_000  # points beside the page where nothing is read
 _LIGHT, _TILT = 1.5, 0.02
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
-# Characters of LaTeX's fonts at the codes of control characters (Cork encoding), in fonts without glyph names.
+# Characters of LaTeX's fonts (Cork encoding) at the codes of control characters and ÿ, in fonts without glyph names.
 _CORK = dict(zip(range(0x10, 0x20), map(ord, "“”„«»–—\u200b\u200bıȷ\ufb00\ufb01\ufb02\ufb03\ufb04"), strict=True))
+_CORK[0xFF] = ord("ß")
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 

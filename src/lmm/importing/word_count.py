@@ -30,7 +30,8 @@ from lmm.terminal import ESCAPES
 
 _WORD = re.compile(r"[^\W_]+")
 _CJK = re.compile(r"[\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]|[^\u3040-\u30ff\u3400-\u9fff\uf900-\ufaff]+")
-_MARKS = str.maketrans({"*": None, "^": None, "~": None, "\\": None, "`": None, "\xad": None, "_": " "})
+# Without markup; PDFium reads the ß of LaTeX's fonts as ÿ.
+_MARKS = str.maketrans({**dict.fromkeys("*^~\\`\xad"), "_": " ", "ÿ": "ß"})
 _COMMENTS, _HEADS, _ALTERNATIVES = "comments", "headers and footers", "alternative texts"
 _CONTENTS = "the table of contents"
 _APART = (_COMMENTS, _HEADS, _ALTERNATIVES, _CONTENTS)  # what no reader reads
@@ -67,6 +68,8 @@ def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, 
     total = sum((words for _, _, words in parts), Counter[str]())
     written = re.sub(rf"(?m)^{PAGE_MARK.pattern}", "", markdown)
     there = Counter(words_of(written))
+    if suffix == ".pdf":  # where a raised number may stand apart
+        there |= Counter(words_of(re.sub(r"[\^~]", " ", written)))
     missing = total - there - Counter(words_of("\n".join(left_out.values())))
     if suffix in _TEXTS and missing.total() <= _SHARE * total.total():
         missing.clear()

@@ -14,6 +14,7 @@ from lmm.importing.imported import Context
 from lmm.importing.pdf_layout import look_of, segments_of
 from lmm.importing.pdf_page import Char, PdfPage as PageRead, PdfTag, Style, in_reading_order
 from lmm.importing.read_pdf import elements_of_tags, read
+from lmm.importing.word_count import count_words
 
 FIXTURES = Path(__file__).parents[3] / "fixtures" / "import"
 HERE = Context("a.pdf")
@@ -125,11 +126,11 @@ def test_a_font_without_a_name_is_one_of_code_if_its_letters_are_equally_wide() 
     """And has LaTeX's ligatures and quotation marks where others have control characters."""
     page = PdfPage()
     page.lines(
-        72, 100, ["The \x10signi\x1ccance\x11 of a di\x1berent o\x1ece of the \x1dow, pages 2\x153:"], font="bitmap"
+        72, 100, ["The \x10signi\x1ccance\x11 of a di\x1berent o\x1ece of the \x1do\xff, pages 2\x153:"], font="bitmap"
     )
     page.lines(72, 126, ["> fit <- lm(y ~ x)", "> summary(fit)"], font="bitmap-code")
     assert body(page) == (
-        "The “significance” of a different office of the flow, pages 2–3:\n\n"
+        "The “significance” of a different office of the floß, pages 2–3:\n\n"
         "```\n> fit <- lm(y ~ x)\n> summary(fit)\n```\n"
     )
 
@@ -355,6 +356,7 @@ def test_raised_and_lowered_letters_that_are_not_smaller() -> None:
     page.text(178, 95, "6", size=9.75)
     page.lines(72, 112, PROSE)
     assert body(page).startswith("Water is H~2~O makes 10^6^ The leaf")
+    assert "6" not in " ".join(count_words(pdf_of([page]), ".pdf", body(page)).notes)
 
 
 def test_items_keep_their_letters_and_numbers() -> None:
