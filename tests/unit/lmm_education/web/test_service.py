@@ -191,17 +191,18 @@ def test_the_first_of_a_class_is_answered_before_the_last_is_looked_up(
     class Noting(ScriptedModel):
         async def stream(self, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
             happened.append("asked")
+            served._beginning.release()
             async for event in super().stream(request):
                 yield event
 
     async def ask() -> None:
-        served = service(botany, Noting(["Chlorophyll [1]."] * 2))
         questions = [ServedQuestion(f"{QUESTION} {number}", "somebody", "page") for number in range(2)]
         await asyncio.gather(*(_all(served.answer(each, ())) for each in questions))
 
     monkeypatch.setattr(CourseSearch, "asearch_with", looked_up)
     monkeypatch.setattr("lmm_education.web.service._BEGINNERS", 1)
-    monkeypatch.setattr("lmm_education.web.service._BEGINNING", 0.25)
+    monkeypatch.setattr("lmm_education.web.service._BEGINNING", 60.0)  # here the model says when
+    served = service(botany, Noting(["Chlorophyll [1]."] * 2))
     asyncio.run(ask())
     assert happened == ["looked up", "asked"] * 2
 
