@@ -81,7 +81,9 @@ def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, 
             line = "".join(words_of(text))
             if len(line) > _TELLING and line in lines and squeezed.count(line) >= lines[line]:
                 missing -= words
-        missing -= _turned(missing, there - total)
+        added = there - total
+        missing -= Counter(re.sub("ff[il]?|f[il]", "", word) for word in added.elements())  # ligatures of bitmap fonts
+        missing -= _turned(missing, added)
     number, places = missing.total(), dict[str, list[str]]()
     # Parts that are missing as a whole come first: a common word may be missing elsewhere.
     for place, _, words in sorted(parts, key=lambda part: -(part[2] & missing).total() / (part[2].total() or 1)):
