@@ -140,7 +140,7 @@ def as_data(rendered: Rendered) -> dict[str, Any]:
 async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = False, servers: bool = False) -> Rendered:
     """Render the next request for a text that is, or could be, in `path`; see `chatmd.Chat.render`."""
     text = with_inputs(text, run)
-    if run_agents or servers:
+    if run_agents or servers or run.with_outside(text).outside:
         run = await asyncio.to_thread(agree, run, text)
     whole, notes = repair(text)
     document = run.rules.imported(parse(whole, file=run.chain[-1]))
@@ -193,7 +193,10 @@ async def self_contained(text: str, path: Path, run: Run) -> str:
 
     Raises: as `render_text`.
     """
-    document = run.rules.imported(parse(repair(with_inputs(text, run)).text, file=run.chain[-1]))
+    text = with_inputs(text, run)
+    if run.with_outside(text).outside:
+        run = await asyncio.to_thread(agree, run, text)
+    document = run.rules.imported(parse(repair(text).text, file=run.chain[-1]))
     spec, unasked = read_agent(document), list[str]()
     run = replace(run, settings=settings_of(spec.config, run.configuration), ask=_unasked(unasked))
     recorded = ExpansionRecord(path, only=run.options.replay, writable=False)

@@ -79,16 +79,25 @@ def locate_config(
             raise ConfigError("there is no such configuration file", where=str(named), hint="write one with: lmm init")
         named = named.resolve() if named.is_symlink() else named  # a file that the user names may be a link
         return Config(named, read_document(named))
-    script = getattr(sys.modules.get("__main__"), "__file__", None)
-    beside = [real(document).parent] if document else []
-    folders = [Path.cwd(), *beside, *([Path(script).resolve().parent] if script else [])]
+    folders = config_folders(document)
     if found := next((folder / CONFIG for folder in folders if (folder / CONFIG).is_file()), None):
         return load_config(found)
+    beside = [real(document).parent] if document else []
     for file in (above / CONFIG for folder in (Path.cwd(), *beside) for above in folder.parents):
         with contextlib.suppress(LmmError):  # another program's
             if file.is_file() and not is_foreign(file) and Config(file, read_document(file)).tables:
                 return Config(unused=file)
     return Config()
+
+
+def config_folders(document: Path | None) -> list[Path]:
+    """Return the folders where a configuration file that nobody names is looked for, the first one first."""
+    script = getattr(sys.modules.get("__main__"), "__file__", None)
+    return [
+        Path.cwd(),
+        *([real(document).parent] if document else []),
+        *([Path(script).resolve().parent] if script else []),
+    ]
 
 
 def load_config(file: Path) -> Config:

@@ -161,6 +161,17 @@ def test_render_prints_what_a_run_sends(
     assert json.loads(again.out)["notes"] == ["it is the user's turn: lmm run would send nothing"]
 
 
+def test_render_reads_outside_with_the_same_consent(folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
+    """As a run does: whole, and as one transcript."""
+    (folder / "sub").mkdir()
+    (folder / "notes.txt").write_text("A leaf is green.\n")
+    (folder / "sub/a.chatmd").write_text(f'<user><doc src="{folder / "notes.txt"}" local/></user>\n')
+    for more in ((), ("--transcript",)):
+        refused = run_here(capsys, "render", "sub/a.chatmd", *more)
+        assert (refused.code, "which is outside of its folder" in refused.err) == (2, True), refused.err
+        assert "A leaf is green." in run_here(capsys, "render", "sub/a.chatmd", "--yes", *more).out
+
+
 def test_render_says_what_it_did_not_ask(
     files: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:

@@ -143,6 +143,8 @@ def test_a_catalogue_without_end_is_refused(tmp_path: Path) -> None:
 def test_what_cannot_be_started_is_told(tmp_path: Path) -> None:
     """The program, the folder, or a variable is missing."""
     assert "No such file" in opening(declared("stdio:no-such-program-x"), workplace(tmp_path))
+    ended = opening(declared("stdio:sh -c 'echo no module >&2'"), workplace(tmp_path))
+    assert "it ended before it answered; its standard error:\nno module" in ended
     assert 'cwd="gone" is not a folder' in opening(declared(command(PLAIN), cwd="gone"), workplace(tmp_path))
     assert "variable NOPE is not set" in opening(declared(command(PLAIN), env=("NOPE",)), workplace(tmp_path))
 

@@ -46,11 +46,11 @@ def render(
 
     if transcript and as_json:
         raise click.UsageError("--transcript and --json cannot be used together")
-    chat = Chat.open(file, config=config, roots=roots)
+    chat = Chat.open(file, config=config, roots=roots, confirm=confirm_on_terminal())
     if transcript:
         terminal.say_document(chat.export(**how))
         return DONE
-    rendered = chat.render(servers=servers, run_agents=run_agents, confirm=confirm_on_terminal(), **how)
+    rendered = chat.render(servers=servers, run_agents=run_agents, **how)
     if as_json:
         terminal.say_json(as_data(rendered))
         return DONE

@@ -88,7 +88,7 @@ def _read_values(context: click.Context, option: click.Parameter, values: tuple[
 @options.flag("--json", "as_json", help="Print each event as a JSON line, including failures.")
 @options.flag("--acp", help="Act as an agent for an editor (Zed, JetBrains, Neovim), by the Agent Client Protocol.")
 @options.flag("--interactive", "-i", help="Keep asking for messages.")
-@options.flag("--once", help="Stop after one reply and its calls.")
+@options.flag("--once", help="Stop after one reply and its calls, without asking again for what <output> declares.")
 @click.option(
     "--max-turns",
     metavar="N",

@@ -26,7 +26,7 @@ from chatmd.sidecar import ExpansionRecord, keep_record
 from chatmd.tools.consent import consent
 from chatmd.tools.registry import function_tool
 from lmm import loop
-from lmm.config_files import find_config
+from lmm.config_files import CONFIG, config_folders, find_config
 from lmm.disk import files
 from lmm.disk.files import read_document
 from lmm.disk.folder import check_named
@@ -97,6 +97,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
     place, config = file or folder / "text", Path(options.config) if options.config is not None else None
     configuration = Configuration(find_config(config, place, environment), environment, named, str(place))
     rules = ChatmdSettings.of(configuration.file)
+    places = (where / CONFIG for where in config_folders(place))  # also of a file that does not exist yet
     limits = parse_budget(options.budget) if options.budget else UsageLimits()
     turns = rules.max_turns if options.max_turns is None else options.max_turns
     return Run(
@@ -104,7 +105,7 @@ def prepare(file: Path | None, options: RunOptions = RunOptions(), *, folder: Pa
         configuration.settings(),
         rules.replace(roots=(*rules.roots, *map(Path, options.roots))),
         environment,
-        protected=tuple(path.resolve() for path in (file, configuration.file.path) if path is not None),
+        protected=tuple(path.resolve() for path in (file, configuration.file.path, *places) if path is not None),
         chain=(str(file or ""),),
         configuration=configuration,
         tally=SharedBudget(replace(limits, turns=turns)),
@@ -297,7 +298,7 @@ def open_run(path: Path, run: Run, output: Path | None = None, *, fork_at: int |
         write_copy(path, text, output)
     # Its tools are the same, to which the user has just agreed for the original.
     run = replace(run, protected=(*run.protected, output.resolve()), chain=(str(output),))
-    agreed = agree(run.with_options(yes=True), text)
+    agreed = agree(run.with_options(confirm=lambda _: True), text)
     return Runner(output, replace(agreed, options=run.options))
 
 

@@ -369,11 +369,14 @@ class Conversation:
         file, asked, options = self.run.chain[0], not self.spec.waits_for_user, self.run.options
         retries = self.spec.output.retries if self.spec.output is not None else _RETRIES
         retries = retries if options.retries is None else options.retries
+        retries = 0 if options.once else retries
         with as_one_change(Path(file)) if file else contextlib.nullcontext():
             done = await self._exchange()
-            while asked and done and not options.once and (problem := await self._problem(self.answer)):
+            while asked and done and self.spec.waits_for_user and (problem := await self._problem(self.answer)):
                 if not retries:
-                    hint = "it is in the transcript; say what is wrong with it, or allow more retries"
+                    allow = "run without --once" if options.once else "allow more retries"
+                    saved = "it is in the transcript; say what is wrong with it, or "
+                    hint = saved + allow if self.transcript.path is not None else allow
                     raise AnswerRejected(f"the reply is not what was asked for: {problem}", hint=hint)
                 retries -= 1
                 self.run.emit(Notice(f"the reply is not what was asked for, so the model is asked again: {problem}"))

@@ -119,10 +119,13 @@ def _wrong(method: str, name: str, value: Any) -> str:
 
 
 class MendedStream:
-    """A stream of messages of the SDK's: results are `mended`, and lines with half a surrogate pair are read."""
+    """A stream of messages of the SDK's: results are `mended`, and lines with half a surrogate pair are read.
 
-    def __init__(self, stream: Any, leave_out: Callable[[str], None]) -> None:
-        self._stream, self._leave_out = stream, leave_out
+    `ended` is called at its end.
+    """
+
+    def __init__(self, stream: Any, leave_out: Callable[[str], None], ended: Callable[[], object] = str) -> None:
+        self._stream, self._leave_out, self._ended = stream, leave_out, ended
 
     def __getattr__(self, name: str) -> Any:
         return getattr(self._stream, name)
@@ -134,7 +137,11 @@ class MendedStream:
         return self
 
     async def __anext__(self) -> Any:
-        return self._mend(await self._stream.__anext__())
+        try:
+            return self._mend(await self._stream.__anext__())
+        except StopAsyncIteration:
+            self._ended()
+            raise
 
     async def __aenter__(self) -> MendedStream:
         await self._stream.__aenter__()
@@ -361,6 +368,7 @@ class Connection:
     _client: Client | None = None
     _life: asyncio.Task[None] | None = None
     _stop: asyncio.Event = field(default_factory=asyncio.Event)
+    _ended: asyncio.Event = field(default_factory=asyncio.Event)  # the program's output; the SDK waits on at its start
     _lock: asyncio.Lock = field(default_factory=asyncio.Lock)
     _status: int = 0  # of the last response, if it was an HTTP error
 
@@ -439,6 +447,7 @@ class Connection:
 
     async def _connect(self) -> Client:
         self._stop, self._status, self._written = asyncio.Event(), 0, os.fstat(self.stderr.fileno()).st_size
+        self._ended = asyncio.Event()
         ready: asyncio.Future[Client] = asyncio.get_running_loop().create_future()
         transport = (
             self._http(*credentials_for(self.declared, self.address, self.run))
@@ -446,20 +455,27 @@ class Connection:
             else self._program(command_folder(self.declared, self.run), environment_for(self.declared, self.run))
         )
         self._life = asyncio.create_task(self._live(transport, ready), name="mcp-connection")
+        ended = asyncio.create_task(self._ended.wait())
         try:
-            either: list[asyncio.Future[Any]] = [ready, self._life]
+            either: list[asyncio.Future[Any]] = [ready, self._life, ended]
             await asyncio.wait(either, timeout=self.patience, return_when=asyncio.FIRST_COMPLETED)
         except asyncio.CancelledError:
             self._life.cancel()
             raise
+        finally:
+            ended.cancel()
         if ready.done():
             return ready.result()
-        if not self._life.done():
+        if is_alive := not self._life.done():
             self._life.cancel()
             await asyncio.wait([self._life], timeout=_PATIENCE_AT_THE_END)
+        why = self._life.exception() if self._life.done() and not self._life.cancelled() else None
+        if self._ended.is_set():
+            raise self._error("it ended before it answered")
+        if is_alive:
             raise self._error(f"it did not answer within {self.patience:g} seconds",
                               hint='is it an MCP server? set a longer timeout="…"')  # fmt: skip
-        raise self._error(f"cannot connect: {self._reason(self._life.exception())}")
+        raise self._error(f"cannot connect: {self._reason(why)}")
 
     @asynccontextmanager
     async def _program(self, folder: Path, env: dict[str, str]) -> AsyncGenerator[TransportStreams]:
@@ -471,7 +487,7 @@ class Connection:
             command=name, args=arguments, env=env, cwd=folder, encoding_error_handler="replace"
         )
         async with stdio_client(parameters, errlog=self.stderr) as (reading, writing):
-            yield MendedStream(reading, self._leave_out), writing
+            yield MendedStream(reading, self._leave_out, self._ended.set), writing
 
     @asynccontextmanager
     async def _http(self, headers: dict[str, str], auth: httpx2.Auth | None) -> AsyncGenerator[TransportStreams]:

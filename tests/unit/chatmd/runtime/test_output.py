@@ -87,12 +87,19 @@ def test_retries_of_the_caller_count_more_than_those_of_the_file(tmp_path: Path)
     assert len(model.seen) == 1
 
 
-def test_only_the_last_reply_counts_and_a_step_of_one_does_not() -> None:
+def test_only_the_last_reply_counts_also_of_single_steps(tmp_path: Path) -> None:
+    """Nobody is asked again in a step; the error names the transcript only where there is one."""
     call = Reply("Let me look.", "m", calls=(ToolCall("c", "no_such_tool", "{}"),))
     chat = Chat.from_text(ASK)
     assert chat.ask(schema=int, model=ScriptedModel([call, "7"])) == 7
-    chat.run(model=ScriptedModel(["x"]), check=lambda answer: False, once=True)
+    with pytest.raises(AnswerRejected, match=r"The check failed\. \(run without --once\)"):
+        chat.run(model=ScriptedModel(["x"]), check=lambda answer: False, once=True)
     assert chat.answer == "x"
+    (tmp_path / "a.chatmd").write_text(f'<output check="false"/>{ASK}')
+    chat = Chat.open(tmp_path / "a.chatmd")
+    chat.run(model=ScriptedModel([call]), yes=True, once=True)
+    with pytest.raises(AnswerRejected, match="it is in the transcript; say what is wrong with it, or run without"):
+        chat.run(model=ScriptedModel(["x"]), yes=True, once=True)
 
 
 def test_what_cannot_be_asked_for_is_an_error_of_the_file(tmp_path: Path) -> None:

@@ -8,11 +8,12 @@ from pathlib import Path
 import pytest
 
 from chatmd.config import ChatmdSettings
-from chatmd.context import Run
+from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError, ConsentNeeded
 from chatmd.language.agent import AgentSpec, read_agent
 from chatmd.language.imports import resolve_imports
 from chatmd.language.syntax import parse
+from chatmd.runtime.runner import open_run, prepare
 from chatmd.tools.consent import consent, is_agreed
 from lmm.config import load_settings
 
@@ -176,6 +177,16 @@ def test_a_copy_is_another_file(prompts: Prompts) -> None:
     copy = read(prompts.write(GIT, "b.chatmd"))
     assert not is_agreed(copy, prompts.place)
     assert is_agreed(read(prompts.place.folder / "a.chatmd"), prompts.place)
+
+
+def test_a_copy_that_is_run_for_the_original_is_not_asked_about_again(prompts: Prompts) -> None:
+    """As in a conversation that was forked, in which each run after the first opens the copy by itself."""
+    prompts.answer = True
+    prompts.ask(tools := '<tool name="t" command="x"/>')
+    path = prompts.write(tools, "a-2.chatmd")
+    run = prepare(prompts.place.folder / "a.chatmd", RunOptions())
+    open_run(path, run, path)
+    open_run(path, prepare(path, RunOptions()))
 
 
 def test_imported_declarations_count(prompts: Prompts) -> None:
