@@ -133,7 +133,6 @@ def test_a_font_without_a_name_is_one_of_code_if_its_letters_are_equally_wide() 
         "The “significance” of a different office of the floß, pages 2–3:\n\n"
         "```\n> fit <- lm(y ~ x)\n> summary(fit)\n```\n"
     )
-    assert "signi" not in " ".join(count_words(pdf_of([page]), ".pdf", body(page)).notes)
 
 
 def test_columns_are_read_one_after_the_other() -> None:
