@@ -372,7 +372,7 @@ def _ask_tool(answering: Answering, gate: CourseGate | None) -> RunnableTool:
 def answer_text(answer: Answer) -> str:
     """Return an answer with its sources as text; quotations and claims not found in its sources are marked."""
     text = marked(answer.text, answer.verification.failures, lambda failure: f"[{mark_of(failure)}]").strip()
-    cited = [source.reference for source in (answer.cited if answer.found else answer.offered)]
+    cited = [source.reference for source in answer.sources]
     notices = [f"Note: {notice}" for notice in (*answer.notices, *basis_notice(answer))]
     nearest = "" if answer.found or not cited else "What comes nearest:"
     return "\n\n".join(part for part in (text, nearest, "\n".join(cited), "\n".join(notices)) if part)

@@ -204,12 +204,18 @@ class Course(CourseParts):
         return Answering(dataclasses.replace(search or self._search, chat=aux), chosen, major, aux)
 
     async def _events(self, question: str, options: AskOptions) -> AsyncGenerator[AnswerEvent]:
+        from lmm.models.budget import SharedBudget
+
         earlier = [
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
             for each in options.history
         ]
+        budget = SharedBudget.of(options.budget)
+        options = options.replace(budget=budget) if options.budget else options
         answering = await asyncio.to_thread(self._answering, options)
         async for event in answering.stream(question, earlier):
+            if isinstance(event, Answer) and budget.excess:
+                event = dataclasses.replace(event, notices=(*event.notices, budget.excess))
             yield event
 
     def _at_place(self, options: Asked) -> Asked:

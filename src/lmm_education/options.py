@@ -89,7 +89,7 @@ class AskOptions(SearchOptions, frozen=True):
     ``lmm ask``.
 
     `history` are earlier exchanges: answers, or pairs of question and answer, oldest first. `budget` limits all the
-    requests together, in tokens (``20000``) or money (``0.50$``); the usage of a request is known only after it.
+    requests together, in tokens (``20000``) or money (``0.50$``); the length of a reply is known only after it.
     `model` is a name, such as ``Ollama/llama3.2``, a tier (``minor``), or a model.
     """
 

@@ -176,13 +176,13 @@ def test_the_size_of_the_context_is_kept(course: Path, server: ScriptedServer, t
 
 
 def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
-    """What it looks up is paid from the budget; the request that would begin without any left is not made."""
+    """What it looks up is paid from the budget; a request that it does not cover is not sent."""
     server.answer = lambda request: Action(calls=(("c", "search", '{"query": "roots"}'),))
-    ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "30")
+    ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "1100")
     assert ran.code == 1
-    assert "its budget of 30 tokens" in ran.err
-    assert "--context-tokens 30" in ran.err
-    assert len(server.requests) == 2
+    assert "the budget of 1,100 tokens (18 spent) does not cover" in ran.err
+    assert "--context-tokens 1100" in ran.err
+    assert len(server.requests) == 1
 
 
 def test_nothing_relevant(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:

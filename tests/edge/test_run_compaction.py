@@ -192,8 +192,8 @@ def test_a_summary_that_is_of_no_use_is_counted(
     """It was paid: the run's summary has its tokens, and so has the budget."""
     summary, answer = Action(f"## Goal\n{PROSE}", usage=(700, 50)), Action("Yes.", usage=(9, 1))
     server.answer = lambda request: summary if is_summary(request) else answer
-    over = run_here(capsys, "run", "--budget", "700", str(file))
-    assert (over.code, "its budget of 700 tokens (750 spent)" in over.err) == (1, True), over.err
+    over = run_here(capsys, "run", "--budget", "1200", str(file))
+    assert (over.code, "the budget of 1,200 tokens (750 spent) does not cover" in over.err) == (1, True), over.err
     file.write_text(file.read_text().replace("Go on.", "Proceed."))
     done = run(capsys, file)
     assert "could not be compacted" in done.err

@@ -141,7 +141,7 @@ def test_what_a_server_does_not_count_is_estimated(
     assert (reply.usage.output_tokens, reply.usage.estimated, reply.usage.cost) == (2, True, None)
     (folder / "notes.md").write_text("".join(f"---\n?: why {n}?\n---\n# {n}\n\n{'leaf ' * 200}\n\n" for n in range(9)))
     ran = run_here(capsys, "messages", "notes.md", "--budget", "12000")
-    assert (ran.code, "does not cover more" in ran.err, "estimated" in ran.err + ran.out) == (1, True, True)
+    assert (ran.code, "does not cover this request" in ran.err, "estimated" in ran.err + ran.out) == (1, True, True)
     assert 2 < len(server.requests) - 1 < 9
 
 

@@ -39,7 +39,7 @@ _SILENT_FOR = 300.0  # seconds that a prompt may take; clients give up earlier
 )
 @options.flag("--yes", help="Agree to what the prompts' tools can do, without being asked.")
 @options.model_option("Answer with this model.")
-@options.budget("Spend at most this much on one call of a prompt: 20000 (tokens) or 0.50$.")
+@options.budget("Send no request that exceeds this in one call of a prompt: 20000 (tokens) or 0.50$.")
 @click.option("--course", metavar="NAME", help="The course.")
 @options.config
 def mcp(

@@ -33,7 +33,7 @@ if TYPE_CHECKING:
 @click.option(
     "--rounds", metavar="N", type=click.IntRange(min=1), default=4, help="The greatest number of rounds of proposals."
 )
-@options.budget("Spend at most this much in all: tokens (20000) or money (0.50$).")
+@options.budget("Send no request that exceeds this in all: tokens (20000) or money (0.50$).")
 @options.model_option("Run the file with this model instead of its own.", default="")
 @options.config
 @options.again

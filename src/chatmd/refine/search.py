@@ -259,7 +259,7 @@ class Evaluator:
                 async with self.run.in_time():
                     answer = await conversation.answered()
             except LimitReached as reached:
-                if tally.is_used_up:
+                if tally.refused:
                     self.budget.count("run", tally.usage)
                     raise
                 error = reached.message

@@ -490,12 +490,12 @@ class Conversation:
         settings, text = self._compactor.model, "\n".join(text for one in messages for text in message_texts(one))
         if model.name == str(settings.model) and not surely_fits(settings, text):
             check_fits(text, await window_of(settings), model.name, hint=_LARGER)
-        self.run.tally.begin(model.name)
         request = ChatRequest(messages, tools=self.tools, schema=schema.sent if schema is not None else None)
+        reserved = self.run.tally.begin(model.name, request)
         self.run.emit(Asked(request, model.name))
         received, reply = ReceivedReply(), None
         try:
-            async with aclosing(self.run.tally.counted(model, request)) as stream:
+            async with aclosing(self.run.tally.counted(model, request, reserved)) as stream:
                 async for event in stream:
                     if isinstance(event, Reply):
                         reply = event  # it is paid for, so from here on it stays

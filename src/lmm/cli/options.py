@@ -194,7 +194,7 @@ as_json = flag("--json", "as_json", help="Print JSON.")
 json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 
 
-def budget(help: str = "Spend at most this much: tokens (20000) or money (0.50$).") -> Decorator:
+def budget(help: str = "Send no request that exceeds this: tokens (20000) or money (0.50$).") -> Decorator:
     """Declare ``--budget``; empty unless it is given."""
     return click.option("--budget", metavar="AMOUNT", default="", show_default=False, callback=_not_empty, help=help)
 

@@ -9,7 +9,7 @@ from contextlib import aclosing, asynccontextmanager
 from dataclasses import dataclass, replace
 
 from lmm.errors import ConfigError, LimitReached, LmmError
-from lmm.messages import ChatEvent, ChatRequest, Reply, TextDelta, Usage
+from lmm.messages import ChatEvent, ChatRequest, Notice, Reply, TextDelta, Usage
 from lmm.models.port import ChatModel, is_journaled
 from lmm.models.tokens import estimated, price
 
@@ -61,17 +61,16 @@ def parse_budget(text: str | float) -> UsageLimits:
 class SharedBudget:
     """The use so far of all clients that share this budget, and its limits.
 
-    Requests are counted one by one (`begin`, `add`). A step of several requests, such as a run, a judgement or a
-    proposal, begins only if the budget covers it and the steps in progress (`paying`): as its cost is not known
-    before, the largest cost so far of its kind is assumed.
+    A request is sent only if the budget covers its estimated input and that of the requests in progress (`begin`); its
+    reply may still exceed the budget (`excess`). A step, such as a run or a judgement, begins only if the budget covers
+    it and the steps in progress (`paying`): its input where that is known, and the largest cost so far of its kind.
 
-    >>> budget = SharedBudget(UsageLimits(turns=1))
-    >>> budget.begin("Builtin/extractive")
-    >>> budget.add("Builtin/extractive", Usage(10, 2, None, 1)).cost
-    0.0
-    >>> budget.begin("Builtin/extractive")
-    Traceback (most recent call last):
-    lmm.errors.LimitReached: the run made 1 request, the limit (allow more: --max-turns...)
+    >>> from lmm.messages import Message
+    >>> budget, request = SharedBudget(UsageLimits(tokens=5)), ChatRequest((Message("user", "Is a leaf green?"),))
+    >>> budget.begin("Builtin/extractive", request)
+    Usage(input_tokens=4, output_tokens=0, cost=0.0, requests=1, estimated=True, cached_tokens=0)
+    >>> budget.add("Builtin/extractive", Usage(4, 3, None, 1)).cost, budget.excess
+    (0.0, 'the budget of 5 tokens (7 spent) is exceeded by 2 tokens')
     """
 
     def __init__(self, limits: UsageLimits = UsageLimits()) -> None:
@@ -79,7 +78,10 @@ class SharedBudget:
         self.usage = Usage()
         self.turns = 0
         self._largest: dict[str, float] = {}
-        self._under_way: list[str] = []
+        self._under_way: list[tuple[str, Usage]] = []
+        self._sent: list[Usage] = []
+        self.refused = False
+        """Whether the budget did not cover a request."""
         self._changed = asyncio.Condition()
 
     @classmethod
@@ -93,19 +95,23 @@ class SharedBudget:
             return budget
         return cls(parse_budget(budget)) if budget else cls()
 
-    def begin(self, model: str) -> None:
-        """Count a request that is about to be made.
+    def begin(self, model: str, request: ChatRequest) -> Usage:
+        """Count a request that is about to be made, and reserve its estimated input, which is returned.
 
         Raises:
-            LimitReached: the number of requests, or the budget, is used up.
+            LimitReached: the number of requests is used up, or the budget does not cover the request.
         """
         self.limits.check_price(model)
         if self.limits.turns is not None and self.turns >= self.limits.turns:
             requests = "1 request" if self.turns == 1 else f"{self.turns} requests"
             raise LimitReached(f"the run made {requests}, the limit", hint="allow more: --max-turns")
-        if self.is_used_up:
-            raise LimitReached(f"the run used up its budget of {self._told()}", hint="allow more: --budget")
+        needed = estimated(request, Reply("", model))
+        limits, planned = self.limits, sum((*self._sent, needed), self.usage)
+        if self.is_used_up or _over(limits.tokens, _tokens(planned)) or _over(limits.dollars, planned.cost):
+            raise self._refusal(needed)
         self.turns += 1
+        self._sent.append(needed)
+        return needed
 
     def add(self, model: str, usage: Usage) -> Usage:
         """Count the usage of a request, and return it with its price, where that is known."""
@@ -114,10 +120,10 @@ class SharedBudget:
         self.usage += priced
         return priced
 
-    async def counted(self, model: ChatModel, request: ChatRequest) -> AsyncGenerator[ChatEvent]:
+    async def counted(self, model: ChatModel, request: ChatRequest, reserved: Usage) -> AsyncGenerator[ChatEvent]:
         """Send a request that was begun and count its usage, estimated if its reply is cancelled or breaks off.
 
-        The reply's usage has its price.
+        The reply's usage has its price; if it exceeds the budget, a notice comes before it.
         """
         came, usage = "", None
         try:
@@ -128,11 +134,23 @@ class SharedBudget:
                     elif isinstance(event, Reply):
                         usage = self.add(event.model, event.usage)
                         event = replace(event, usage=usage)
+                        if self.excess:
+                            yield Notice(self.excess)
                     yield event
         except BaseException as error:
             if usage is None and (came or not isinstance(error, LmmError)):
                 self.add(model.name, estimated(request, Reply(came, model.name)))
             raise
+        finally:
+            self._sent.remove(reserved)
+
+    @property
+    def excess(self) -> str:
+        """By how much the budget is exceeded; empty if it is not."""
+        limits, used = self.limits, self.usage
+        tokens, dollars = _over(limits.tokens, _tokens(used)), _over(limits.dollars, used.cost)
+        by = " and ".join([f"${dollars:.4f}"] * (dollars > 0) + [f"{tokens:,} tokens"] * (tokens > 0))
+        return by and f"the budget of {self._stated()} is exceeded by {by}"
 
     @property
     def is_used_up(self) -> bool:
@@ -153,39 +171,48 @@ class SharedBudget:
         self._largest[kind] = max(self._largest.get(kind, 0.0), self._measure(usage))
 
     @asynccontextmanager
-    async def paying(self, kind: str) -> AsyncIterator[Callable[[Usage], None]]:
-        """Wait until the budget covers a step of this kind; yield a function to call with its usage.
+    async def paying(self, kind: str, needed: Usage = Usage()) -> AsyncIterator[Callable[[Usage], None]]:
+        """Wait until the budget covers a step of this kind that needs at least this; yield a function to call with its
+        usage.
 
         Raises:
             LimitReached: the budget does not cover it.
         """
         async with self._changed:
-            while self._under_way and not self._covers(kind):
+            while self._under_way and not self._covers(kind, needed):
                 await self._changed.wait()
-            if not self._covers(kind):
-                raise LimitReached(f"the budget of {self._told()} does not cover more", hint="allow more: --budget")
-            self._under_way.append(kind)
+            if not self._covers(kind, needed):
+                raise self._refusal(needed)
+            self._under_way.append((kind, needed))
         try:
             yield lambda usage: self.count(kind, usage)
         finally:
             async with self._changed:
-                self._under_way.remove(kind)
+                self._under_way.remove((kind, needed))
                 self._changed.notify_all()
 
-    def _covers(self, kind: str) -> bool:
+    def _covers(self, kind: str, needed: Usage) -> bool:
         """Return whether one more step is covered; the first of a kind runs alone, since its cost is unknown."""
         most = self.limits.tokens if self.limits.dollars is None else self.limits.dollars
         if most is None:
             return True
-        if kind in self._under_way and kind not in self._largest:
+        if kind not in self._largest and any(one == kind for one, _ in self._under_way):
             return False
-        planned = sum(self._largest.get(one, 0.0) for one in (*self._under_way, kind))
+        steps = (*self._under_way, (kind, needed))
+        planned = sum(max(self._largest.get(one, 0.0), self._measure(least)) for one, least in steps)
         return self._measure(self.usage) + planned <= most and not self.is_used_up
 
     def _measure(self, usage: Usage) -> float:
         return (usage.cost or 0.0) if self.limits.dollars is not None else _tokens(usage)
 
-    def _told(self) -> str:
+    def _refusal(self, needed: Usage) -> LimitReached:
+        """Return the error for a request, or a step, that the budget does not cover."""
+        self.refused = True
+        money = "" if self.limits.dollars is None else f" (${needed.cost or 0.0:.4f})"
+        what = f"this request of about {_tokens(needed):,} tokens{money}" if needed.requests else "more"
+        return LimitReached(f"the budget of {self._stated()} does not cover {what}", hint="allow more: --budget")
+
+    def _stated(self) -> str:
         limits, used = self.limits, self.usage
         money = "" if limits.dollars is None else f"${limits.dollars:g} (${used.cost or 0.0:.4f} spent)"
         tokens = "" if limits.tokens is None else f"{limits.tokens:,} tokens ({_tokens(used):,} spent)"
@@ -196,6 +223,10 @@ def _tokens(usage: Usage) -> int:
     return usage.input_tokens + usage.output_tokens
 
 
+def _over(limit: float | None, used: float | None) -> float:
+    return 0 if limit is None else max((used or 0) - limit, 0)
+
+
 @dataclass(frozen=True, slots=True)
 class BudgetedModel:
     """A model that answers as long as a budget lasts; several may share one.
@@ -204,12 +235,12 @@ class BudgetedModel:
     >>> from lmm.messages import Message
     >>> from lmm.models.port import ask
     >>> from lmm.testing import ScriptedModel
-    >>> model = BudgetedModel(ScriptedModel(["Yes.", "No."]), SharedBudget.of("3"))
+    >>> model = BudgetedModel(ScriptedModel(["Yes.", "No."]), SharedBudget.of("6"))
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it green?"),)))).text
     'Yes.'
     >>> asyncio.run(ask(model, ChatRequest((Message("user", "Is it red?"),)))).text
     Traceback (most recent call last):
-    lmm.errors.LimitReached: the run used up its budget of 3 tokens (4 spent) (allow more: --budget; in Python budget=…)
+    lmm.errors.LimitReached: the budget of 6 tokens (4 spent) does not cover this request of about 3 tokens (allow ...)
     """
 
     model: ChatModel
@@ -229,9 +260,9 @@ class BudgetedModel:
         """Send a request, and count its usage.
 
         Raises:
-            LimitReached: nothing is left.
+            LimitReached: the budget does not cover the request.
         """
-        self.budget.begin(self.name)
-        async with aclosing(self.budget.counted(self.model, request)) as events:
+        reserved = self.budget.begin(self.name, request)
+        async with aclosing(self.budget.counted(self.model, request, reserved)) as events:
             async for event in events:
                 yield event

@@ -33,6 +33,7 @@ from lmm.models.budget import SharedBudget
 from lmm.models.chat import shared_chat
 from lmm.models.port import Ask, ChatModel, Flow, ask, is_journaled
 from lmm.models.structured import Schema, structured
+from lmm.models.tokens import estimated
 
 T = TypeVar("T")
 
@@ -146,13 +147,15 @@ class Client:
         budget = self._root._budget
         budget.limits.check_price(self.name)
         async with (
-            budget.paying(ask.request.task) as paid,
+            budget.paying(ask.request.task, estimated(ask.request, Reply("", self.name))) as paid,
             contextlib.aclosing(self.model.stream(ask.request)) as events,
         ):
             async for event in events:
                 if isinstance(event, Reply):
                     paid(event.usage)
                     self._root.usage += event.usage
+                    if budget.excess:
+                        self._tell(Notice(budget.excess), ask.place)
                     if self.journal and not self.estimate and not await _kept(key, event, self._tell_forgotten):
                         self._root.interrupted = True
                 self._tell(event, ask.place)

@@ -58,8 +58,8 @@ class Schema:
         """This schema for a text that may contain no such data; a list may be empty anyway.
 
         >>> schema = make_schema({"type": "object", "required": ["name"]}).optional
-        >>> schema.records({"records": None}), schema.records({"records": {"name": "Oak"}}), schema.records({"name": 1})
-        ([], [{'name': 'Oak'}], [{'name': 1}])
+        >>> schema.records({"records": None}), schema.records({"records": {"name": "Oak"}}), schema.records(None)
+        ([], [{'name': 'Oak'}], [])
         """
         if self.many or self.may_lack or _OTHER_REFERENCE.search(self.text):
             return self
@@ -82,8 +82,8 @@ class Schema:
         """
         if self.wrapped and isinstance(value, dict) and value.keys() == {RECORDS}:
             value = value[RECORDS]
-            if value is None and self.may_lack:
-                return []
+        if value is None and self.may_lack:
+            return []
         valid = self.validate(value)
         return list(getattr(valid, "root", valid)) if self.many else [valid]
 

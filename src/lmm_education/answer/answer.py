@@ -87,8 +87,14 @@ class Answer:
 
     @property
     def sources(self) -> tuple[Passage, ...]:
-        """The sources to show below the text: those cited, or the closest ones if nothing relevant was found."""
-        return self.cited if self.found else self.offered
+        """The sources to show below the text: those cited, then others that a mark of the verification names; or the
+        closest ones if nothing relevant was found."""
+        if not self.found:
+            return self.offered
+        marks = map(mark_of, self.verification.failures)
+        named = {mark.values["number"] for mark in marks if mark.code in ("claim_elsewhere", "quote_differs")}
+        others = (each for each in self.offered if str(each.number) in named and each not in self.cited)
+        return (*self.cited, *others)
 
     def _repr_markdown_(self) -> str:
         """Return the text with its failed claims marked, the notices and the sources, as a notebook shows them."""

@@ -104,7 +104,7 @@ class AnswerPrinter:
         if not answer.found:
             terminal.say(answer.text)
         self._break()
-        for source in answer.cited:
+        for source in answer.sources if answer.found else ():
             number, place = terminal.styled(f"[{source.number}]", "bold"), terminal.styled(str(source.place), "cyan")
             terminal.say(f"{number} {place}  {source.path}  {source.place.link}".rstrip())
         if answer.offered and not answer.found:

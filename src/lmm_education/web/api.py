@@ -312,7 +312,7 @@ class CompletionAnswer:
             for each in answer.verification.failures
         ]
         heading = self.texts["sources"]
-        below = sources_text(answer.cited, heading)
+        below = sources_text(answer.sources if answer.found else (), heading)
         return (below or _above_sources(heading)) + "\n" * bool(below) + "\n".join(failed) if failed else below
 
     def beyond(self, answer: Answer) -> dict[str, Any]:

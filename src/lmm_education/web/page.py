@@ -113,10 +113,11 @@ class PageAnswer:
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
+        sources = answer.sources if answer.found else ()
         ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}  # in the words of the page
         text = reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
         text = self.texts["off_topic"] if answer.refused else text
-        read = [source for source in answer.offered if source.number not in numbers]
+        read = [source for source in answer.offered if source not in sources]
         used = [source.section or source.id for source in answer.cited or answer.offered]
         claims = answer.verification.claims
         return {
@@ -127,8 +128,7 @@ class PageAnswer:
             "here": self.here,
             "known": self.known,
             "sources": [
-                source_values(each, supporting_sentence(each, claims), self.original(each.place))
-                for each in answer.cited
+                source_values(each, supporting_sentence(each, claims), self.original(each.place)) for each in sources
             ],
             "read": self._sources(read),
             "suggests": self.known is not None and answer.answers,

@@ -6,6 +6,7 @@ from dataclasses import replace
 
 import pytest
 
+from lmm_education.answer.answer import Answer
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.verification import verify
 from lmm_education.material import Lines, Location, Passage
@@ -161,3 +162,10 @@ def test_a_year_at_the_beginning_of_a_wrapped_line_is_no_list_number() -> None:
         found = verify(said, offered)
         assert [claim.problem for claim in found.claims if claim.problem] == []
         assert {each.found for each in found.quotations} <= {"exact"}
+
+
+def test_a_source_that_a_mark_names_is_listed() -> None:
+    """Below the cited ones; others that were offered are not."""
+    text = "The beech is 40 m high [1]."
+    answer = Answer("?", text, offered=(*SHOWN,), cited=(SHOWN[0],), verification=verify(text, SHOWN))
+    assert [each.number for each in answer.sources] == [1, 3]
