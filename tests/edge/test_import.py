@@ -224,7 +224,7 @@ def test_slides_are_sections_with_their_notes(tmp_path: Path) -> None:
     slides = "## One\n\nShown.\n\n::: notes\nSaid & *meant*.\n\nTwice.\n:::\n\n## Two\n\nShown too.\n"
     pandoc(slides.encode(), "-f", "markdown", "-t", "pptx", "-o", str(tmp_path / "a.pptx"))
     text = import_file(tmp_path / "a.pptx").text
-    said = "::: notes\nSaid & meant.\n\nTwice.\n:::"
+    said = "::: notes\nSaid & *meant*.\n\nTwice.\n:::"
     two = "## Two\n\n<!-- slide 2 -->\n\nShown too.\n"
     assert text.endswith(f"## One\n\n<!-- slide 1 -->\n\nShown.\n\n{said}\n\n{two}")
 

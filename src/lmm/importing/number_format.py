@@ -279,7 +279,7 @@ def _date_parts(value: datetime | date | time | timedelta, section: _Section) ->
     day = value if isinstance(value, date) else date(1899, 12, 31)
     is_half, before = any(kind == "ampm" for kind, _ in tokens), ""
     for i, (kind, text) in enumerate(tokens):
-        unit, width = text[0].lower(), len(text.partition(".")[0])
+        unit, width = text[:1].lower(), len(text.partition(".")[0])
         following = next((t for k, t in tokens[i + 1 :] if k in ("date", "elapsed")), "")
         if kind == "elapsed":
             yield str(int(seconds // {"h": 3600, "m": 60, "s": 1}[unit])).rjust(width, "0")

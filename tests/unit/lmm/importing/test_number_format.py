@@ -69,6 +69,7 @@ DAY = datetime(2026, 2, 9, 14, 5, 7)
         (DAY, "[$-407]dddd, d. mmmm yyyy", "Montag, 9. Februar 2026"),
         (DAY, "[$-40C]d mmmm yyyy", "9 février 2026"),
         (DAY, "[$-de-DE]d/mmm", "9/Feb"),
+        (DAY, 'd"', "9"),
         (DAY.replace(microsecond=920_000), "[$-F400]h:mm:ss AM/PM", "14:05:07"),
     ],
 )
