@@ -400,6 +400,8 @@ class AgentSpec:
         return tuple(item for n, item in enumerate(self.items) if isinstance(item, CallItem) and n not in answers)
 
 
+WRITING = ("write_file", "append_to_file", "find_and_replace", "apply_patch", "index_markdown_docs")
+"""The built-in tools that write: they begin after all calls before them in the same reply."""
 _KINDS = {"command": "command", "agent": "agent", "mcp_server": "mcp"}
 _URL = re.compile(r"[A-Za-z][A-Za-z0-9+.-]+:")
 _DATA_URI = re.compile(r"data:([\w.+/-]*)(?:;[\w=.-]+)*;base64,", re.IGNORECASE)

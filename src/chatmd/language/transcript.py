@@ -17,6 +17,7 @@ from typing import NamedTuple
 
 from chatmd.errors import ChatmdError, NotStorable
 from chatmd.language.agent import (
+    WRITING,
     AgentSpec,
     CallItem,
     Content,
@@ -400,6 +401,9 @@ INTERRUPTED = (
 )
 
 
+NOT_STARTED = "The run was interrupted before this call was started. It had no effect."
+
+
 class RepairedText(NamedTuple):
     """A repaired text, and notes on what was changed, for people."""
 
@@ -423,13 +427,21 @@ def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
     notes = ("a reply that was cut off is asked for again",) if complete != text else ()
     if "tool_call" not in complete:
         return RepairedText(complete, notes)
-    items, ends = interpret(parse_cached(complete, file))[0].items, dict[int, int]()
+    spec = interpret(parse_cached(complete, file))[0]
+    items, ends = spec.items, dict[int, int]()
     for _, group in groupby(items, lambda item: isinstance(item, CallItem | OutputItem)):
         reply = list(group)
         ends |= {id(item): reply[-1].span.end for item in reply}
     unanswered = AgentSpec(items=items).unanswered()
+    kinds = {tool.name: tool.kind for tool in spec.tools}
+    begun, texts = dict[int, list[bool]](), dict[int, str]()  # by the end of its reply: may each unanswered call write?
+    for call in unanswered:  # one that may write waits for all before it, others for those that may
+        kind, others = kinds.get(call.name, "mcp"), begun.setdefault(ends[id(call)], [])
+        writes = kind in ("command", "mcp") or (kind == "builtin" and call.name in WRITING)
+        texts[id(call)] = NOT_STARTED if others and (writes or any(others)) else INTERRUPTED
+        others.append(writes)
     for call in reversed(unanswered):  # the result goes after the last call or result of the same reply
-        end, result = ends[id(call)], ToolResult(call.call, call.name, INTERRUPTED, failed=True)
+        end, result = ends[id(call)], ToolResult(call.call, call.name, texts[id(call)], failed=True)
         complete = f"{complete[:end]}\n{element_text(result_element(result))}{complete[end:] or chr(10)}"
     if unanswered:
         calls = terminal.count(len(unanswered), "call")

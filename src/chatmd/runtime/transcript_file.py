@@ -22,17 +22,17 @@ from chatmd.compaction.compact import Compaction, CompactOptions, compact_text, 
 from chatmd.content.expand import locate
 from chatmd.context import Run
 from chatmd.errors import ChatmdError, InvalidDocument
-from chatmd.language.agent import MessageItem, interpret
+from chatmd.language.agent import MessageItem, interpret, text_of
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
-from chatmd.language.transcript import USER_TURN, cut_torn, gap, repair, storable
+from chatmd.language.transcript import USER_TURN, cut_torn, gap, parse_cached, repair, storable
 from chatmd.sidecar import FOLDER, PICTURES, ExpansionRecord, free_name, write_private
 from chatmd.tools.text_files import whole_characters
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock
 from lmm.disk.folder import Folder
 from lmm.disk.shared import SharedFile
-from lmm.disk.undo import remember
+from lmm.disk.undo import changed_files, remember
 from lmm.errors import Changed, DocumentBusy, Failure, FileReadError, FileWriteError
 from lmm.models.port import ModelLike
 
@@ -341,11 +341,15 @@ class Draft:
 
 @dataclass(frozen=True, slots=True)
 class RewindResult:
-    """The `text` before the user's last message, that message as a `draft`, and the path of the kept `original`."""
+    """The `text` before the user's last message, that message as a `draft`, and the path of the kept `original`.
+
+    `changed` are the files that the turn of the message changed.
+    """
 
     text: str
     draft: Draft
     original: Path = Path()
+    changed: tuple[Path, ...] = ()
 
 
 def attached_files(text: str, run: Run) -> tuple[str, ...]:
@@ -407,6 +411,17 @@ def draft_of(element: Element) -> Draft:
     return Draft(serialize(element.children).strip("\n"), markup=True)
 
 
+def last_message(text: str, file: str = "") -> str:
+    """Return the user's last message with its number in the conversation, which identifies its turn; "" without one.
+
+    >>> last_message("<user>A?</user><assistant>B.</assistant><user>C?</user><assistant>D.</assistant>")
+    '2 C?'
+    """
+    items = interpret(parse_cached(text, file))[0].items
+    found = [item for item in items if isinstance(item, MessageItem) and item.role == "user" and not item.is_blank]
+    return f"{len(found)} {text_of(found[-1].content).strip()}" if found else ""
+
+
 def rewind_text(text: str, file: str = "") -> RewindResult | None:
     """Return a file as it was before the user's last message; None without one that the user wrote.
 
@@ -463,7 +478,9 @@ def rewind_transcript(transcript: Transcript) -> RewindResult | None:
     if done is None:
         return None
     if path is not None:
-        done = dataclasses.replace(done, original=free_name(path))
+        done = dataclasses.replace(
+            done, original=free_name(path), changed=changed_files(path, last_message(text, str(path)))
+        )
         write_private(text, done.original)
     _restart(transcript, text, done.text)
     return done

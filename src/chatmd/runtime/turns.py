@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import inspect
+import os
 import time
 from collections.abc import Callable, Mapping, Sequence
 from contextlib import AsyncExitStack, aclosing
@@ -48,13 +49,13 @@ from chatmd.language.transcript import (
     user_text,
     with_notes,
 )
-from chatmd.runtime.transcript_file import Transcript
+from chatmd.runtime.transcript_file import Transcript, last_message
 from chatmd.sidecar import ExpansionRecord, Payloads
 from chatmd.tools.calling import CANCELLED, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import open_command, scrubber
 from chatmd.tools.consent import Consent
 from chatmd.tools.registry import CURRENT_CALL_ID
-from lmm.disk.undo import as_one_change
+from lmm.disk.undo import as_one_change, forget_undone, undone_files
 from lmm.errors import LmmError, TooLong
 from lmm.messages import (
     Asked,
@@ -82,6 +83,8 @@ from lmm.models.tokens import check_fits, count_tokens, surely_fits, window_of
 
 AGAIN = "This reply is not what was asked for:\n\n{}\n\nReply again, with nothing but the corrected reply."
 """The message sent to the model about a reply that has a problem."""
+UNDONE = "I have undone your last changes in these files (lmm undo), so they are as they were before: {}"
+"""The message sent to the model about files in which the user has undone its changes."""
 _RETRIES = 2  # how often the model is asked again, by default
 
 
@@ -324,6 +327,7 @@ class Conversation:
         Raises:
             ChatmdError: it is another element, or contains a tag that has no meaning there.
         """
+        self._note_undone()
         if isinstance(message, str):
             text = self._user_text(message)
         else:
@@ -337,6 +341,15 @@ class Conversation:
             text = lines_of([message], self.transcript.newline)
         self.transcript.say(text)
         self._take(text)
+
+    def _note_undone(self) -> None:
+        """Append a message that names the files in which the user has undone changes of earlier turns, if any."""
+        if (path := self.transcript.path) is not None and (files := undone_files(path)):
+            names = ", ".join(os.path.relpath(file, self.transcript.folder) for file in files)
+            text = self._user_text(UNDONE.format(names))
+            self.transcript.say(text)
+            self._take(text)
+            forget_undone(path)
 
     async def answered(self) -> str:
         """Return the answer to the question in the text, once it is the user's turn; then the tools are closed.
@@ -367,10 +380,13 @@ class Conversation:
             FileWriteError: the transcript cannot be written.
         """
         file, asked, options = self.run.chain[0], not self.spec.waits_for_user, self.run.options
+        if asked:  # by what the user wrote into the file
+            self._note_undone()
         retries = self.spec.output.retries if self.spec.output is not None else _RETRIES
         retries = retries if options.retries is None else options.retries
         retries = 0 if options.once else retries
-        with as_one_change(Path(file)) if file else contextlib.nullcontext():
+        message = last_message(self.transcript.text, self.run.chain[-1])
+        with as_one_change(Path(file), message) if file else contextlib.nullcontext():
             done = await self._exchange()
             while asked and done and self.spec.waits_for_user and (problem := await self._problem(self.answer)):
                 if not retries:

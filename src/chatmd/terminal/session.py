@@ -9,6 +9,7 @@ from __future__ import annotations
 import asyncio
 import contextlib
 import json
+import os
 import re
 import signal
 import time
@@ -436,6 +437,9 @@ class TerminalSession:
             self.note("there is no message of yours that could be taken back")
             return None
         self.note(f"taken back; the original is kept in {FOLDER}/{rewound.original.name}")
+        if rewound.changed:
+            names = ", ".join(os.path.relpath(file, self.path.resolve().parent) for file in rewound.changed)
+            self.note(f"the changes in {names} stay; to take them back too: lmm undo {self.path}", "yellow")
         self.markup = rewound.draft.markup
         return rewound.draft
 

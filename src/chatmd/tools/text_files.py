@@ -281,7 +281,9 @@ def apply_changes(changes: Sequence[Change]) -> None:
         # Files are removed last, as they may have been moved.
         for change in sorted(changes, key=lambda change: change.new is None):
             with write_errors(change.target.name, look=LOOK):
-                remember(change.target.real, change.old, change.new, mode=change.mode)  # if this fails, nothing changes
+                source = change.like.real if change.old is None and change.like is not None else None
+                # If this fails, nothing changes.
+                remember(change.target.real, change.old, change.new, mode=change.mode, moved_from=source)
                 _exchange(change)
             done.append(change.target.name)
     except FileWriteError as error:

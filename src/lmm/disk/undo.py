@@ -29,6 +29,7 @@ from lmm.errors import Changed, FileReadError, LmmError
 KEEP_CHANGES = 50  # of one file
 KEEP_DAYS = 30
 KEEP_BYTES = 200_000_000  # of all files
+_UNDONE = "undone"  # the name of a record
 _TIDY_EVERY = 3600.0  # seconds
 
 
@@ -52,6 +53,7 @@ class _Turn:
 
     record: Path
     path: Path
+    message: str
     changes: dict[str, str] = field(default_factory=dict)
     lock: threading.Lock = field(default_factory=threading.Lock)
 
@@ -60,9 +62,12 @@ _turn: ContextVar[_Turn | None] = ContextVar("turn", default=None)
 
 
 @contextlib.contextmanager
-def as_one_change(path: Path) -> Iterator[None]:
-    """Record the changes inside the block as one change of the conversation in `path`; a nested block has no effect."""
-    turn = _turn.get() or _Turn(_new_record(path), real(path))
+def as_one_change(path: Path, message: str = "") -> Iterator[None]:
+    """Record the changes inside the block as one change of the conversation in `path`; a nested block has no effect.
+
+    `changed_files` finds it by the `message` that the turn answers.
+    """
+    turn = _turn.get() or _Turn(_new_record(path), real(path), message)
     token = _turn.set(turn)
     try:
         yield
@@ -70,14 +75,24 @@ def as_one_change(path: Path) -> Iterator[None]:
         _turn.reset(token)
 
 
-def remember(path: Path, before: str | bytes | None, after: str | bytes | None, *, mode: int | None = None) -> None:
+def remember(
+    path: Path,
+    before: str | bytes | None,
+    after: str | bytes | None,
+    *,
+    mode: int | None = None,
+    moved_from: Path | None = None,
+) -> None:
     """Record our change of a file, which had that `mode`; None means no file. On return the record is on the disk.
+
+    A file that was `moved_from` elsewhere is not removed while the one there cannot be restored.
 
     Raises:
         FileWriteError: the state folder cannot be written to.
     """
     path, turn = real(path), _turn.get()
     change = {"path": str(path), "before": _text(before), "after": _text(after), "mode": mode}
+    change |= {"from": str(real(moved_from))} if moved_from is not None else {}
     if turn is None:
         _write(_new_record(path), change)
         return
@@ -92,7 +107,7 @@ def remember(path: Path, before: str | bytes | None, after: str | bytes | None, 
         if turn.changes.get(str(path)) != record.name:
             turn.changes[str(path)] = record.name
             listed = [*_read(turn.record).get("changes", ()), [str(path), record.name]]
-            _write(turn.record, {"path": str(turn.path), "changes": listed})
+            _write(turn.record, {"path": str(turn.path), "message": turn.message, "changes": listed})
 
 
 def _text(content: str | bytes | None) -> str | None:
@@ -145,13 +160,20 @@ def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
     files: list[Path] = []
     failures: list[LmmError] = []
     kept: list[list[str]] = []
-    for name, number in reversed(listed):
+    moved = {name: source for name, number in listed if (source := _read(_folder(Path(name)) / number).get("from"))}
+    listed.reverse()
+    listed.sort(key=lambda change: change[0] in moved)  # where they came from first
+    for name, number in listed:
         path = Path(name)
         try:
+            if any(moved.get(name) == other for other, _ in kept):
+                raise LmmError(f"it was moved from {moved[name]}, which is not restored, so it stays", where=name)
             if real(path) != path:
                 raise LmmError("a link leads elsewhere from here since", where=name, hint="remove the link")
             undone = _undo(path, _folder(path) / number)
         except LmmError as error:
+            if Path(moved.get(name, "")) in files:
+                error.message += f"; it was moved from {moved[name]}, which is restored: the move is half undone"
             failures.append(error)
             kept.insert(0, [name, number])
             continue
@@ -162,7 +184,27 @@ def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
         _write(record, _read(record) | {"changes": kept})
     else:
         record.unlink(missing_ok=True)
+    if files:
+        told = record.parent / _UNDONE
+        _write(told, {"files": list(dict.fromkeys([*_read(told).get("files", ()), *map(str, files)]))})
     return UndoneChange(made, lines, 0, tuple(dict.fromkeys(files)), tuple(failures)) if files or failures else None
+
+
+def changed_files(path: Path, message: str) -> tuple[Path, ...]:
+    """Return the files that the turn of a conversation which answers `message` changed, unless it was undone."""
+    records = (_read(record) for record in sorted(_records(path), reverse=True))
+    changes = next((record["changes"] for record in records if record.get("message") == message), ())
+    return tuple(Path(name) for name, _ in changes)
+
+
+def undone_files(path: Path) -> tuple[Path, ...]:
+    """Return the files in which turns of a conversation were undone, until `forget_undone`."""
+    return tuple(map(Path, _read(_folder(path) / _UNDONE).get("files", ())))
+
+
+def forget_undone(path: Path) -> None:
+    """Forget the files in which turns of a conversation were undone, once its model knows."""
+    (_folder(path) / _UNDONE).unlink(missing_ok=True)
 
 
 def _undo(path: Path, record: Path) -> UndoneChange | None:

@@ -13,6 +13,7 @@ import pytest
 from hypothesis import given, settings, strategies as st
 
 from chatmd import Chat
+from chatmd.runtime.transcript_file import open_transcript, rewind_transcript
 from chatmd.tools.patch import apply_patch
 from chatmd.tools.roots import Root, ToolRoots
 from lmm.cli.main import main
@@ -94,11 +95,45 @@ def test_what_was_changed_since_stays_and_is_named(chat: Path, capsys: pytest.Ca
     assert (outside.read_text(), (folder / "new/n.md").is_symlink()) == ("n\n", True)
     assert all(name in told.out for name in ("a.md", "b.md", "run.sh"))
     assert "moved.md: this place was changed again after" in told.err
+    assert f"moved from {folder / 'b.md'}, which is restored: the move is half undone" in told.err
     assert "n.md: a link leads elsewhere from here" in told.err
     (folder / "new/n.md").unlink()
     (folder / "moved.md").write_bytes(b"TWO\r\n")
     assert main(["undo", str(chat)]) == 0  # kept changes can be undone later; the deleted file has none
     assert not (folder / "moved.md").exists()
+
+
+def test_a_moved_file_stays_while_its_source_cannot_be_restored(chat: Path) -> None:
+    run(chat, [patch("Update File: b.md", "*** Move to: moved.md", "-two", "+TWO")])
+    (chat.parent / "b.md").write_text("mine\n")
+    assert "so it stays" in str(take_back(chat).failures[1])
+    assert (chat.parent / "moved.md").read_bytes() == b"TWO\r\n"
+
+
+@pytest.mark.parametrize("by_hand", [False, True])
+def test_the_model_is_told_once_what_was_undone(chat: Path, *, by_hand: bool) -> None:
+    """Before the next message, or after one that the user wrote into the file."""
+    run(chat, [patch("Update File: a.md", "-one", "+ONE")])
+    take_back(chat)
+    if by_hand:
+        chat.write_text(chat.read_text().rpartition("<user>")[0] + "<user>Go on.</user>\n")
+    else:
+        Chat.open(chat).say("Go on.")
+    Chat.open(chat).run(model=(model := ScriptedModel(["Done."])), yes=True)
+    told = [message.text for message in model.seen[0].messages if "undone" in message.text]
+    assert told == ["I have undone your last changes in these files (lmm undo), so they are as they were before: a.md"]
+    Chat.open(chat).say("Again.")
+    assert chat.read_text().count("I have undone") == 1
+
+
+def test_the_changes_of_a_message_that_is_taken_back_are_named(chat: Path) -> None:
+    """But not those of an earlier turn, whose message may be the same."""
+    run(chat, [patch("Update File: a.md", "-one", "+ONE")], [patch("Update File: a.md", "-x", "+y")], [])
+    for changed in ((), (chat.parent / "a.md",)):
+        with open_transcript(chat) as transcript:
+            rewound = rewind_transcript(transcript)
+        assert rewound is not None
+        assert rewound.changed == changed
 
 
 def test_a_folder_that_became_a_link_is_not_written_through(chat: Path) -> None:

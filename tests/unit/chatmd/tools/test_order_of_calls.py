@@ -10,8 +10,10 @@ import pytest
 from unit.chatmd.tools.file_tools import workplace
 from unit.chatmd.tools.turns import results_of
 
-from chatmd.language.agent import Tool
+from chatmd.language.agent import WRITING, Tool
+from chatmd.language.transcript import INTERRUPTED, NOT_STARTED, repair
 from chatmd.tools.calling import may_write
+from chatmd.tools.registry import BUILTINS
 
 SLOW_CAT = '<tool name="show" command="sh -c \'cat a.txt\'"/>'
 PATCH = "*** Begin Patch\n*** Update File: a.txt\n-old\n+new\n*** End Patch"
@@ -92,3 +94,27 @@ def test_agents_whose_tools_only_read_are_readers(tmp_path: Path, text: str, wri
     (tmp_path / "reader.chatmd").write_text('<tool name="search_files"/>')
     (tmp_path / "writer.chatmd").write_text('<tool name="append_to_file"/>')
     assert may_write(Tool("agent", "a", agent="a.chatmd", local=True), workplace(tmp_path)) is writes
+
+
+@pytest.mark.parametrize(
+    ("first", "second", "text"),
+    [
+        ("apply_patch", "read_file", NOT_STARTED),
+        ("read_file", "sh", NOT_STARTED),
+        ("of_a_server", "of_a_server", NOT_STARTED),
+        ("read_file", "read_file", INTERRUPTED),
+        ("read_file", "helper", INTERRUPTED),
+    ],
+)
+def test_a_call_that_waited_when_the_run_was_killed_was_not_started(first: str, second: str, text: str) -> None:
+    declared = '<tool name="read_file"/><tool name="apply_patch"/><tool name="sh" command="sh"/>'
+    declared += '<tool name="helper" agent="a.chatmd" local/><user>A</user>\n'
+    calls = "".join(f'<tool_call tool_call_id="{name}{n}" function_name="{name}">{{}}</tool_call>\n'
+                    for n, name in enumerate((first, second)))  # fmt: skip
+    one, two = repair(declared + calls).text.partition(calls)[2].split("</tool_response>")[:2]
+    assert INTERRUPTED in one
+    assert text in two
+
+
+def test_which_built_in_tools_write() -> None:
+    assert {name for name, kind in BUILTINS.items() if not kind.powers <= {"read", "network"}} == set(WRITING)
