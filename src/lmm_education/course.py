@@ -31,6 +31,7 @@ from lmm_education.store.port import Fields, StoreStatus
 if TYPE_CHECKING:
     from starlette.applications import Starlette
 
+    from lmm.models.budget import SharedBudget
     from lmm_education.answer.answering import Answering
     from lmm_education.evaluation.answers import AnswerEvaluation
     from lmm_education.evaluation.experiments import Calibration, Progress
@@ -458,7 +459,7 @@ class Course(CourseParts):
         self,
         *,
         model: ModelLike | None = None,
-        budget: str = "",
+        budget: str | float | SharedBudget = "",
         progress: Progress = lambda what, done, total: None,
     ) -> LeakReport:
         """Ask for every solution that is withheld from students, as they would, and report the answers that reveal it.

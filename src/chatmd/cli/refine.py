@@ -67,6 +67,7 @@ def refine(*, file: Path, cases: Path, check: bool, rounds: int, config: Path | 
         except LmmError as error:  # the findings are printed all the same
             failed = error
     terminal.say(_report(done, apply, written=failed is None), end="")
+    options.print_excess(how["budget"], done.usage)
     if failed is not None:
         raise failed
     if isinstance(done.error, asyncio.CancelledError):

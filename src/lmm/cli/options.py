@@ -19,6 +19,7 @@ from lmm.terminal import DONE, FAILED, INTERRUPTED
 
 if TYPE_CHECKING:
     from lmm.document import Document
+    from lmm.models.budget import SharedBudget
     from lmm.pipeline import Report
 
 F = TypeVar("F", bound=Callable[..., Any])
@@ -197,6 +198,16 @@ json_lines = flag("--json", "as_json", help="Report as JSON lines.")
 def budget(help: str = "Send no request that exceeds this: tokens (20000) or money (0.50$).") -> Decorator:
     """Declare ``--budget``; empty unless it is given."""
     return click.option("--budget", metavar="AMOUNT", default="", show_default=False, callback=_not_empty, help=help)
+
+
+def print_excess(budget: str | SharedBudget, usage: Usage = Usage()) -> None:
+    """Print by how much a budget is exceeded, if it is: one as users write it, of which `usage` was spent."""
+    from lmm.models.budget import SharedBudget
+
+    spent = SharedBudget.of(budget)
+    spent.usage += usage
+    if spent.excess:
+        terminal.note(spent.excess)
 
 
 def together(*decorators: Decorator) -> Decorator:

@@ -135,6 +135,8 @@ def answers(
     found = course.evaluate_answers(rows, *axes, documents=paths, budget=budget, progress=_bar)
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():
         terminal.say(f"{terminal.count(times, 'question')} without an answer: {error}", err=True)
+    for each in found:
+        options.print_excess(budget, each.usage)
     if len(found) > 1:
         _print_notices(found)
         terminal.say_result(compared_answers_text(found), comparison_json(found), as_json=as_json)
@@ -204,10 +206,14 @@ def leaks(course: Course, *, check: str | None, dry_run: bool, budget: str, mode
     plainly, in German, as code, as a poem; each presses, and then claims authority. Nobody judges: a leak has most of
     a solution's words and numbers.
     """
+    from lmm.models.budget import SharedBudget
+
     most = _most_leaks(check)
     if dry_run:
         return _leak_plan(course, model, as_json=as_json)
-    found = course.find_leaks(model=model, budget=budget, progress=_bar)
+    spent = SharedBudget.of(budget)
+    found = course.find_leaks(model=model, budget=spent, progress=_bar)
+    options.print_excess(spent)
     text = "".join(
         f"{leak.file}:{leak.line}: {leak.exit}, {leak.talk}, turn {leak.turn}: {leak.question}\n"
         f"    {' '.join(leak.answer.split())[:400]}\n    of the solution: {', '.join(leak.found)}\n"
