@@ -17,6 +17,7 @@ from typing import Any, Generic, Literal, TypeVar
 from lmm.disk import files
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
+from lmm.type_names import named_type
 from lmm_education.frequencies import Frequencies
 from lmm_education.material import Passage, Section, is_called, named, names_of, reading_order
 from lmm_education.payloads import (
@@ -32,6 +33,7 @@ from lmm_education.payloads import (
 from lmm_education.store.port import RECORDS, SECTIONS, HasWords, Manifest, Match, StoreView
 
 T = TypeVar("T")
+_TYPED_NUMBER = re.compile(r"(?:[^\W\d]+ (?=[\d.]+(?:[:–—-]|\Z)))?(\d+(?:\.\d+)*)(?!\w)")
 _ALL = 10_000  # more than the different types or languages of any course
 _WITHOUT_TEXT = ("what", *PLACE, "depth", "parent", "goes_on", "order", "title")
 
@@ -198,11 +200,18 @@ class Catalogue:
         return section_of(id, stored[0].payload) if stored else None
 
     def numbered(self, number: str) -> str:
-        """Return the heading of the first section with this number; empty if there is none."""
+        """Return the heading of the first section with this number, else the title that has it, as in "Chapter 3:
+        Tests"; empty if there is none."""
         places = [section.place for section, _ in self.sections]
         named = ((place.numbers[-1:], place.headings) for place in places)
         inner = (((each.number,), each.headings) for place in places for each in place.inner)
-        return next((headings[-1] for own, headings in chain(named, inner) if headings and own == (number,)), "")
+        numbers = ((headings[-1], own == (number,)) for own, headings in chain(named, inner) if headings)
+        typed = (
+            (entry.title, own[1] == number and not named_type(entry.title, ("exercise", "solution")))
+            for entry in self.contents
+            if entry.level <= 1 and (own := _TYPED_NUMBER.match(entry.title))
+        )
+        return next((title for title, is_asked in chain(numbers, typed) if is_asked), "")
 
     def mentions(self, term: str) -> list[Passage]:
         """Return the passages that contain a term, its words adjacent, in the order of the course."""

@@ -342,7 +342,7 @@ class Answering:
                 fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[: extractive.FOUND]]), default=0.0
             )
             text, quoted = "", list[int]()
-            if near >= extractive.LEAST or result.this:
+            if near >= extractive.LEAST or result.this or sources.chapter:
                 familiar = near >= extractive.FAMILIAR
                 text, quoted = extractive.quote(
                     result.text,

@@ -9,12 +9,12 @@ from dataclasses import replace
 from lmm.markdown.page_marks import Pages
 from lmm.type_names import named_type
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
-from lmm_education.answer.tutoring import CALLED, called, number_of
+from lmm_education.answer.tutoring import CALLED, called, labelled, number_of
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.material import Passage
-from lmm_education.search.instructions import asks_for_all, chapter_words
+from lmm_education.search.instructions import LANGUAGES, asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
 from lmm_education.study.exercises import find_exercises
@@ -33,7 +33,7 @@ def chapter_sources(
     introduction and the summary stay whole, and long others are cut to equal shares of what is left.
     """
     catalogue = view.catalogue
-    chapter = _asked_for(result, catalogue) if asks_for_all(result.question, catalogue.languages) else None
+    chapter = _asked_for(result, catalogue) if asks_for_all(result.question, LANGUAGES) else None
     if chapter is None:
         return None
     inner = f"{chapter.number}." if chapter.number and not chapter.level else "\0"
@@ -83,12 +83,21 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
     files = {each.place.file for each in sections}
     every = find_exercises(documents_in(view.catalogue), kinds=study.exercises, solutions=study.solutions)
     every = [each for each in every if each.file in files]
-    exercise = called(result.text, every, result.hits)
-    if exercise is None:
+    matching = called(result.text, every, result.hits, view.catalogue.languages)
+    if not matching:
         return _missing(named[0], named[1], map(number_of, every)), None
+    if len(matching) > 1:
+        matching.sort(key=every.index)
+        places = ", ".join(
+            f"“{' › '.join(each.headings) or each.document}” ({each.file}:{each.line})"
+            for each in matching[:_MOST_KNOWN]
+        )
+        return f"There are {len(matching)} called {named[0]}: in {places}. Add a word of the one that you mean.", None
+    exercise = matching[0]
     enclosing = [each for each in sections if each.place.file == exercise.file]
     enclosing = [each for each in enclosing if each.place.lines.first <= exercise.line <= each.place.lines.last]
-    text = f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text
+    own = labelled(exercise.text, named[1])
+    text = own or (f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text)
     return "", replace(view.fetch([enclosing[-1].id]).hits[0], text=text) if enclosing else None
 
 
@@ -150,7 +159,7 @@ def _asked_for(result: SearchResult, catalogue: Catalogue) -> Entry | None:
     files = {each.file for each in catalogue.documents if not result.documents or each.id in result.documents}
     best, found, others = 0.0, None, list[Entry]()
     for language in catalogue.languages:
-        topic = _stems(chapter_words(result.text, [language]), language)
+        topic = _stems(chapter_words(result.text, {language, *LANGUAGES}), language)
         for entry in catalogue.contents if topic else ():
             if entry.file not in files:
                 continue

@@ -1,10 +1,10 @@
 """Tutoring: a student's question is answered directly, with an explanation, or with hints if it matches an exercise.
 
 It matches if an exercise is the first result, or if the question has most of the words of an exercise; but one or two
-words that are mentioned in an exercise ("Who was Ronald Fisher?") do not make a question about it, nor do words more
-of which are in an ordinary text. Additions (a
-role, a permission, another language for the answer) do not remove any of these words. Earlier questions of the
-conversation are included, so that an exercise cannot be asked piece by piece. No model judges this.
+words that are mentioned in an exercise ("Who was Ronald Fisher?") do not make a question about it, nor do words more of
+which are in an ordinary text; what something is, is explained. Additions (a role, a permission, another language for
+the answer) do not remove any of these words. Earlier questions of the conversation are included, so that an exercise
+cannot be asked piece by piece. No model judges this.
 """
 
 from __future__ import annotations
@@ -12,6 +12,7 @@ from __future__ import annotations
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
+from itertools import pairwise
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
@@ -27,6 +28,7 @@ from lmm_education.frequencies import share_of
 from lmm_education.ingestion.outline import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchResult
+from lmm_education.search.ranking import term_of
 from lmm_education.study.exercises import Exercise, find_exercises
 from lmm_education.study.study_documents import documents_in
 
@@ -66,9 +68,11 @@ def tutoring_for(
     """Return how to answer the last question in `asked`, by [serve] `mode` and `modes`."""
     serve = settings.serve
     wordings = catalogue.once("wordings of exercises", lambda: list(_wordings(catalogue, settings)))
-    exercise = called(" ".join(asked[-2:]), (each.exercise for each in wordings), result.hits)
+    every = (each.exercise for each in wordings)
+    exercise = next(iter(called(" ".join(asked[-2:]), every, result.hits, catalogue.languages)), None)
     if exercise is None and not CALLED.search(asked[-1]):
-        exercise = _match(wordings, result.hits[:_FIRST], "\n".join(asked))
+        others = [each for each in asked if not _asks_for_term(each, catalogue.languages)]
+        exercise = _match(wordings, result.hits[:_FIRST], "\n".join(others)) if others else None
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
     modes = {kind.strip().casefold(): mode for kind, mode in serve.modes.items()}
@@ -80,22 +84,49 @@ CALLED = re.compile(rf"\b(?:{_NAMES}|problems?|tasks?)\s+(?:n[or]\.?\s*)?(\d+(?:
 _TITLED, _LISTED = re.compile(r"(?:[^\W\d]+\.? )?\(?(\d+(?:\.\d+)*)"), re.compile(r"\(?(\d+)\\?[.)](?!\S)")
 
 
-def called(question: str, exercises: Iterable[Exercise], hits: Sequence[Passage]) -> Exercise | None:
-    """Return the exercise that a question asks for by its number, which its title has, or the item of a list that it
-    is, or which counts it in its document; of several, the one that was found first."""
+_LABEL = re.compile(rf"^[ \t>*_]*{CALLED.pattern}", re.IGNORECASE | re.MULTILINE)
+
+
+def called(
+    question: str, exercises: Iterable[Exercise], hits: Sequence[Passage], languages: Collection[str]
+) -> list[Exercise]:
+    """Return the exercises that a question asks for by their number, which their title or a label in their text has,
+    or the item of a list that they are, or which counts them in their document: of several, those with most of the
+    question's other words, the first that was found first."""
     if not (named := CALLED.search(question)):
-        return None
-    found = list[tuple[int, Exercise]]()
+        return []
+    rest = {code: set(word_ids(CALLED.sub(" ", question), code)) - {None} for code in languages}
+    found = dict[tuple[str, int, str], tuple[int, int, Exercise]]()
     for each in exercises:
-        if named[1] == number_of(each):
-            found.append((next((at for at, hit in enumerate(hits) if _is_in(hit, each)), len(hits)), each))
-    return min(found, key=lambda pair: pair[0])[1] if found else None
+        if named[1] != number_of(each) and labelled(each.text, named[1]) is None:
+            continue
+        text = "\n".join((each.document, *each.headings, each.title, labelled(each.text, named[1]) or each.text))
+        common = max((len(words & set(word_ids(text, code))) for code, words in rest.items()), default=0)
+        rank = next((at for at, hit in enumerate(hits) if _is_in(hit, each)), len(hits))
+        found[each.file, each.line, each.text] = (common, rank, each)
+    most = max((common for common, _, _ in found.values()), default=0)
+    best = sorted((each for each in found.values() if each[0] == most), key=lambda each: each[1])
+    return [exercise for _, _, exercise in best]
 
 
 def number_of(exercise: Exercise) -> str:
-    """Return the number by which an exercise is asked for."""
-    own = _TITLED.match(exercise.title) or _LISTED.match(exercise.text)
+    """Return the number by which an exercise is asked for; that of a heading over several is none."""
+    own = None if named_type(exercise.title, [exercise.type], plural=True) else _TITLED.match(exercise.title)
+    own = own or _LABEL.match(exercise.text) or _LISTED.match(exercise.text)
     return own[1] if own else str(exercise.number)
+
+
+def labelled(text: str, number: str) -> str | None:
+    """Return the part of a text from the label of this exercise to the next label; None if there is none.
+
+    >>> labelled("Exercise 1. Why?\\n\\nExercise 2. When?", "2"), labelled("Why?", "2")
+    ('Exercise 2. When?', None)
+    """
+    labels = [*_LABEL.finditer(text), None]
+    for label, after in pairwise(labels):
+        if label and label[1] == number:
+            return text[label.start() : after.start() if after else len(text)].strip()
+    return None
 
 
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
@@ -131,6 +162,13 @@ def _is_brief(asked: str, words: int) -> bool:
         and not any(map(str.isdigit, asked))
         and not any(named_type(word.strip(".,;:!?¿\"'"), kinds) for word in asked.split())
     )
+
+
+def _asks_for_term(question: str, languages: Collection[str]) -> bool:
+    """Return whether a question asks what something is, which is explained, whatever exercise has its name."""
+    term = term_of(question.rstrip(" .?!…") + "?")
+    words = min((len(set(word_ids(question, code)) - {None}) for code in languages), default=0)
+    return term is not None and term.alone and _is_brief(question, words)
 
 
 def _is_taught(hits: Sequence[Passage], of: _Wording, words: Collection[int]) -> bool:

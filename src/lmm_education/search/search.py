@@ -346,9 +346,9 @@ class SearchView:
             said = with_here(text, options.section.heading) if this is None else text
             this, shown = this or said != text, shown if said == text else said
             text = said
-        text = with_headings(text, languages, names.numbered)
+        text = with_headings(text, LANGUAGES, names.numbered)
         # What the page calls by its heading is the section that is open: others may have the same.
-        named = with_headings(asked.text, languages, names.numbered)
+        named = with_headings(asked.text, LANGUAGES, names.numbered)
         return Plan(
             question,
             shown,

@@ -118,12 +118,20 @@ def test_a_chapter_is_found_by_one_word(tmp_path: Path, question: str, first: st
         ("Was ist Aufgabe 3?", "> 3. Name a red leaf."),
         ("Solve exercise 7 with me", "> Draw a stem."),
         ("Aufgabe 7?", "> Draw a stem."),
+        ("exercise 5", "in “More › 5 Exercises” (trees.md:21), “More” (trees.md:23)"),
+        ("exercise 5 about the pine", "> **Exercise 5.** Plant a pine."),
+        ("exercise 5: cut", "> Cut a branch."),
+        ("Summarize chapter 8", "> Tests of wood are hard. [1]"),
+        ("Fasse Kapitel 8 zusammen", "> Tests of wood are hard. [1]"),
     ],
 )
 def test_an_exercise_is_found_by_its_number(tmp_path: Path, question: str, said: str) -> None:
-    """Whether a heading or an item of a list has the number, and in whatever language the question is."""
+    """Whether a heading, a label or an item of a list has the number, and in whatever language the question is; the
+    number of a heading over several is not theirs. So is a chapter."""
     items = "1. Why is a leaf green?\n2. Count the roots of an oak.\n3. Name a red leaf.\n"
     text = f"# Trees\n\nAn oak is a tree.\n\n# Exercises\n\n{items}\n# More\n\n## Exercise 7\n\nDraw a stem.\n"
+    text += "\n## 5 Exercises\n\n**Exercise 4.** Sow an acorn.\n\n**Exercise 5.** Plant a pine.\n"
+    text += "\n## Exercise 5\n\nCut a branch.\n\n# Chapter 8: Tests\n\n## Wood\n\nTests of wood are hard.\n"
     (tmp_path / "trees.md").write_text(text)
     course = Course.open(tmp_path)
     course.ingest()
