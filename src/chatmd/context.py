@@ -30,7 +30,8 @@ class AgentRequest:
     """A request to another ChatMD file: `src` is a path (`local`), relative to `folder`, or a URL.
 
     `input` is the user's message to it, after the messages in the file itself; `values` are those of its declared
-    inputs. `on_stored` is called with the path of its transcript, relative to the folder of this one, if there is one.
+    inputs. `on_stored` is called with the path of its transcript, relative to the folder of this one, if there is one;
+    it is in `unfinished` while the agent is at work.
     """
 
     src: str
@@ -38,6 +39,7 @@ class AgentRequest:
     folder: Path
     input: Content = ()
     values: Mapping[str, object] = field(default_factory=dict)
+    unfinished: str = ""
     on_stored: Callable[[str], None] = field(default=lambda path: None, compare=False, repr=False)
 
 

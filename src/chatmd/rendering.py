@@ -142,7 +142,7 @@ async def render_text(text: str, path: Path, run: Run, *, run_agents: bool = Fal
     text = with_inputs(text, run)
     if run_agents or servers or run.with_outside(text).outside:
         run = await asyncio.to_thread(agree, run, text)
-    whole, notes = repair(text)
+    whole, notes, _ = repair(text)
     document = run.rules.imported(parse(whole, file=run.chain[-1]))
     spec = read_agent(document)
     notes = (*notes, *(problem_line(one, UNSEEN) for one in find_unseen(document)), *map(problem_line, spec.unset))

@@ -17,7 +17,15 @@ import msgspec
 from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Expandable, Img, Item, MessageItem, Part, SubAgent, content_of
 from chatmd.language.nodes import Attribute, Element
-from chatmd.language.transcript import call_element, image_element, result_element, storable
+from chatmd.language.transcript import (
+    RepairedText,
+    call_element,
+    element_text,
+    image_element,
+    repair,
+    result_element,
+    storable,
+)
 from lmm.disk import digest
 from lmm.disk.files import decode_document
 from lmm.disk.folder import Folder
@@ -231,6 +239,37 @@ def keep_record(folder: Path, name: str, text: str) -> str:
     data = text.encode("utf-8")
     path = f"{FOLDER}/agents/{stem}-{digest(data, length=16)}.chatmd"
     return store(Folder(folder), data, "", path)
+
+
+def unfinished_record(owner: str, *request: str) -> str:
+    """Return the path of the transcript of an agent at work, for a request in the transcript `owner`: its call's id."""
+    return f"{FOLDER}/agents/{digest(json.dumps([owner, *map(storable, request)]), length=16)}.unfinished.chatmd"
+
+
+def adopt_record(folder: Path, path: str, name: str) -> str:
+    """Store the transcript in `path` that an agent of this name left when it was killed; return where, "" without one.
+
+    Those of agents that it asked are stored and named in it, too.
+    """
+    below = Folder(folder)
+    if below.stat(path) is None:
+        return ""
+    text = decode_document(below.read(path), path)
+    stored = keep_record(folder, name, link_records(folder, path, repair(text)).text)
+    below.remove(path)
+    return stored
+
+
+def link_records(folder: Path, owner: str, repaired: RepairedText) -> RepairedText:
+    """Name the transcripts that agents left when they were killed in the results of the calls that asked them."""
+    text = repaired.text
+    for result in repaired.interrupted:
+        if record := adopt_record(folder, unfinished_record(owner, result.call), result.name):
+            element = result_element(result)
+            linked = replace(element, attributes=(*element.attributes, Attribute("record", record)))
+            before, _, behind = text.rpartition(element_text(element))
+            text = before + element_text(linked) + behind
+    return repaired._replace(text=text)
 
 
 def store(below: Folder, data: bytes, suffix: str, name: str = "") -> str:

@@ -83,6 +83,7 @@ def _complete(text: str) -> list[str]:
 
 def _check(path: Path, server: ScriptedServer, before: list[str], seen: Counter[str]) -> None:
     text = path.read_bytes().decode("utf-8")
+    assert not [*path.parent.glob(".chatmd/agents/*.unfinished.*")]
     assert [item for item in _complete(text) if item in before] == before
     now = exchanged(messages_in(path))
     own = [request for request in server.requests if ("system", "You help.") not in conversation(request.body)]

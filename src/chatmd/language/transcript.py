@@ -405,10 +405,11 @@ NOT_STARTED = "The run was interrupted before this call was started. It had no e
 
 
 class RepairedText(NamedTuple):
-    """A repaired text, and notes on what was changed, for people."""
+    """A repaired text, notes on what was changed, for people, and the results of calls that were `interrupted`."""
 
     text: str
     notes: tuple[str, ...]
+    interrupted: tuple[ToolResult, ...] = ()
 
 
 @lru_cache(maxsize=2)  # called before and after the file is locked
@@ -440,13 +441,15 @@ def repair(text: str, file: str = "", *, goes_on: bool = False) -> RepairedText:
         writes = kind in ("command", "mcp") or (kind == "builtin" and call.name in WRITING)
         texts[id(call)] = NOT_STARTED if others and (writes or any(others)) else INTERRUPTED
         others.append(writes)
+    interrupted = list[ToolResult]()
     for call in reversed(unanswered):  # the result goes after the last call or result of the same reply
         end, result = ends[id(call)], ToolResult(call.call, call.name, texts[id(call)], failed=True)
+        interrupted.append(result)
         complete = f"{complete[:end]}\n{element_text(result_element(result))}{complete[end:] or chr(10)}"
     if unanswered:
         calls = terminal.count(len(unanswered), "call")
         notes = (*notes, f"{calls} {'were' if len(unanswered) > 1 else 'was'} interrupted")
-    return RepairedText(complete, notes)
+    return RepairedText(complete, notes, tuple(interrupted))
 
 
 _BLANK_TURN = re.compile(r"<user>\s*(?:</?[user]*)?\Z")

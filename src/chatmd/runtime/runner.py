@@ -22,17 +22,17 @@ from chatmd.language.agent import check_values, read_agent
 from chatmd.language.transcript import cut_torn, gap, parse_cached, repair, user_element_text, user_text
 from chatmd.runtime.transcript_file import Transcript, fork, open_transcript, without_blank_turn
 from chatmd.runtime.turns import Conversation, with_inputs
-from chatmd.sidecar import ExpansionRecord, keep_record
+from chatmd.sidecar import ExpansionRecord, adopt_record, keep_record
 from chatmd.tools.consent import consent
 from chatmd.tools.registry import function_tool
 from lmm import loop
 from lmm.config_files import CONFIG, config_folders, find_config
 from lmm.disk import files
 from lmm.disk.files import read_document
-from lmm.disk.folder import check_named
+from lmm.disk.folder import Folder, check_named
 from lmm.errors import FileWriteError, LmmError, Place
 from lmm.fetch import fetch, name_of
-from lmm.messages import Delivered, Event, Failed, RunResult, RunStopped, YourTurn
+from lmm.messages import Delivered, Event, Failed, Notice, RunResult, RunStopped, YourTurn
 from lmm.models.budget import SharedBudget, UsageLimits, parse_budget
 from lmm.models.port import given_model
 
@@ -59,14 +59,25 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     text = with_inputs(text, below)
     if any(not isinstance(part, str) or part.strip() for part in request.input):
         text += gap(text) + user_element_text(request.input)
-    transcript = Transcript(text)
+    records, unfinished = Folder(run.records) if run.records is not None else None, request.unfinished
+    if records is not None and (earlier := adopt_record(records.root, unfinished, name_of(name))):
+        run.emit(Notice(f"{earlier} contains what {name_of(name)} did in a run that was killed"))
+
+    def save(text: str) -> None:
+        if records is not None:
+            records.write(unfinished, text.encode("utf-8"), private=True)
+
+    transcript = Transcript(text, saved=save)
     recorded = ExpansionRecord(Path(name), only=True) if run.options.replay and request.local else None
-    conversation = Conversation(below, transcript, recorded=recorded, remote=not request.local, user_turn="")
+    conversation = Conversation(
+        below, transcript, recorded=recorded, remote=not request.local, user_turn="", owner=unfinished
+    )
     try:
         return await conversation.answered()
     finally:  # also what came before an error
-        if run.records is not None and transcript.text != text:
-            request.on_stored(keep_record(run.records, name_of(name), transcript.text))
+        if records is not None and transcript.text != text:
+            request.on_stored(keep_record(records.root, name_of(name), transcript.text))
+            records.remove(unfinished, missing_ok=True)
 
 
 def check_depth(chain: tuple[str, ...], most: int) -> None:

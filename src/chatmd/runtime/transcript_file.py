@@ -14,7 +14,7 @@ import errno
 import os
 import re
 import tempfile
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from pathlib import Path
 
@@ -26,7 +26,7 @@ from chatmd.language.agent import MessageItem, interpret, text_of
 from chatmd.language.nodes import Attribute, Element, Node, Text
 from chatmd.language.syntax import errors_of, parse, parse_body, serialize
 from chatmd.language.transcript import USER_TURN, cut_torn, gap, parse_cached, repair, storable
-from chatmd.sidecar import FOLDER, PICTURES, ExpansionRecord, free_name, write_private
+from chatmd.sidecar import FOLDER, PICTURES, ExpansionRecord, free_name, link_records, write_private
 from chatmd.tools.text_files import whole_characters
 from lmm.disk import files
 from lmm.disk.files import check_writable, document_lock
@@ -148,10 +148,13 @@ class Transcript:
     """A text to which elements are added: in memory, or in a `file` that is locked (`open_transcript`).
 
     `notes` are for the user; payloads are stored in `folder`, or kept in the text if it is None. `changed` says that
-    others have changed the text, until the reader sets it back.
+    others have changed the text, until the reader sets it back. `saved` is called with each state of a text in memory.
     """
 
-    def __init__(self, text: str, file: SharedFile | None = None) -> None:
+    def __init__(
+        self, text: str, file: SharedFile | None = None, saved: Callable[[str], object] = lambda text: None
+    ) -> None:
+        self._saved = saved
         self.path = file.path if file is not None else None
         self.folder = self.path.resolve().parent if self.path is not None else None
         self.notes: list[str] = []
@@ -248,6 +251,7 @@ class Transcript:
         """Save a new state, or what becomes of it in the text that others have written since."""
         self._growth, file = target, self._file
         if file is None:
+            self._saved(self.text)
             return
         base = file.base
 
@@ -312,6 +316,8 @@ def open_transcript(path: Path, *, goes_on: bool = False) -> Iterator[Transcript
         check_writable(path)
         repaired = repair(file.base, str(path), goes_on=goes_on)
         transcript = Transcript(file.base, file)
+        if repaired.interrupted:
+            repaired = link_records(path.resolve().parent, path.name, repaired)
         if repaired.text != file.base and transcript.restart(file.base, repaired.text):
             transcript.notes += repaired.notes
         if (backup := backup_path(path)).exists():

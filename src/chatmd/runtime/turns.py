@@ -50,7 +50,7 @@ from chatmd.language.transcript import (
     with_notes,
 )
 from chatmd.runtime.transcript_file import Transcript, last_message
-from chatmd.sidecar import ExpansionRecord, Payloads
+from chatmd.sidecar import ExpansionRecord, Payloads, unfinished_record
 from chatmd.tools.calling import CANCELLED, OpenTool, ToolCaller, open_tools
 from chatmd.tools.command import open_command, scrubber
 from chatmd.tools.consent import Consent
@@ -185,6 +185,7 @@ class Conversation:
     """One transcript that a model and its tools continue (`open` it first).
 
     `notes` returns and removes what the user said while the model was at work; `user_turn` ends a finished turn.
+    `owner` names the transcript for the records of agents that it asks, unless it is in a file.
     """
 
     run: Run
@@ -193,6 +194,7 @@ class Conversation:
     recorded: ExpansionRecord | None = None
     remote: bool = False
     user_turn: str = USER_TURN
+    owner: str = ""
     spec: AgentSpec = field(default_factory=AgentSpec)
     _model: ChatModel | None = None
     _records: dict[str, list[str]] = field(default_factory=dict)
@@ -298,8 +300,11 @@ class Conversation:
         """Return `ask` such that the result of a call names the stored transcripts of the agents asked for it."""
 
         async def asking(run: Run, request: AgentRequest) -> str:
-            records = self._records.setdefault(CURRENT_CALL_ID.get(), [])
-            return await ask(run, replace(request, on_stored=records.append))
+            records = self._records.setdefault(call := CURRENT_CALL_ID.get(), [])
+            owner = self.owner or (self.transcript.path.name if self.transcript.path is not None else "")
+            inline = () if call else (request.src, text_of(request.input))
+            path = unfinished_record(owner, call, *inline)
+            return await ask(run, replace(request, unfinished=path, on_stored=records.append))
 
         return asking
 

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import asyncio
+import re
+import shutil
 from collections.abc import AsyncGenerator, Callable
 from pathlib import Path
 
@@ -10,6 +12,7 @@ import pytest
 
 import chatmd
 from chatmd.errors import LimitReached
+from chatmd.sidecar import unfinished_record
 from lmm.errors import ModelError, Place
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
 
@@ -68,6 +71,31 @@ def test_an_agent_as_a_tool(tmp_path: Path) -> None:
     assert (result.turns, result.usage.input_tokens) == (3, 30)
     helper = str(tmp_path / "helper.chatmd")
     assert set(seen) == {Place(str(path)), Place(helper, path=(helper,))}
+
+
+def test_what_an_agent_did_before_a_kill_is_kept_and_named(tmp_path: Path) -> None:
+    """While it works, and in the next run; also what an agent did that it had asked."""
+    middle = '<tool name="helper" agent="helper.chatmd" local/>\n<user>You help.</user>\n'
+    path = write(tmp_path, main=ASK.replace("helper.chatmd", "middle.chatmd"), middle=middle, helper="<system/>")
+    killed = tmp_path.parent / "killed"
+
+    def answer(request: ChatRequest) -> str | ToolCall:
+        if not request.tools and not killed.exists():  # as if it was killed when the innermost agent has answered
+            shutil.copytree(tmp_path, killed)
+            (unfinished,) = (killed / ".chatmd/agents").iterdir()
+            text = "<user>What?</user>\n<assistant>Paid.</assistant>\n"
+            (killed / unfinished_record(f".chatmd/agents/{unfinished.name}", "c1")).write_text(text)
+        return delegate(request)
+
+    assert chatmd.Chat.open(path).run(model=Answers(answer)).answer.startswith("It said")
+    assert not [*tmp_path.glob(".chatmd/agents/*.unfinished.*")]
+    assert (
+        chatmd.Chat.open(killed / "main.chatmd").run(model=Answers(delegate)).answer.startswith("It said: The run was")
+    )
+    names = re.findall('record="(.*?)"', (killed / "main.chatmd").read_text())
+    (inner,) = re.findall('record="(.*?)"', (killed / names[0]).read_text())
+    assert "Paid." in (killed / inner).read_text()
+    assert not [*killed.glob(".chatmd/agents/*.unfinished.*")]
 
 
 def test_an_inline_agent(tmp_path: Path) -> None:
