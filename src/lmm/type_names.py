@@ -52,15 +52,22 @@ _CALLED = {
     ),
     "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
     "solution": (
-        "lösung musterlösung lösungsvorschlag corrigé solución soluzione solução oplossing uitwerking rozwiązanie"
-        " lösning løsning řešení 解答 解答例 答案",
-        "lösungen musterlösungen lösungsvorschläge corrigés soluciones soluzioni soluções oplossingen uitwerkingen"
-        " rozwiązania lösningar løsninger",
+        "lösung musterlösung beispiellösung lösungsvorschlag lösungsweg lösungsskizze lösungsansatz lösungsschlüssel"
+        " corrigé réponse solución respuesta soluzione risposta solução resposta oplossing uitwerking antwoord"
+        " rozwiązanie odpowiedź lösning løsning svar řešení odpověď 解答 解答例 答案 参考答案 答え",
+        "lösungen musterlösungen lösungsvorschläge lösungswege corrigés réponses soluciones respuestas soluzioni"
+        " risposte soluções respostas oplossingen uitwerkingen rozwiązania odpowiedzi lösningar løsninger",
     ),
 }
-_ALSO = {"solution": ("answer", "antwort", "answer key", "solution key")}
-_QUALITIES = ("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected")
+_ALSO = {"solution": ("answer", "antwort")}
+_QUALITIES = (
+    *("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected"),
+    *("correct", "possible", "richtige", "mögliche", "ausführliche", "vollständige"),
+)
+_FORMS = ("key", "keys", "sketch", "sketches", "outline", "correcta", "correcte", "corretta", "correta")
+_TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa"})
 _ASKED = ("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta")
+_TO = ("to", "of", "for", "zu", "zur")
 _AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
 _DIGITS = "0123456789. \t\xa0\u202f"
 _PART = re.compile(r"[^\W\d_]+|\d[\d.]*|[&+/]")
@@ -86,21 +93,26 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
         return kind
     parts = _PART.findall(bare)
     parts = parts[1:] if parts and parts[0] in _QUALITIES else parts
+    parts = parts[:-1] if len(parts) == 2 and parts[1] in _FORMS else parts
     if not 1 < len(parts) <= _LONGEST_TITLE:
         return kind_called(parts[0], kinds, plural=plural) if len(parts) == 1 else ""
     first, last = (kind_called(part, kinds) for part in (parts[0], parts[-1]))
     is_exercise = kind_called(parts[0], ["exercise"]) or (parts[0] in _ASKED and parts[1][0].isdigit())
     if is_exercise and last and last != first:
         return first if parts[-2] in _AND else last
-    refers = parts[1][0].isdigit() or any(
-        kind_called(one, ["exercise"]) or (one in _ASKED and other[0].isdigit())
-        for one, other in pairwise([*parts[1:], "."])
+    refers = (
+        parts[1][0].isdigit()
+        or (len(parts) == 3 and parts[1] in _TO and parts[2][0].isdigit())
+        or any(
+            kind_called(one, ["exercise"]) or (one in _ASKED and other[0].isdigit())
+            for one, other in pairwise([*parts[1:], "."])
+        )
     )
     return first if first and refers and (not plural or kind_called(parts[0], kinds, plural=True)) else ""
 
 
 def names_of(type: str) -> set[str]:
-    """Return what texts of a type are called in headings, one or several, in any language.
+    """Return what texts of a type are called in headings, one or several, in any language; umlauts also transcribed.
 
     >>> sorted(names_of("summary"))[:3], names_of("proof") >= {"proof", "proofs"}
     (['resumen', 'resumo', 'riassunto'], True)
@@ -119,4 +131,5 @@ def _names(type: str, *, plural: bool) -> set[str]:
     one, several = _CALLED.get(type, ("", ""))
     called = (type, *_ALSO.get(type, ()))
     plurals = {*(each + ending for each in called for ending in ("s", "es", "n", "en")), *several.split()}
-    return plurals if plural else {*called, *one.split(), *plurals}
+    found = plurals if plural else {*called, *one.split(), *plurals}
+    return {form for name in found for form in (name, name.translate(_TRANSCRIBED))}

@@ -101,7 +101,7 @@ def test_what_is_stored_is_withheld_until_it_is_mended(tmp_path: Path) -> None:
 @pytest.mark.parametrize(
     "block",
     ["Type: solution", "type:solution", "type: solutions", "TYPE: Solution", "types: solution", "type: soluton",
-     "type: [exercise, Solutions]", "type: answer", "type: Lösung", "tpye: solution", "type: solution (draft)",
+     "type: [exercise, Solutions]", "type: exam-solution", "type: Loesung", "tpye: solution", "type: solution (draft)",
      "Skip: true", "skip:true"],
 )  # fmt: skip
 def test_a_near_miss_is_taken_for_what_was_meant(block: str, tmp_path: Path) -> None:
@@ -118,7 +118,7 @@ def test_a_near_miss_is_taken_for_what_was_meant(block: str, tmp_path: Path) -> 
 
 
 SAYS_NOTHING = [
-    "---\nkind: solution\n---", "---\nhidden: true\n---", "---\npublished: false\n---", "---\ntype: {solution}\n---",
+    "---\nkind: solution\n---", "---\nhidden: true\n---", "---\ntype: hidden\n---", "---\ntype: Klausurloesung\n---", "---\npublished: false\n---", "---\ntype: {solution}\n---",
     "---\ntags: [solution]\n---", "---\nlmm:\n  type: solution\n---", "---\nsolution: true\n---", "---\nskip:\n---",
     "---\nskip\n---", "<!-- type: solution -->", "**type:** solution", "{type=solution}", "- type: solution",
 ]  # fmt: skip

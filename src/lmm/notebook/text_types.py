@@ -55,10 +55,12 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
 _WORD = re.compile(r"[^\W\d_]+")
 # Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
 _LABEL = re.compile(
-    r"(?P<lead>[ \t>]*)(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
-    r"|(?P<plain>[^\W\d_]+(?:[ \t]+\(?\d[\w.)]*|(?=[.:])))(?P<stop>[.:]?)(?=\s|\Z))"
+    r"(?P<lead>(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*)"
+    r"(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
+    r"|(?P<plain>[^\W\d_]+(?:(?:[ \t]+[^\W\d_]{1,12}){0,3}[ \t]+\(?\d[\w.)]*|(?=[ \xa0\u202f]?[.:：])))"
+    r"(?:(?P<stop>[ \xa0\u202f]?[.:])?(?=\s|\Z)|(?P<wide>：)))"
 )
-_STOPS = (".", ":")
+_STOPS = (".", ":", "：")
 _TITLE_WORDS = 4  # "Show the solution"; longer titles are about something else, unless they are named so
 _NUMBERED_LABEL = re.compile(r"[^\W\d_]+\s+\d+\.\d")
 
@@ -103,15 +105,18 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     if match is None:
         return None
     after, words = (match["after"] or "").strip(), (match["words"] or match["plain"]).strip()
-    if after.islower() and words[-1] not in ".:":
+    if after.islower() and words[-1] not in _STOPS:
         return None
     is_quoted = ">" in match["lead"]
-    named = _WORD.findall(words)[: 2 if match["mark"] else 1]
+    is_item = match["lead"].strip(" \t>") != ""  # "- **Salt solution:** 5 g" is what an exercise asks about
+    named = _WORD.findall(words)[: 2 if match["mark"] and not is_item else 1]
     named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
-    kind = next(filter(None, (kind_called(word.casefold(), types) for word in named)), "")
-    is_closed = not match["mark"] or words[-1] in ".:)" or words[-1].isdigit() or after in ("", *_STOPS, "(")
+    kind = next(filter(None, (kind_called(word.casefold(), types) for word in named)), "") or named_type(words, types)
+    is_closed = not match["mark"] or words[-1] in (*_STOPS, ")") or words[-1].isdigit() or after in ("", *_STOPS, "(")
     is_first = bool(named) and kind_called(named[0].casefold(), types) != ""
-    words += match["stop"] or ""
+    words += (match["stop"] or match["wide"] or "").strip()
+    if match["plain"] and len(_WORD.findall(words)) > 1:  # "Solution to Exercise 1:", not "Solution to Exercise 1 is"
+        kind = named_type(words, types) if words[-1] in _STOPS else ""
     return Label(words, kind if is_closed or is_first else "", bool(match["mark"]), is_quoted, _indentation(text))
 
 
@@ -182,8 +187,9 @@ def title_in(text: str) -> str:
     return re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).strip() if match else ""
 
 
-_WORDS = re.compile(r"[\s,;/+&|]+")
+_WORDS = re.compile(r"[\s,;/+&|_-]+")
 _LONG = 5  # letters of a type that a slip leaves recognisable
+_SHORT = 3  # letters of an abbreviation
 
 
 def type_meant(value: str, types: Collection[str]) -> str:
@@ -191,12 +197,15 @@ def type_meant(value: str, types: Collection[str]) -> str:
 
     >>> [type_meant(v, ["solution"]) for v in ("Solutions", "soluton", "solution (draft)", "solution", "evolution")]
     ['solution', 'solution', 'solution', '', '']
+    >>> [type_meant(v, ["solution"]) for v in ("Loesung", "sol", "exam-solution", "hidden")]
+    ['solution', 'solution', 'solution', '']
     """
     words = _WORDS.split(value.strip().casefold()) if not is_one_of(value, types) else []
     for word in (each.strip(".:!?\"'“”‘’*_`()[]") for each in words if len(words) < 4):
         for kind in types:
             bare = kind.strip().casefold()
-            if kind_called(word, [kind]) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
+            is_short = len(bare) > _LONG and len(word) >= _SHORT and bare.startswith(word)
+            if is_short or kind_called(word, [kind]) or (len(bare) > _LONG < len(word) and is_slip(word, bare)):
                 return kind
     return ""
 
@@ -205,6 +214,9 @@ def type_meant(value: str, types: Collection[str]) -> str:
 
 
 _ENVIRONMENTS = ("exercise", "solution")
+_OPENED = re.compile(
+    r"\s*(?:<(?:div|section|aside|details|p)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)|\\begin\{(?P<name>\w+)\*?\})"
+)
 _GATE = re.compile(r"[ \t]*[`~:]{3,}[ \t]*\{(?P<kind>exercise|solution)-(?:(?P<opens>start)|end)\}")
 _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
 
@@ -247,10 +259,12 @@ class TypedDocument:
         self.place = {id(node): at for at, node in enumerate(self.order)}
         self.continuations = continuations_of_units(tree)
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
-        self.opened = {last: first for first, last in self.fences.items()}
-        blocks = ((at, node.block) for at, node in enumerate(self.order) if isinstance(node, TextNode))
-        environments = ((at, environment(block.source, kinds.lasting)) for at, block in blocks if block)
+        texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
+        environments = ((at, environment(text, kinds.lasting)) for at, text in enumerate(texts) if text)
         self.typed = {at: kind for at, kind in environments if kind}
+        if any((texts[at] or "").lstrip().startswith(("<", "\\")) for at in self.typed):
+            self.fences = {at: end for at, end in enclosed(texts).items() if at in self.typed} | self.fences
+        self.opened = {last: first for first, last in self.fences.items()}
         self._gate()
         self.titled = dict(self._titled())
         self.mixed = dict[int, list[int]]()
@@ -333,8 +347,9 @@ class TypedDocument:
     def _note(self, types: Collection[str], end: int) -> None:
         self.solved = max(self.solved, end) if self._lasts(types) else self.solved
 
-    def _ask(self, types: Collection[str], node: Node, end: int) -> None:
-        """Note where the solutions of an exercise may stand: in its section, or up to the next heading."""
+    def _ask(self, types: Collection[str], node: Node, end: int, *, is_label: bool = False) -> None:
+        """Note where the solutions of an exercise may stand: in its section, or up to the next heading; and other
+        exercises, unless it is no more than labelled as one."""
         if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
             return
         if isinstance(node, HeadingNode):
@@ -343,6 +358,7 @@ class TypedDocument:
         if end > self.asked:  # else the next heading is where that of an earlier exercise is, or before it
             headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
             self.asked = next(headings, len(self.order))
+        self.asking = self.asking if is_label else max(self.asking, self.asked)
 
     def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
         """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
@@ -380,7 +396,7 @@ class TypedDocument:
         if label is None or not label.type:
             return None
         if is_exercise and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
-            self._ask((label.type,), node, at + 1)
+            self._ask((label.type,), node, at + 1, is_label=True)
             return None
         if not is_exercise and not (label.is_certain and at < self.asked):
             return None
@@ -448,12 +464,18 @@ def _indentation(text: str) -> int:
 
 
 def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
-    """Return the type of a div or chunk that a text opens, by its class or label; empty if there is none.
+    """Return the type of a div, chunk or environment of TeX that a text opens, by its class, label or name; empty if
+    there is none.
 
     >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
     ('solution', 'exam', '')
+    >>> environment('<div class="box loesung">'), environment("\\\\begin{solution}")
+    ('solution', 'solution')
     """
-    return next((name for name in environments(text) if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
+    match = _OPENED.match(text)
+    names = (match["classes"] or match["name"]).split() if match else environments(text)
+    found = (kind_called(name.casefold(), (*lasting, "solution")) or name for name in names)
+    return next((name for name in found if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
 
 
 def _heading_right_above(node: Node) -> HeadingNode | None:

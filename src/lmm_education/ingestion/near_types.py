@@ -19,7 +19,7 @@ from lmm.markdown.parse_markdown import parse_markdown_text
 from lmm.notebook.generated_fields import is_on
 from lmm.notebook.problems import CONTROLS
 from lmm.notebook.text_types import type_meant
-from lmm.type_names import is_one_of
+from lmm.type_names import is_one_of, names_of
 from lmm_education.errors import UnreadableMetadata
 from lmm_education.payloads import texts_of
 
@@ -31,6 +31,7 @@ _CONTROLLED = re.compile(rf"(?:{'|'.join(_CONTROLS)})\W{{0,12}}?[:：=]", re.IGN
 _SWITCH = re.compile(r"(?:true|yes|on|1|false|no|off|0)\Z", re.IGNORECASE)
 
 _LIKE_TYPE = ("kind", "category", "categories", "class", "role", "tag", "tags")
+_LONG = 4  # letters of a name that is looked for in others
 _HIDES = ("hidden", "hide", "private", "exclude", "ignore", "draft", "unlisted", "skipped")
 _SHOWS = ("public", "published", "visible", "students")
 _ALONE = re.compile(r"^[^\w\n`]*(type|kind|skip)\b[^\w\n]{0,4}([^\W\d][\w ]*?)?[^\w\n]*$", re.MULTILINE | re.IGNORECASE)
@@ -139,6 +140,14 @@ def _meant_by(key: str, value: object, types: Collection[str]) -> str:
     kind = next((one for one in kinds if is_one_of(one, types)), "")
     if kind and (bare in _LIKE_TYPE or "type" in inner or (bare == "type" and inner)):
         return f"type: {kind}"
+    values = [one.strip().casefold() for one in texts_of(value)] if bare == "type" and not kind else []
+    if any(one in _HIDES for one in values):
+        return "skip: true"
+    for kind in types:  # "Lösungsblatt", "Klausurlösung", not "resolution"
+        names = tuple(name for name in names_of(kind) if len(name) > _LONG)
+        others = tuple(name for name in names if not name.startswith(kind.strip().casefold()))
+        if any(one.startswith(names) or one.endswith(others) for one in values):
+            return f"type: {kind}"
     if (bare == "type" and (value is None or inner)) or (is_one_of(bare, types) and value in (None, True)):
         return f"type: {next((one for one in (bare, *inner) if is_one_of(one, types)), 'solution')}"
     hides = bare in _HIDES and value is not None and is_on(value)

@@ -30,6 +30,7 @@ FORMS = {
         "Solution to Exercise 3", "Solution of Exercise 2.1", "Lösung zu Aufgabe 3", "Solution de l'exercice 3",
         "Exercise 3: Solution", "Exercise 3 (solution)", "Aufgabe 3 – Lösung", "Solutions to the exercises",
         "Worked solution", "Solution 3: the zebra", "Answer key", "Answers", "Answer to question 3", "**Solution**",
+        "Answer to 1", "Solution sketch", "Lösungsweg", "Lösungsvorschlag", "Model answer", "Réponses",
     )},
     "heading of the first level": f"{SECTION}Is a census one?\n\n# Solutions to Exercises\n\n{S1}\n\n# Zebras\n",
     "setext": f"{SECTION}Is a census one?\n\nSolution\n--------\n\n{S1}\n",
@@ -37,12 +38,19 @@ FORMS = {
     "type": f"{TYPED}---\ntype: solution\n---\n{S1}\n\nNor is that, zebra.\n",
     "type below a heading": f"{TYPED}## Key\n\n---\ntype: solution\n---\n\n{S1}\n\n### Deeper\n\nzebra\n",
     "nearly the type": f"{TYPED}---\ntype: Solutions\n---\n{S1}\n",
+    **{kind: f"{TYPED}---\ntype: {kind}\n---\n{S1}\n" for kind in (
+        "loesung", "Lösung", "musterloesung", "answers", "sol", "exam-solution",
+    )},
     "nearly the key": f"{TYPED}---\nType: solution\n---\n{S1}\n",
     # divs and chunks
     "div": f"{DIV}::: {{.solution}}\n\n{S1}\n\nzebra\n\n:::\n",
     "a text, an exercise in a div, and a text": f"{TYPED}---\ntype: solution\n---\n{S1}\n\nzebra\n\n"
     "::: {.exercise}\nWhy?\n\n"
     f"::: {{.solution}}\nzebra\n:::\n:::\n\nThe next section begins.\n",
+    **{opens: f"{TYPED}{opens}\n{S1}\n\nzebra\n{closes}\n" for opens, closes in (
+        ('<div class="solution">\n', "\n</div>"), ("::: {.answer}", ":::"), ("::: {.loesung}", ":::"),
+        ("\\begin{solution}", "\\end{solution}"), ("::: Lösung", ":::"),
+    )},
     "Quarto's label": f"{DIV}::: {{#sol-a}}\n{S1}\n:::\n",
     "a chunk": f"{SECTION}Is a census one?\n\n```{{r f, exercise=TRUE}}\n1\n```\n\n```{{r f-solution}}\nzebra\n```\n",
     # labels
@@ -62,6 +70,16 @@ FORMS = {
     "a label in a line": f"{SECTION}**Exercise 1.** Is a census one? **Solution.** {S1}\n",
     "a label on the next line": f"**Exercise 1.** Is a census one?\n**Solution.** {S1}\n",
     "a plain label on the next line": f"{SECTION}Is a census one?\nSolution: {S1}\n",
+    **{label: f"{TYPED}{label} {S1}\n\n{'> ' * label.startswith('>')}Nor a zebra.\n" for label in (
+        "> **Solution.**", "> *Solution.*", "**Solution**", "***Solution:***", "- **Solution:**", "**Solution** —",
+        "**Solution to Exercise 1.**", "**Lösung zu Aufgabe 1.**", "**Lösungsvorschlag:**", "**Answer key:**",
+        "**Correct answer:**", "**答案：**", "Réponse :", "1. *Solution.*", "**Worked solution.**",
+        "Solution to Exercise 1:", "**Solution sketch.**",
+        "**Rozwiązanie zadania 1.**", "**Respuesta correcta:**", "__Answer (a).__", "答案：",
+        "**Loesung 1:**",
+    )},
+    "labels below a block": f"{SECTION}---\ntype: exercise\nsolution: zebra\n---\nExercise 1. Is a census one?\n\n"
+    f"**Exercise 2.** How large is it?\n\n**Solution 2.** {S2}\n\n**Exercise 3.** Why?\n\n**Solution 3.** {S2}\n",
     # callouts, admonitions, details, tabs
     "a callout": f'{SECTION}Is a census one?\n\n::: {{.callout-tip title="Solution"}}\n{S1}\n\nzebra\n:::\n',
     "a callout after a div": f'{DIV}::: {{.callout-tip title="Solution"}}\n{S1}\n\nzebra\n:::\n',
@@ -98,6 +116,7 @@ def test_a_solution_is_one_everywhere(tmp_path: Path, form: str) -> None:
     assert "census" in shown["students"]
     assert "zebra" in "\n".join(each.solution for each in exercises) or "Exercise 1" in text[:900], exercises
     assert any("large" in each.text for each in exercises) == ("large is it" in text)
+    assert [len(each.solution.split()) for each in exercises] == [1, 4, 4] or form != "labels below a block"
     assert prepared.withheld
 
 
@@ -111,6 +130,11 @@ def test_a_solution_is_one_everywhere(tmp_path: Path, form: str) -> None:
         f"{DIV}**Solutions** of salt conduct, zebra.\n",
         f"{DIV}The solution: a zebra.\n",
         "Salt dissolves.\n**Solution.** A mixture of zebras.\n",
+        f"{DIV}**Solution of salt** conducts, zebra.\n",
+        f"{DIV}- **Salt solution:** zebra\n",
+        f"{DIV}> Answer me, zebra.\n",
+        "## Salt solution sketch map\n\nA zebra.\n",
+        f"{DIV}**Buffer solution** A zebra.\n",
         "## Exercises\n\n---\ntype: text\n---\n**Solution 1.** A mixture of zebras.\n",
     ],
 )
