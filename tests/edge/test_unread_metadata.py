@@ -118,7 +118,8 @@ def test_a_near_miss_is_taken_for_what_was_meant(block: str, tmp_path: Path) -> 
 
 
 SAYS_NOTHING = [
-    "---\nkind: solution\n---", "---\nhidden: true\n---", "---\ntype: hidden\n---", "---\ntype: Klausurloesung\n---", "---\npublished: false\n---", "---\ntype: {solution}\n---",
+    "---\nkind: solution\n---", "---\nhidden: true\n---", "---\ntype: hidden\n---", "---\ntype: Klausurloesung\n---",
+    "---\npublished: false\n---", "---\ntype: {solution}\n---",
     "---\ntags: [solution]\n---", "---\nlmm:\n  type: solution\n---", "---\nsolution: true\n---", "---\nskip:\n---",
     "---\nskip\n---", "<!-- type: solution -->", "**type:** solution", "{type=solution}", "- type: solution",
 ]  # fmt: skip
