@@ -162,7 +162,7 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
         ("c1", "read_file", '{"file": "notes.md"}'),
         ("c2", "apply_patch", patch),
         *(("c3", "write_file", json.dumps({"path": path, "content": "x", "overwrite": True}))
-          for path in ("talk.chatmd", "config.toml", ".chatmd/x", ".lmm", "../x.md")),
+          for path in ("talk.chatmd", "config.toml", "Config.toml", ".chatmd/x", ".lmm", "../x.md")),
     ]  # fmt: skip
     script = [Action(calls=(call,)) for call in calls] + [Action("Done.")]
     server.answer = lambda request: script[request.number - 1]
@@ -172,7 +172,7 @@ def test_in_a_run(folder: Path, server: ScriptedServer) -> None:
     assert "notes.md:1-3:\n[total_lines=3]\n     1\t# Leaves\n     2\t\n     3\tA leaf is blue." in text
     assert "M notes.md\n@@ -3,1 +3,1 @@" in text
     assert text.count("talk.chatmd: this file belongs to the conversation") == 1
-    assert text.count("config.toml: this file belongs to the conversation") == 1
+    assert text.count("onfig.toml: this file belongs to the conversation") == 2
     assert text.count(": this is in a folder that belongs to a program") == 2
     assert not (folder / "config.toml").exists()
     assert text.count("../x.md: this is outside of what the tool may use") == 1

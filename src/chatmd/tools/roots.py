@@ -20,7 +20,7 @@ from chatmd.context import Run
 from chatmd.errors import ChatmdError, FileRefused
 from chatmd.language.agent import Tool
 from lmm.disk.folder import is_internal
-from lmm.disk.names import is_secret_file
+from lmm.disk.names import comparable, is_secret_file
 from lmm.errors import FileReadError
 from lmm.terminal import visible
 
@@ -225,7 +225,7 @@ def _same_file(one: Path, other: Path) -> bool:
     try:
         return one.samefile(other)
     except OSError:
-        return one == Path(os.path.realpath(other))
+        return comparable(str(one)) == comparable(os.path.realpath(other))
 
 
 def _as_on_disk(path: Path) -> Path:

@@ -96,6 +96,7 @@ def remember(
     if turn is None:
         _write(_new_record(path), change)
         return
+    change["conversation"] = str(turn.path)
     with turn.lock:
         record = _folder(path) / turn.changes.get(str(path), "none")
         last = _read(record)
@@ -140,8 +141,11 @@ def take_back(path: Path) -> UndoneChange:
     """
     check_named(path)
     for record in sorted(_records(path), reverse=True):
-        listed = _read(record).get("changes")
+        change = _read(record)
+        listed, conversation = change.get("changes"), change.get("conversation")
         undone = _undo(path, record) if listed is None else _undo_turn(record, listed)
+        if undone is not None and conversation is not None:
+            _remember_undone(_folder(Path(conversation)), [real(path)])
         if undone is not None:
             return with_values(undone, left=len(list(_records(path))))
     if not os.path.lexists(path):
@@ -185,9 +189,14 @@ def _undo_turn(record: Path, listed: list[list[str]]) -> UndoneChange | None:
     else:
         record.unlink(missing_ok=True)
     if files:
-        told = record.parent / _UNDONE
-        _write(told, {"files": list(dict.fromkeys([*_read(told).get("files", ()), *map(str, files)]))})
+        _remember_undone(record.parent, files)
     return UndoneChange(made, lines, 0, tuple(dict.fromkeys(files)), tuple(failures)) if files or failures else None
+
+
+def _remember_undone(folder: Path, files: list[Path]) -> None:
+    """Add files to those of a conversation that its model does not know to be undone."""
+    record = folder / _UNDONE
+    _write(record, {"files": list(dict.fromkeys([*_read(record).get("files", ()), *map(str, files)]))})
 
 
 def changed_files(path: Path, message: str) -> tuple[Path, ...]:

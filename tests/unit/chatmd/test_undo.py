@@ -110,11 +110,11 @@ def test_a_moved_file_stays_while_its_source_cannot_be_restored(chat: Path) -> N
     assert (chat.parent / "moved.md").read_bytes() == b"TWO\r\n"
 
 
-@pytest.mark.parametrize("by_hand", [False, True])
-def test_the_model_is_told_once_what_was_undone(chat: Path, *, by_hand: bool) -> None:
-    """Before the next message, or after one that the user wrote into the file."""
+@pytest.mark.parametrize(("by_hand", "undone"), [(False, "chat.chatmd"), (True, "chat.chatmd"), (False, "a.md")])
+def test_the_model_is_told_once_what_was_undone(chat: Path, *, by_hand: bool, undone: str) -> None:
+    """Before the next message, or after one that the user wrote into the file; also of one file that was undone."""
     run(chat, [patch("Update File: a.md", "-one", "+ONE")])
-    take_back(chat)
+    take_back(chat.with_name(undone))
     if by_hand:
         chat.write_text(chat.read_text().rpartition("<user>")[0] + "<user>Go on.</user>\n")
     else:
