@@ -31,7 +31,7 @@ from lmm.markdown.numbers import (
     with_units,
 )
 from lmm.markdown.quotations import Index, index_of, nearest
-from lmm.markdown.sentences import LETTERS, sentence_ends
+from lmm.markdown.sentences import CLOSERS, LETTERS, sentence_ends
 from lmm_education.answer.languages import any_of, by_language
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
@@ -82,6 +82,11 @@ class Statement(NamedTuple):
     operands: tuple[Number, ...] = ()
     names: tuple[str, ...] = ()
     formulas: tuple[tuple[str, ...], ...] = ()
+
+    @property
+    def is_question(self) -> bool:
+        """Whether it asks, and says nothing."""
+        return self.text.rstrip(f" \n{CLOSERS}").endswith(("?", "？"))
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
@@ -282,10 +287,10 @@ class Source:
 
     def covers(self, weights: Mapping[Key, float]) -> float:
         """Return the largest share of the words and numbers of a sentence, by their weights, in two adjacent
-        sentences."""
+        sentences that do not ask."""
         best, before = 0.0, frozenset[Key]()
         for each in self.sentences:
-            current = each.words | _values(each.numbers)
+            current = frozenset[Key]() if each.is_question else each.words | _values(each.numbers)
             best = max(best, sum(weights[word] for word in weights.keys() & (before | current)))
             before = current
         return best / max(sum(weights.values()), 1)
@@ -407,12 +412,17 @@ def _line(text: str) -> str:
 
 
 def _found_elsewhere(
-    claim: Statement, others: Sequence[Source], contains: Callable[[Source], bool]
+    claim: Statement, others: Sequence[Source], contains: Callable[[Statement], bool]
 ) -> Discrepancy | None:
-    weights = dict.fromkeys(claim.words | _values(claim.numbers), 1.0)
-    fewest = _NEAR * len(weights) - len(_values(claim.numbers))  # with fewer words, a source cannot cover the sentence
-    near = (each for each in others if len(claim.words & each.words) >= fewest)
-    found = [(share, each) for each in near if (share := each.covers(weights)) >= _NEAR and contains(each)]
+    """Return another source of which a sentence says this: it has half of the words, and what is missing."""
+    size = max(len(claim.words), 1)
+    near = (each for each in others if len(claim.words & each.words) >= _NEAR * size)
+    found = [
+        (share, source)
+        for source in near
+        for share, each in source.common(claim)
+        if share >= _NEAR and not each.is_question and contains(each)
+    ]
     return Discrepancy("elsewhere", (), max(found, key=itemgetter(0))[1]) if found else None
 
 
@@ -450,7 +460,7 @@ def _numbers(
             missing.append(number)
     if not missing:
         return _replaced(claim, near, known)
-    found = _found_elsewhere(claim, others, lambda each: all(map(each.numbers.has, missing)))
+    found = _found_elsewhere(claim, others, lambda each: all(is_stated(number, each.numbers) for number in missing))
     if found and is_own:
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))

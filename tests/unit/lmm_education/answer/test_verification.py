@@ -42,7 +42,7 @@ The type of 8 bits holds −(2^n\\ -\\ 1^) to 2^n\\ −\\ 1^ − 1.
 """
 
 
-SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m.", document="e")]
+SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m. Do 70 % of the beeches grow in Kew?", document="e")]
 
 
 @pytest.mark.parametrize(
@@ -59,6 +59,8 @@ SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 4
         ("An acorn does ripen in its first year on the trees of the red group. [1] It falls.", "negation"),
         ("The beech is 40 m high [1].", "elsewhere"),
         ("The beech is 40 m high [3].", ""),
+        ("The oak is 40 m high [1].", "numbers"),  # source 3 says this of something else
+        ("Of the beeches, 70 % grow in Kew [1].", "numbers"),  # and that it asks
         ("Photosynthesis converts sunlight into chemical energy within chloroplasts of the plant cells [1].", "words"),
         ("1. As chapter 7 and Section 9 of it say, it has 1,435 species of oaks [1].", ""),
         ("Die Eiche gibt es in 1.435 Arten, die Linnaeus und Darwin kannten [1].", ""),
