@@ -16,7 +16,7 @@ import re
 from collections.abc import Callable, Collection, Iterable, Iterator, Sequence
 from dataclasses import dataclass, replace
 from functools import lru_cache
-from itertools import groupby, pairwise
+from itertools import groupby, pairwise, takewhile
 from pathlib import Path
 
 from lmm.disk.files import read_document
@@ -97,14 +97,15 @@ class _Sentence:
     """A sentence and its position: the number of its passage and of its block, and its own in the quoted text.
 
     `names` is what the entry is called that it is in, `part` the heading inside; `shown` is the block that it refers
-    to; `before` the sentence that it depends on; `instead` the one in whose list it is shown. It is not `whole` if it
-    depends on something that is missing.
+    to, or a row of a table that has `rows`; `before` the sentence that it depends on; `instead` the one in whose list
+    it is shown. It is not `whole` if it depends on something that is missing.
     """
 
     passage: int
     block: int
     text: str
     shown: str = ""
+    rows: int = 0
     before: _Sentence | None = None
     instead: _Sentence | None = None
     whole: bool = True
@@ -382,13 +383,12 @@ def _rows(
 ) -> Iterator[_Sentence]:
     """Iterate over the rows of a pipe table, as the words of the heading, of the columns and of the row, each after
     what is quoted for it: `lead` if it shows the table, otherwise `intro`, with the columns and the row."""
-    columns, rule, *rows = [*table.splitlines(), "", ""]
+    columns, rule, *lines = [*table.splitlines(), "", ""]
     if "|" not in columns or not _RULE.fullmatch(rule):
         return
-    for row in filter(None, rows):
-        if "|" not in row:  # the caption
-            return
-        quoted = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}")
+    rows = list(takewhile(lambda line: "|" in line, filter(None, lines)))  # without the caption
+    for row in rows:
+        quoted = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}", len(rows))
         words = " ".join(f"{heading} {columns} {row}".replace("|", " ").split())
         yield from [_Sentence(passage, block, words, instead=quoted), *([] if lead else [quoted])]
 
@@ -601,7 +601,7 @@ def quote_whole(heading: str, text: str, number: int) -> str:
 
 def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
     """Iterate over the sentences of a source, joined by block, with an ellipsis where some are left out, each followed
-    by the block that it refers to."""
+    by the block that it refers to. A table of which rows are left out ends with an ellipsis."""
     paragraph, whole = "", list[_Sentence]()
     for sentence in sentences:  # rows of one table become one
         columns, _, row = sentence.shown.rpartition("\n")
@@ -609,6 +609,10 @@ def _paragraphs(sentences: Sequence[_Sentence], cited: str) -> Iterator[str]:
             whole[-1].shown += f"\n{row}"
         else:
             whole.append(sentence)
+    for table in whole:
+        if table.rows and table.shown.count("\n") - 1 < table.rows:
+            columns = table.shown.partition("\n")[0].strip().strip("|").replace("\\|", "")
+            table.shown += "\n" + "| … " * (columns.count("|") + 1) + "|"
     for sentence, after in zip(whole, [*whole[1:], None], strict=True):
         paragraph += sentence.text if after else f"{sentence.text}{cited}"
         if not after or sentence.shown or (after.passage, after.block) != (sentence.passage, sentence.block):

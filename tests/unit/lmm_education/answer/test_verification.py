@@ -42,7 +42,11 @@ The type of 8 bits holds −(2^n\\ -\\ 1^) to 2^n\\ −\\ 1^ − 1.
 """
 
 
-SHOWN = [passage(1, OAK), passage(2, EICHE, "de"), passage(3, "Beeches grow to 40 m. Do 70 % of the beeches grow in Kew?", document="e")]
+SHOWN = [
+    passage(1, OAK),
+    passage(2, EICHE, "de"),
+    passage(3, "Beeches grow to 40 m. Do 70 % of the beeches grow in Kew?", document="e"),
+]
 
 
 @pytest.mark.parametrize(
