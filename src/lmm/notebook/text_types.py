@@ -141,9 +141,14 @@ def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
         label = label_of(text[at : at + _LONGEST_LABEL], kinds.all)
         is_label = label is not None and label.is_certain and (begins_line or label.is_emphasized)
         is_item = begins_line and ITEM.match(text, at) is not None and _indentation(text[at : at + 20]) <= outer
-        if is_label and label is not None and not is_one_of(label.type, kinds.exercises):
+        opened = environment(text[at : at + _LONGEST_LABEL], kinds.lasting) if at and begins_line else ""
+        kind = opened or (label.type if is_label and label is not None else kinds.exercises[0])
+        if not is_one_of(kind, kinds.exercises):
             found += [at] if at and not inside else []
             inside = True
+        elif inside and environment(text[at : at + _LONGEST_LABEL].replace("\\end{", "\\begin{", 1), kinds.lasting):
+            found += [end] if (end := text.find("\n", at) + 1) else []
+            inside = False
         elif inside and (is_item or is_label):
             found += [at]
             inside = False
@@ -262,8 +267,8 @@ class TypedDocument:
         texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
         environments = ((at, environment(text, kinds.lasting)) for at, text in enumerate(texts) if text)
         self.typed = {at: kind for at, kind in environments if kind}
-        if any((texts[at] or "").lstrip().startswith(("<", "\\")) for at in self.typed):
-            self.fences = {at: end for at, end in enclosed(texts).items() if at in self.typed} | self.fences
+        self.enclosed = enclosed(texts) if any("class=" in text or "\\begin{" in text for text in texts if text) else {}
+        self.fences = {at: end for at, end in self.enclosed.items() if at in self.typed} | self.fences
         self.opened = {last: first for first, last in self.fences.items()}
         self._gate()
         self.titled = dict(self._titled())
@@ -392,7 +397,7 @@ class TypedDocument:
         is_exercise = label is not None and is_one_of(label.type, exercises)
         if parts and (is_exercise or at < self.asked):
             self.mixed[at] = parts
-            return at, at + 1, self.kinds.lasting[0]
+            return at, self.enclosed.get(at, at) + 1, self.kinds.lasting[0]
         if label is None or not label.type:
             return None
         if is_exercise and not (at < self.asking and (label.is_emphasized or label.is_numbered)):

@@ -51,6 +51,11 @@ FORMS = {
         ('<div class="solution">\n', "\n</div>"), ("::: {.answer}", ":::"), ("::: {.loesung}", ":::"),
         ("\\begin{solution}", "\\end{solution}"), ("::: Lösung", ":::"),
     )},
+    **{f"{opens} in a paragraph": f"{SECTION}Is a census one?\n{opens}\n{S1}{closes}\n" for opens, closes in (
+        ('<div class="solution">', "\n\nzebra\n\n</div>"), ("\\begin{solution}", "\n\nzebra\n\\end{solution}"),
+        ("::: {.answer}", "\n:::"),
+        ("\\begin{solution*}", "\n\\begin{align}\n1\n\\end{align}\nzebra\n\\end{solution*}\nThe next section."),
+    )},
     "Quarto's label": f"{DIV}::: {{#sol-a}}\n{S1}\n:::\n",
     "a chunk": f"{SECTION}Is a census one?\n\n```{{r f, exercise=TRUE}}\n1\n```\n\n```{{r f-solution}}\nzebra\n```\n",
     # labels
