@@ -18,6 +18,7 @@ from chatmd.errors import ChatmdError
 from chatmd.language.agent import Doc, Expandable, Img, Item, MessageItem, Part, SubAgent, content_of
 from chatmd.language.nodes import Attribute, Element
 from chatmd.language.transcript import (
+    NOT_STARTED,
     RepairedText,
     call_element,
     element_text,
@@ -261,14 +262,19 @@ def adopt_record(folder: Path, path: str, name: str) -> str:
 
 
 def link_records(folder: Path, owner: str, repaired: RepairedText) -> RepairedText:
-    """Name the transcripts that agents left when they were killed in the results of the calls that asked them."""
-    text = repaired.text
-    for result in repaired.interrupted:
-        if record := adopt_record(folder, unfinished_record(owner, result.call), result.name):
-            element = result_element(result)
-            linked = replace(element, attributes=(*element.attributes, Attribute("record", record)))
-            before, _, behind = text.rpartition(element_text(element))
-            text = before + element_text(linked) + behind
+    """Name the transcripts that agents left when they were killed in the results of the calls that asked them.
+
+    A call of the same agent without a transcript was not started, as each begins one.
+    """
+    text, calls = repaired.text, repaired.interrupted
+    records = [adopt_record(folder, unfinished_record(owner, result.call), result.name) for result in calls]
+    agents = {result.name for result, record in zip(calls, records, strict=True) if record}
+    for result, record in zip(calls, records, strict=True):
+        if result.name in agents:
+            element = result_element(result if record else replace(result, text=NOT_STARTED))
+            more = (Attribute("record", record),) if record else ()
+            before, _, behind = text.rpartition(element_text(result_element(result)))
+            text = before + element_text(replace(element, attributes=(*element.attributes, *more))) + behind
     return repaired._replace(text=text)
 
 

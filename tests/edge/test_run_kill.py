@@ -16,7 +16,7 @@ from fakes.chain_game import ODD, ChainGame, conversation, digest, exchanged, wr
 from fakes.openai_server import Action, Recorded, ScriptedServer
 
 import chatmd
-from chatmd.language.transcript import INTERRUPTED, repair
+from chatmd.language.transcript import INTERRUPTED, NOT_STARTED, repair
 
 HELPER = '<tool name="read_file"/>\n<system>You help.</system>\n'
 
@@ -78,7 +78,8 @@ def _complete(text: str) -> list[str]:
     """What is complete in a file: the elements with their contents."""
     spec = chatmd.read_agent(chatmd.parse(text))
     assert not spec.unanswered()
-    return [repr(item) for item in spec.items if "\\n\\n" not in repr(item)]
+    # Of an agent, only the next run can see that it was not started.
+    return [repr(item).replace(NOT_STARTED, INTERRUPTED) for item in spec.items if "\\n\\n" not in repr(item)]
 
 
 def _check(path: Path, server: ScriptedServer, before: list[str], seen: Counter[str]) -> None:

@@ -67,6 +67,7 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
         if records is not None:
             records.write(unfinished, text.encode("utf-8"), private=True)
 
+    save(text)
     transcript = Transcript(text, saved=save)
     recorded = ExpansionRecord(Path(name), only=True) if run.options.replay and request.local else None
     conversation = Conversation(
@@ -75,8 +76,9 @@ async def ask_agent(run: Run, request: AgentRequest) -> str:
     try:
         return await conversation.answered()
     finally:  # also what came before an error
-        if records is not None and transcript.text != text:
-            request.on_stored(keep_record(records.root, name_of(name), transcript.text))
+        if records is not None:
+            if transcript.text != text:
+                request.on_stored(keep_record(records.root, name_of(name), transcript.text))
             records.remove(unfinished, missing_ok=True)
 
 

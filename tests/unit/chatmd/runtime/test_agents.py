@@ -12,6 +12,7 @@ import pytest
 
 import chatmd
 from chatmd.errors import LimitReached
+from chatmd.language.transcript import INTERRUPTED, NOT_STARTED
 from chatmd.sidecar import unfinished_record
 from lmm.errors import ModelError, Place
 from lmm.messages import ChatEvent, ChatRequest, Message, Reply, TextDelta, ToolCall, Usage
@@ -82,9 +83,8 @@ def test_what_an_agent_did_before_a_kill_is_kept_and_named(tmp_path: Path) -> No
     def answer(request: ChatRequest) -> str | ToolCall:
         if not request.tools and not killed.exists():  # as if it was killed when the innermost agent has answered
             shutil.copytree(tmp_path, killed)
-            (unfinished,) = (killed / ".chatmd/agents").iterdir()
-            text = "<user>What?</user>\n<assistant>Paid.</assistant>\n"
-            (killed / unfinished_record(f".chatmd/agents/{unfinished.name}", "c1")).write_text(text)
+            inner = unfinished_record(unfinished_record("main.chatmd", "c1"), "c1")
+            (killed / inner).write_text("<user>What?</user>\n<assistant>Paid.</assistant>\n")
         return delegate(request)
 
     assert chatmd.Chat.open(path).run(model=Answers(answer)).answer.startswith("It said")
@@ -96,6 +96,17 @@ def test_what_an_agent_did_before_a_kill_is_kept_and_named(tmp_path: Path) -> No
     (inner,) = re.findall('record="(.*?)"', (killed / names[0]).read_text())
     assert "Paid." in (killed / inner).read_text()
     assert not [*killed.glob(".chatmd/agents/*.unfinished.*")]
+
+
+def test_a_call_of_an_agent_that_was_not_started_when_the_run_was_killed(tmp_path: Path) -> None:
+    """It began no transcript, unlike the one before it."""
+    calls = "".join(f'<tool_call tool_call_id="c{n}" function_name="helper">{{}}</tool_call>\n' for n in (1, 2))
+    path = write(tmp_path, main=ASK + calls, helper="<system/>")
+    (tmp_path / ".chatmd/agents").mkdir(parents=True)
+    (tmp_path / unfinished_record("main.chatmd", "c1")).write_text("<user>What?</user>\n")
+    chatmd.Chat.open(path).run(model=Answers(lambda request: "Yes."))
+    one, two = path.read_text().split("</tool_response>")[:2]
+    assert ("record=" in one, INTERRUPTED in one, NOT_STARTED in two) == (True, True, True)
 
 
 def test_an_inline_agent(tmp_path: Path) -> None:
