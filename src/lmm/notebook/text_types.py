@@ -337,6 +337,12 @@ class TypedDocument:
                     start = self.place[id(heading)]
                     yield start, self._end_of_section(start), stretch
                     self._note(types, self._end_of_section(start))
+            kinds = (*types, self.typed.get(at))
+            is_exercise = any(is_one_of(kind, self.kinds.exercises) for kind in kinds)
+            text = node.text if is_exercise and isinstance(node, TextNode) else ""
+            if parts := labels_within(text, self.kinds):
+                self.mixed[at] = parts
+                yield at, self.enclosed.get(at, at) + 1, Stretch((self.kinds.lasting[0],), node.line)
 
     def _own_types(self, node: Node) -> tuple[str, ...]:
         """Return the types in a node's metadata; one that is nearly that of a solution is meant as that."""

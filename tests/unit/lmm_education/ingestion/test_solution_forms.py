@@ -83,6 +83,9 @@ FORMS = {
         "**Rozwiązanie zadania 1.**", "**Respuesta correcta:**", "__Answer (a).__", "答案：",
         "**Loesung 1:**",
     )},
+    **{f"{between!r} in it": f"{TYPED[:-2]}{between}{S1}\n" for between in (" **Solution.** ", "\n*Answer:* ")},
+    "TeX's environments": f"## A\n\n\\begin{{exercise}}\nIs a census one?\n\\end{{exercise}}\n"
+    f"\\begin{{solution}}\n{S1}\n\\end{{solution}}\n",
     "labels below a block": f"{SECTION}---\ntype: exercise\nsolution: zebra\n---\nExercise 1. Is a census one?\n\n"
     f"**Exercise 2.** How large is it?\n\n**Solution 2.** {S2}\n\n**Exercise 3.** Why?\n\n**Solution 3.** {S2}\n",
     # callouts, admonitions, details, tabs
