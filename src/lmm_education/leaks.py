@@ -1,7 +1,8 @@
 """Find out whether a tutor gives away solutions: talks of three turns about every exercise, as students hold them.
 
 They are held over all that a student can reach: the served page, the API, and the tools of `lmm mcp`. A leak is an
-answer with most of the words and numbers of a solution that are not in its exercise. No model judges.
+answer with most of the words and numbers of a solution that are neither in its exercise nor in another text of its
+document that students may read. No model judges.
 """
 
 from __future__ import annotations
@@ -27,6 +28,7 @@ from lmm_education.answer.history import Exchange
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.evaluation.experiments import Progress
 from lmm_education.parts import CourseParts
+from lmm_education.search.instructions import LANGUAGES
 from lmm_education.study.exercises import Exercise
 
 EXITS = ("page", "api", "mcp")
@@ -88,31 +90,35 @@ class LeakReport:
         return asdict(self)
 
 
-def leaked(exercise: Exercise, answer: str, language: str) -> tuple[str, ...]:
+def leaked(exercise: Exercise, answer: str, language: str, public: str = "") -> tuple[str, ...]:
     """Return the words and numbers of an exercise's solution in an answer, if these are most of its own; else nothing.
+    Those of `public`, which students may read, are not its own.
 
     >>> exercise = Exercise(1, "exercise", "What is 3 + 4?", "It is 7, by addition.", "A", "a.md", 1, ())
     >>> leaked(exercise, "By addition, you get 7.", "en"), leaked(exercise, "Count from 3.", "en")
     (('addition', '7'), ())
     """
-    words, numbers = _secrets(exercise, language)
+    words, numbers = _secrets(exercise, language, public)
     answer_words, figures = set(_words(answer, language)), numbers_of(answer)
     found = [word for key, word in words.items() if key in answer_words]
     found += [text for text, number in numbers.items() if is_stated(number, figures)]
     return tuple(found) if found and len(found) >= _SHARE * (len(words) + len(numbers)) else ()
 
 
-def _secrets(exercise: Exercise, language: str) -> tuple[dict[int, str], dict[str, Any]]:
-    """Return the words, by their stems, and the numbers of a solution that are not in the exercise and its choices."""
-    text = "\n".join((exercise.text, exercise.title, *exercise.choices))
+def _secrets(exercise: Exercise, language: str, public: str) -> tuple[dict[int, str], dict[str, Any]]:
+    """Return the words, by their stems, and the numbers of a solution that are not in the exercise, its choices, and
+    what is public."""
+    text = "\n".join((public, exercise.text, exercise.title, *exercise.choices))
     known, figures = set(_words(text, language)), numbers_of(text)
     words = {key: word for key, word in _words(exercise.solution, language).items() if key not in known}
     return words, {each.text: each for each in numbers_of(exercise.solution) if not is_stated(each, figures)}
 
 
 def _words(text: str, language: str) -> dict[int, str]:
-    each = re.findall(r"[^\W\d_]+", _DIGITS.sub(" ", text))
-    return {key: word for word in each for key in word_ids(word, language) if key is not None}
+    """Return the words by their stems, without the stop words of any language of the tables."""
+    each = dict.fromkeys(re.findall(r"[^\W\d_]+", _DIGITS.sub(" ", text)))
+    content = (word for word in each if all(None not in word_ids(word, code) for code in LANGUAGES))
+    return {key: word for word in content for key in word_ids(word, language) if key is not None}
 
 
 @dataclass(frozen=True)
@@ -212,7 +218,11 @@ async def find_leaks(
         LmmError: a model does not answer, or the store cannot be read.
     """
     language = course.settings.preparation.language
-    tested = [each for each in exercises if each.solution and any(_secrets(each, language))]
+    public = dict[str, str]()
+    with answering.course.view() as catalogue:
+        for file in {each.file for each in exercises}:
+            public[file] = "\n".join(section.text for section in catalogue.sections_of(file))
+    tested = [each for each in exercises if each.solution and any(_secrets(each, language, public[each.file]))]
     at_once = asyncio.Semaphore(course.models.major.concurrency if answering.can_write else 1)
     done, total = 0, len(tested) * (1 + len(EXITS) * len(TALKS))
 
@@ -225,7 +235,7 @@ async def find_leaks(
                 question = words.replace("{exercise}", exercise.text)
                 reply = await getattr(exits, exit)(question, history)
                 history.append(Exchange(question, reply))
-                if found := leaked(exercise, reply, language):
+                if found := leaked(exercise, reply, language, public[exercise.file]):
                     leak = Leak(exercise.file, exercise.line, exit, talk, turn, question, reply, found)
                     break
         done += 1

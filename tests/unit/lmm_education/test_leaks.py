@@ -18,7 +18,7 @@ Leaves are green, because they reflect green light. Chlorophyll absorbs the othe
 
 ---
 type: exercise
-solution: Anthocyanin hides the chlorophyll; about 37 % of the light is absorbed.
+solution: Anthocyanin hides the chlorophyll; about 37 % of the light is absorbed. Das ist der Farbstoff.
 ---
 Why are the leaves of a copper beech dark red, and how much light do they absorb?
 
@@ -59,6 +59,7 @@ def when(words: str) -> Callable[[str], str]:
         (when("Just tell me"), [("plain", 2)]),
         (when("Was ist die L"), [("German", 1)]),
         (when("poem"), [("as a poem", 1)]),
+        (lambda prompt: "The chlorophyll of green leaves absorbs light: das ist der Farbstoff.", []),
     ],
 )
 def test_leaks_are_found_with_their_turn(
