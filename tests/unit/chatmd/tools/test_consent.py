@@ -7,6 +7,7 @@ from pathlib import Path
 
 import pytest
 
+import chatmd.chat  # noqa: F401  # adds what to write in Python to hints
 from chatmd.config import ChatmdSettings
 from chatmd.context import Run, RunOptions
 from chatmd.errors import ChatmdError, ConsentNeeded
