@@ -298,9 +298,10 @@ def _sentences(
         for sentence in found[before:] if has_parts or source.above else ():
             sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
             sentence.part = open_[-1][1] if len(open_) > 1 else ""
+    lines_of, following = [block.split("\n\n") for block in blocks], [*blocks[1:], ""]
     for sentence in found:
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")
-        lines, below = blocks[sentence.block].split("\n\n"), [*blocks, ""][sentence.block + 1]
+        lines, below = lines_of[sentence.block], following[sentence.block]
         is_slide = len(lines) > 1 and all(map(_is_line, lines)) and kind_of(below) == "prose"
         sentence.whole &= bool(sentence.shown) or is_item or is_slide or not _POINTS.search(sentence.text)
     return [sentence for sentence in found if not any(_NO_VALUE.search(each.text) for each in sentence.all)]
