@@ -521,7 +521,8 @@ def test_a_quiz_tells_what_is_right(page: Browser, model: ScriptedServer) -> Non
     assert "Say that it is right." in asked
     assert "xylem" not in str(model.requests[-1].body)
     shown = page.text(".quiz .answer")
-    assert shown.startswith("Not yet 1 ") and "<img src=x" in shown  # a mark between: the tag is no words of a source
+    assert shown.startswith("Not yet 1 ")  # and a mark: the tag's words are in no source
+    assert "<img src=x" in shown
     page.click(".quiz .cite")
     page.wait_for("document.querySelector('#section').open")
     page.press("Escape", 27)
