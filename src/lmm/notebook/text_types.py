@@ -169,8 +169,8 @@ def titled_type(title: str, types: Collection[str]) -> str:
 _UNDERLINED = re.compile(r" {0,3}(\S[^\n]{0,80})\n {0,3}(?:-{2,}|={2,})\s*")  # a heading of two lines
 _ALERT = re.compile(r"[ \t]*(?:>[ \t]?)+\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)")
 _TITLE = re.compile(  # of callouts of Quarto and Docusaurus, admonitions and tabs of MkDocs, details, Hugo's shortcodes
-    r"^[ \t]*:{3,}[^\n]*\btitle=(?:\"([^\"\n]*)\"|'([^'\n]*)')"
-    r"|^[ \t]*:{3,}[ \t]*\w+(?:\[([^\]\n]*)\]|[ \t]+([^\s:{][^:{\n]*)$)"
+    r"^[ \t]*:{3,}+[^\n]*\btitle=(?:\"([^\"\n]*)\"|'([^'\n]*)')"
+    r"|^[ \t]*:{3,}+[ \t]*\w+(?:\[([^\]\n]*)\]|[ \t]+([^\s:{][^:{\n]*)$)"
     r"|^[ \t]*(?:!!!|\?\?\?\+?|===!?\+?)[ \t]+(?:[\w-]+[ \t]+)*\"([^\"\n]*)\""
     r"|^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)[ \t]*$"
     r"|<summary\b[^<>]*>(.{0,300}?)</summary|\{\{[<%][ ]*\w[^{}\n]*\b(?:title|summary|label|name)=\"([^\"\n]*)\""

@@ -288,7 +288,7 @@ def plan_ingest(
 
     >>> note = DocumentFile(SourceFile(Path("b.md"), "b.md"), "x", "h2")
     >>> plan = plan_ingest([note], [StoredDocument("x", "a.md", "h1"), StoredDocument("y", "b.md", "h1")])
-    >>> plan.changed[0].moved_from, plan.changed[0].replaces, plan.gone
+    >>> plan.changed[0].moved_from, plan.changed[0].replaces, plan.missing
     ('a.md', ('y',), [])
     """
     plan, known = IngestPlan(), {each.id: each for each in stored}
