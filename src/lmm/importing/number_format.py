@@ -115,9 +115,14 @@ def stored(value: Value) -> str:
     return str(value)
 
 
+_LONGEST = 255  # characters, in Excel
+
+
 @lru_cache(maxsize=256)  # a column has one format
 def _sections(code: str) -> list[_Section] | None:
-    """Return the sections of a format, or None if one has a token that is unknown."""
+    """Return the sections of a format, or None if one has a token that is unknown, or it is too long for Excel."""
+    if len(code) > _LONGEST:
+        return None
     found = [_Section()]
     for match in _TOKENS.finditer(code):
         kind, text = match.lastgroup or "", match[match.lastgroup or 0]

@@ -142,8 +142,8 @@ def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
         is_label = label is not None and label.is_certain and (begins_line or label.is_emphasized)
         is_item = begins_line and ITEM.match(text, at) is not None and _indentation(text[at : at + 20]) <= outer
         opened = environment(text[at : at + _LONGEST_LABEL], kinds.lasting) if at and begins_line else ""
-        kind = opened or (label.type if is_label and label is not None else kinds.exercises[0])
-        if not is_one_of(kind, kinds.exercises):
+        kind = opened or (label.type if is_label and label is not None else "")
+        if kind and not is_one_of(kind, kinds.exercises):
             found += [at] if at and not inside else []
             inside = True
         elif inside and environment(text[at : at + _LONGEST_LABEL].replace("\\end{", "\\begin{", 1), kinds.lasting):
