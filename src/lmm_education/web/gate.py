@@ -101,7 +101,7 @@ class CourseGate:
 
     @asynccontextmanager
     async def passing(self, refusal: str, *, asks_model: bool = True) -> AsyncGenerator[Spending]:
-        """Wait in the queue, and count what is used; with `asks` false, no model is asked.
+        """Wait in the queue, and count what is used; with `asks_model` false, no model is asked.
 
         Raises:
             Denied: the day's budget is used up; `refusal` says so.
