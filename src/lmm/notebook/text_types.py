@@ -41,8 +41,7 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     >>> lines_naming("Why?\\n**Lösung.** So.\\n", ["solution"])
     [2]
     """
-    folded, found = text.casefold(), set[int]()
-    starts = [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
+    folded, found, starts = text.casefold(), set[int](), list[int]()
     for name in {name for kind in types for name in names_of(kind)}:
         at = folded.find(name)
         while at >= 0:
