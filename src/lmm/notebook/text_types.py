@@ -257,8 +257,10 @@ class TypedDocument:
 
     def __init__(self, tree: HeadingNode, kinds: TypeNames = DEFAULT) -> None:
         self.tree, self.kinds = tree, kinds
-        self.solved = 0  # where the solutions end that have been found so far
-        self.asked = self.asking = 0  # where what belongs to the exercises so far ends, and the section of exercises
+        self.solutions_end = 0  # where the solutions end that have been found so far
+        self.exercises_end = self.exercise_section_end = (
+            0  # where what belongs to the exercises so far ends, and the section of exercises
+        )
         self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
         self.continuations = continuations_of_units(tree)
@@ -269,12 +271,12 @@ class TypedDocument:
         self.enclosed = enclosed(texts) if any("class=" in text or "\\begin{" in text for text in texts if text) else {}
         self.fences = {at: end for at, end in self.enclosed.items() if at in self.typed} | self.fences
         self.opened = {last: first for first, last in self.fences.items()}
-        self._gate()
+        self._read_gates()
         self.titled = dict(self._titled())
         self.mixed = dict[int, list[int]]()
         """Where to split texts, by their places, so that a solution inside them is a text of its own."""
 
-    def _gate(self) -> None:
+    def _read_gates(self) -> None:
         """Note what is between MyST's directives ``{solution-start}`` and ``{solution-end}``."""
         start = 0
         for at, node in enumerate(self.order):
@@ -307,8 +309,8 @@ class TypedDocument:
             if kind := self.typed.get(at):
                 end = self.fences.get(at, at) + 1
                 yield at, end, Stretch((kind,), node.line)
-                self._note((kind,), end)
-                self._ask((kind,), node, end)
+                self._extend_solutions((kind,), end)
+                self._extend_exercises((kind,), node, end)
             types = self._own_types(node)
             if not types and isinstance(node, HeadingNode) and (kind := self._named(node)):
                 types = (kind,)
@@ -316,14 +318,14 @@ class TypedDocument:
                 start, end, kind = named
                 is_second = self.order[at - 1].line == node.line  # it follows the exercise in the same line
                 yield start, end, Stretch((kind,), -node.line if is_second else node.line)
-                self._note((kind,), end)
-                self._ask((kind,), node, end)
-            self._ask(types, node, at + 1)
+                self._extend_solutions((kind,), end)
+                self._extend_exercises((kind,), node, end)
+            self._extend_exercises(types, node, at + 1)
             lasts = self._lasts(types)
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
                 yield at, self._end_of_section(at), stretch
-                self._note(types, self._end_of_section(at))
+                self._extend_solutions(types, self._end_of_section(at))
                 # Each subsection of a section of exercises is one exercise.
                 for below in node.headings if not lasts else ():
                     yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
@@ -331,11 +333,11 @@ class TypedDocument:
                 end = at + 1 + len(self.continuations.get(id(node), ()))
                 end = self._last_end(at, end) if lasts else end
                 yield at, end, stretch
-                self._note(types, end)
+                self._extend_solutions(types, end)
                 if lasts and (heading := _heading_right_above(node)) is not None:
                     start = self.place[id(heading)]
                     yield start, self._end_of_section(start), stretch
-                    self._note(types, self._end_of_section(start))
+                    self._extend_solutions(types, self._end_of_section(start))
             kinds = (*types, self.typed.get(at))
             is_exercise = any(is_one_of(kind, self.kinds.exercises) for kind in kinds)
             text = node.text if is_exercise and isinstance(node, TextNode) else ""
@@ -354,21 +356,23 @@ class TypedDocument:
     def _lasts(self, types: Collection[str]) -> bool:
         return any(is_one_of(kind, self.kinds.lasting) for kind in types)
 
-    def _note(self, types: Collection[str], end: int) -> None:
-        self.solved = max(self.solved, end) if self._lasts(types) else self.solved
+    def _extend_solutions(self, types: Collection[str], end: int) -> None:
+        self.solutions_end = max(self.solutions_end, end) if self._lasts(types) else self.solutions_end
 
-    def _ask(self, types: Collection[str], node: Node, end: int, *, is_label: bool = False) -> None:
+    def _extend_exercises(self, types: Collection[str], node: Node, end: int, *, is_label: bool = False) -> None:
         """Note where the solutions of an exercise may stand: in its section, or up to the next heading; and other
         exercises, unless it is no more than labelled as one."""
         if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
             return
         if isinstance(node, HeadingNode):
-            self.asking = max(self.asking, self._end_of_section(self.place[id(node)]))
-        self.asked = max(self.asked, self.asking)
-        if end > self.asked:  # else the next heading is where that of an earlier exercise is, or before it
+            self.exercise_section_end = max(self.exercise_section_end, self._end_of_section(self.place[id(node)]))
+        self.exercises_end = max(self.exercises_end, self.exercise_section_end)
+        if end > self.exercises_end:  # else the next heading is where that of an earlier exercise is, or before it
             headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
-            self.asked = next(headings, len(self.order))
-        self.asking = self.asking if is_label else max(self.asking, self.asked)
+            self.exercises_end = next(headings, len(self.order))
+        self.exercise_section_end = (
+            self.exercise_section_end if is_label else max(self.exercise_section_end, self.exercises_end)
+        )
 
     def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
         """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
@@ -390,25 +394,25 @@ class TypedDocument:
     def _titled_or_labelled(self, at: int) -> tuple[int, int, str] | None:
         """Return start, end and type of a callout, details or labelled paragraph that is one without metadata."""
         node, exercises = self.order[at], self.kinds.exercises
-        if not isinstance(node, TextNode) or at < self.solved:
+        if not isinstance(node, TextNode) or at < self.solutions_end:
             return None
         if named := self.titled.get(at):
             start, end, kind = named
-            if start < end and (at < self.asked or is_one_of(kind, exercises)):
+            if start < end and (at < self.exercises_end or is_one_of(kind, exercises)):
                 if start == at:
                     self.fences.setdefault(at, end - 1)
                 return named
         label, parts = label_of(node.text, self.kinds.all), labels_within(node.text, self.kinds)
         is_exercise = label is not None and is_one_of(label.type, exercises)
-        if parts and (is_exercise or at < self.asked):
+        if parts and (is_exercise or at < self.exercises_end):
             self.mixed[at] = parts
             return at, self.enclosed.get(at, at) + 1, self.kinds.lasting[0]
         if label is None or not label.type:
             return None
-        if is_exercise and not (at < self.asking and (label.is_emphasized or label.is_numbered)):
-            self._ask((label.type,), node, at + 1, is_label=True)
+        if is_exercise and not (at < self.exercise_section_end and (label.is_emphasized or label.is_numbered)):
+            self._extend_exercises((label.type,), node, at + 1, is_label=True)
             return None
-        if not is_exercise and not (label.is_certain and at < self.asked):
+        if not is_exercise and not (label.is_certain and at < self.exercises_end):
             return None
         return at, self._end_of_labelled(at, label), label.type
 
@@ -447,7 +451,7 @@ class TypedDocument:
         first = next(iter(node.children), None)
         if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
             return ""
-        is_inside = self.place[id(node)] < self.solved
+        is_inside = self.place[id(node)] < self.solutions_end
         return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
 
     def _end_of_section(self, at: int) -> int:
