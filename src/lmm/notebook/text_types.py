@@ -258,9 +258,7 @@ class TypedDocument:
     def __init__(self, tree: HeadingNode, kinds: TypeNames = DEFAULT) -> None:
         self.tree, self.kinds = tree, kinds
         self.solutions_end = 0  # where the solutions end that have been found so far
-        self.exercises_end = self.exercise_section_end = (
-            0  # where what belongs to the exercises so far ends, and the section of exercises
-        )
+        self.exercises_end = self.exercise_section_end = 0  # where what belongs to the exercises so far ends
         self.order = list(preorder(tree))
         self.place = {id(node): at for at, node in enumerate(self.order)}
         self.continuations = continuations_of_units(tree)
@@ -370,9 +368,8 @@ class TypedDocument:
         if end > self.exercises_end:  # else the next heading is where that of an earlier exercise is, or before it
             headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
             self.exercises_end = next(headings, len(self.order))
-        self.exercise_section_end = (
-            self.exercise_section_end if is_label else max(self.exercise_section_end, self.exercises_end)
-        )
+        if not is_label:
+            self.exercise_section_end = max(self.exercise_section_end, self.exercises_end)
 
     def _titled(self) -> Iterator[tuple[int, tuple[int, int, str]]]:
         """Iterate over callouts and details called Exercise or Solution: their place, start, end and type."""
