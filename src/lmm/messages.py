@@ -393,6 +393,19 @@ def tagged(attachment: Attachment) -> str:
     return f"<{tag}{number}{attributes}>\n{attachment.text}\n</{tag}>"
 
 
+_PROMPT_TAG = re.compile(r"""^</?(?:text|context|source number="\d+")(?: from=[^<>\n]*)?>""", re.MULTILINE)
+
+
+def prompt_tag(text: str) -> str:
+    """Return the first tag of `render` that a reply repeats, or an empty text.
+
+    >>> prompt_tag('Green.\\n<source number="7" from="a.md:3">'), prompt_tag("`<text>`")
+    ('<source number="7" from="a.md:3">', '')
+    """
+    match = _PROMPT_TAG.search(text)
+    return match[0] if match else ""
+
+
 def message_texts(message: Message) -> Iterator[str]:
     """Iterate over the texts of a message, with those of its calls and results, for counting tokens.
 

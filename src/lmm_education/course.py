@@ -225,10 +225,10 @@ class Course(CourseParts):
         Raises:
             SearchError: it is not part of the course.
         """
-        from lmm_education.study.study_documents import section_at
-
         if not options.here:
             return options
+        from lmm_education.study.study_documents import section_at
+
         with self.view() as catalogue:
             section = section_at(catalogue, options.here)
         if section is None:

@@ -13,7 +13,8 @@ from strategies import documents, written_documents
 
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation
-from lmm_education.ingestion.outline import Heading, kind_of, read_outline
+from lmm_education.ingestion.block_kinds import kind_of
+from lmm_education.ingestion.outline import Heading, read_outline
 from lmm_education.ingestion.prepare import prepare_document, prepare_steps
 from lmm_education.ingestion.prepared import is_edited, prepared_text, step_files
 from lmm_education.ingestion.source_files import is_own_output

@@ -13,6 +13,7 @@ from lmm.markdown.page_marks import PAGE_MARK
 from lmm.markdown.parse_markdown import iter_blocks, parse_markdown_text
 from lmm.markdown.spans import replace_spans, spans
 from lmm.markdown.units import kind_of
+from lmm.messages import prompt_tag
 from lmm.notebook.outputs import read_cell
 
 CUT = "the reply was cut off at the model's output limit"
@@ -42,8 +43,6 @@ _OTHERS = re.compile(  # in dialects that are no Pandoc's
 )
 _REFERS = re.compile(r"\\\w*(?:ref|cite|label)\w*")
 _LABEL = re.compile(r"!\[[^\[\]\n]*+\]\[([^\[\]\n]++)\]")
-# As `messages.render` writes them.
-_PROMPT_TAG = re.compile(r"""^</?(?:text|context|source number="\d+")(?: from=[^<>\n]*)?>""", re.MULTILINE)
 _INLINE = "inline code"
 _REFERENCES = {*_NAMES.values(), "chunk label"}
 _COUNTED = ("comment",)  # a translation changes them
@@ -168,16 +167,6 @@ def oddities(old: str, new: str, *, heading: str = "") -> tuple[str, ...]:
     if (tag := prompt_tag(now)) and tag not in old:
         found.append(f"it contains the tag {tag}, which comes from the prompt")
     return (*found, *metadata_notices(new))
-
-
-def prompt_tag(text: str) -> str:
-    """Return the first tag of a prompt that a reply repeats, or an empty text.
-
-    >>> prompt_tag('Green.\\n<source number="7" from="a.md:3">'), prompt_tag("`<text>`")
-    ('<source number="7" from="a.md:3">', '')
-    """
-    match = _PROMPT_TAG.search(text)
-    return match[0] if match else ""
 
 
 def metadata_notices(new: str) -> list[str]:

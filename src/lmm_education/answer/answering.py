@@ -11,14 +11,13 @@ from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import partial
 
-from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage
+from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage, prompt_tag
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import ChatModel
 from lmm.models.replies import check_called
 from lmm.models.tokens import count_tokens, window_of
-from lmm.notebook.edit_warnings import prompt_tag
 from lmm.prompts.templates import Prompts
 from lmm.type_names import is_one_of
 from lmm_education.answer import extractive

@@ -9,7 +9,7 @@ from dataclasses import replace
 from lmm.markdown.page_marks import Pages
 from lmm.type_names import named_type
 from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
-from lmm_education.answer.tutoring import CALLED, called, labelled, number_of
+from lmm_education.answer.tutoring import CALLED, called, exercises_in, labelled, number_of
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
@@ -17,8 +17,6 @@ from lmm_education.material import Passage
 from lmm_education.search.instructions import LANGUAGES, asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
-from lmm_education.study.exercises import find_exercises
-from lmm_education.study.study_documents import documents_in
 
 _SLIDE = re.compile(r"\b(?:slide|folie)\s+(?P<number>\d+)\b", re.IGNORECASE)
 _MOST_KNOWN = 12  # numbers that are named
@@ -81,8 +79,7 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
     if not (named := CALLED.search(result.text)):
         return _labelled(result, view)
     files = {each.place.file for each in sections}
-    every = find_exercises(documents_in(view.catalogue), kinds=study.exercises, solutions=study.solutions)
-    every = [each for each in every if each.file in files]
+    every = [each for each in exercises_in(view.catalogue, study) if each.file in files]
     matching = called(result.text, every, result.hits, view.catalogue.languages)
     if not matching:
         return _missing(named[0], named[1], map(number_of, every)), None

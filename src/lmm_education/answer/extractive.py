@@ -31,8 +31,7 @@ from lmm.type_names import named_type
 from lmm_education.answer.citations import without_citations
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
-from lmm_education.ingestion.outline import ITEM, ITEM_START, kind_of
-from lmm_education.ingestion.steps import OWN_WORDS
+from lmm_education.ingestion.block_kinds import ITEM, ITEM_START, OWN_WORDS, kind_of
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.ranking import Term, term_of
 

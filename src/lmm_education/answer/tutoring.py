@@ -13,6 +13,7 @@ import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, replace
 from itertools import pairwise
+from typing import TYPE_CHECKING
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
 from lmm.messages import Attachment, ChatRequest, Message, tagged
@@ -22,15 +23,16 @@ from lmm_education.answer.history import Understood
 from lmm_education.answer.languages import by_language
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.catalogue import Catalogue
-from lmm_education.config import CourseSettings, Mode
+from lmm_education.config import CourseSettings, Mode, StudySettings
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.frequencies import share_of
-from lmm_education.ingestion.outline import ITEM_START
+from lmm_education.ingestion.block_kinds import ITEM_START
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchResult
 from lmm_education.search.ranking import term_of
-from lmm_education.study.exercises import Exercise, find_exercises
-from lmm_education.study.study_documents import documents_in
+
+if TYPE_CHECKING:
+    from lmm_education.study.exercises import Exercise
 
 TURNS = 4
 """Number of earlier questions that are included."""
@@ -96,7 +98,7 @@ def called(
     if not (named := CALLED.search(question)):
         return []
     rest = {code: set(word_ids(CALLED.sub(" ", question), code)) - {None} for code in languages}
-    found = dict[tuple[str, int, str], tuple[int, int, Exercise]]()
+    found: dict[tuple[str, int, str], tuple[int, int, Exercise]] = {}
     for each in exercises:
         if named[1] != number_of(each) and labelled(each.text, named[1]) is None:
             continue
@@ -129,10 +131,17 @@ def labelled(text: str, number: str) -> str | None:
     return None
 
 
+def exercises_in(catalogue: Catalogue, study: StudySettings, modes: Iterable[str] = ()) -> list[Exercise]:
+    """Return the exercises of a course, and the texts of the types that have a mode of tutoring of their own."""
+    # They import the reading of documents, which few questions need.
+    from lmm_education.study.exercises import find_exercises
+    from lmm_education.study.study_documents import documents_in
+
+    return find_exercises(documents_in(catalogue), kinds=(*study.exercises, *modes), solutions=study.solutions)
+
+
 def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wording]:
-    study = settings.study
-    kinds = (*study.exercises, *settings.serve.modes)
-    for exercise in find_exercises(documents_in(catalogue), kinds=kinds, solutions=study.solutions):
+    for exercise in exercises_in(catalogue, settings.study, settings.serve.modes):
         for number, text in enumerate([exercise.text, *ITEM_START.split(exercise.text)]):
             for language in catalogue.languages:
                 words = {word for word in word_ids(text, language) if word is not None}

@@ -18,8 +18,9 @@ from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
 from lmm_education.books.dialects import as_shown
 from lmm_education.books.rendered_text import NOT_COMPUTED, rendered_text
 from lmm_education.encode.bm25 import is_stemmed
+from lmm_education.ingestion.block_kinds import kind_of
 from lmm_education.ingestion.near_types import as_meant, without_effect
-from lmm_education.ingestion.outline import Heading, kind_of, stored_outline
+from lmm_education.ingestion.outline import Heading, stored_outline
 from lmm_education.ingestion.plan import DocumentFile
 from lmm_education.material import PreparedDocument
 

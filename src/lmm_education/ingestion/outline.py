@@ -8,13 +8,12 @@ contains a heading or metadata. `stretches` determines how far a type extends.
 
 from __future__ import annotations
 
-import re
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from itertools import pairwise
-from typing import Any, Literal
+from typing import Any
 
-from lmm.markdown import Span, metadata, spans
+from lmm.markdown import metadata
 from lmm.markdown.blocks import Block, ForeignHeader, TextBlock
 from lmm.markdown.comments import is_comment
 from lmm.markdown.page_marks import Pages, page_marks
@@ -30,69 +29,6 @@ from lmm_education.ingestion.near_types import as_meant, parsed
 from lmm_education.ingestion.packing import key_of
 from lmm_education.material import Lines
 from lmm_education.payloads import plain
-
-# -- kinds of blocks -------------------------------------------------------------------------------
-# The kinds of blocks, as far as joining and splitting need them.
-
-
-Kind = Literal["code", "equation", "table", "list", "quote", "html", "prose"]
-
-ITEM = r"(?:[-*+]|\(?\d{1,9}[.)]|\(?[a-z]\)|#\.)[ \t]+"
-ITEM_START = re.compile(rf"^ {{0,3}}{ITEM}", re.MULTILINE)
-_FORMULAS = ("equation", "align", "gather", "multline", "eqnarray", "math", "displaymath")
-
-
-def kind_of(text: str) -> Kind:
-    """Return the kind of a block of text.
-
-    >>> [kind_of(t) for t in ("```r\\n1\\n```", "$$\\nx\\n$$ {#eq:x}", "|a|b|\\n|-|-|\\n|1|2|", "- a", "A leaf.")]
-    ['code', 'equation', 'table', 'list', 'prose']
-    """
-    first, _, rest = text.partition("\n")
-    rule = rest.partition("\n")[0]
-    if ("|" in first and "-" in rule and not rule.strip("|+:- \t")) or is_grid(text) or _SIMPLE.match(text):
-        return "table"
-    if text[:1].isalpha():  # most texts
-        return "list" if ITEM_START.match(text) else "prose"
-    found = _from_start(text)
-    is_whole = bool(found) and found[-1].end >= len(text.rstrip())
-    if is_whole and _is_code(found[0]) and _is_code(found[-1]):
-        return "code"
-    if ITEM_START.match(text):
-        return "list"
-    if text.lstrip(" ").startswith(">"):
-        return "quote"
-    if not found:
-        return "prose"
-    if found[0].kind == "html":
-        return "html"
-    name = found[0].text.removeprefix("\\begin{").partition("}")[0].rstrip("*") if found[0].target == "tex" else ""
-    is_formula = found[0].target == "display" or name in _FORMULAS
-    return "equation" if is_whole and is_formula else "prose"
-
-
-# Tables without bars: a line and a rule of several parts below it, or the latter alone; HTML.
-_SIMPLE = re.compile(
-    r"(?:[^\n]+\n)?[ ]{0,3}-{2,}(?:[ ]+-{2,})+[ ]*\n|[ ]{0,3}-{5,}[ ]*\n(?:[^\n]+\n)+[ ]{0,3}-{2,}(?:[ ]+-{2,})+[ ]*\n"
-    r"|<table[\s>]",
-    re.IGNORECASE,
-)
-
-
-def is_grid(text: str) -> bool:
-    """Return whether a text begins with the border of a grid table."""
-    return re.match(r"\+(?:[-=:]+\+)+[ \t]*\n", text) is not None
-
-
-def _from_start(text: str) -> list[Span]:
-    """Return the spans of a text if it begins with one."""
-    found = spans(text)
-    return found if found and not text[: found[0].start].strip() else []
-
-
-def _is_code(span: Span) -> bool:
-    return span.kind == "code_block" or (span.kind == "raw" and span.target != "tex")
-
 
 # -- the outline -----------------------------------------------------------------------------------
 

@@ -13,7 +13,7 @@ from dataclasses import dataclass, replace
 from semantic_text_splitter import TextSplitter
 
 from lmm.markdown.sentences import sentence_ends
-from lmm_education.ingestion.outline import ITEM, Kind, is_grid, kind_of
+from lmm_education.ingestion.block_kinds import ITEM, Kind, is_grid, kind_of
 from lmm_education.ingestion.packing import Limits, cut, key_of
 
 Ranges = Iterator[tuple[int, int]]

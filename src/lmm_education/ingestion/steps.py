@@ -11,7 +11,8 @@ from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
 from lmm.type_names import types_in
 from lmm_education.config import Preparation
-from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, kind_of
+from lmm_education.ingestion.block_kinds import OWN_WORDS, kind_of
+from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem
 from lmm_education.ingestion.packing import Limits, cut, key_of
 from lmm_education.ingestion.splitting import split
 from lmm_education.material import Lines
@@ -357,9 +358,6 @@ def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
 
 
 # -- an entry's own words --------------------------------------------------------------------------
-
-OWN_WORDS = 200
-"""Most characters of the texts directly below a heading that are searched with everything below it: a name, a date."""
 
 
 def own_words(root: Heading, items: Iterable[Item]) -> dict[int, tuple[TextItem, ...]]:
