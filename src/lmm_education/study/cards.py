@@ -350,7 +350,7 @@ async def make_cards(
         source = " > ".join((*node.heading_path, node.title))
         count = min(_MOST, 1 + count_words(text) // _WORDS_A_CARD)
         prompt = prompts.fill("cards", count=str(count), language=language)
-        said = await batch.value(prompt, Attachment(text, "text", source), schema=_cards())
+        said = await batch.value(prompt, Attachment(text, "text", source), schema=cards_schema())
         cards = [{key: value.strip() for key, value in card.items()} for card in said["cards"]]
         if (complete := [card for card in cards if all(card.values())]) or not cards:
             return complete or None  # a text with nothing to learn in it
@@ -371,7 +371,8 @@ async def make_cards(
 
 
 @functools.cache
-def _cards() -> Schema:
+def cards_schema() -> Schema:
+    """Return the form in which a model writes cards."""
     card = object_of(question={"type": "string"}, answer={"type": "string"})
     return object_of(cards={"type": "array", "items": card.sent})
 
