@@ -137,11 +137,12 @@ class Answer:
 
 @cache
 def _refusing() -> dict[str, re.Pattern[str]]:
+    begins, ends = r"(?<![^\W\u3040-\u9fff])", r"(?![^\W\u3040-\u9fff])"  # no blanks separate words in Chinese
     forms = {
-        "names": rf"\b(?:{any_of('sources')})\b(?! code\b)|\bmaterial",
-        "covers": rf"\b(?:{any_of('covers')})",
-        "beyond": rf"\b(?:{any_of('beyond')})\b",
-        "denies": rf"\b(?:{any_of('negations')}|n['’]\w+)\b",
+        "names": rf"{begins}(?:(?:{any_of('sources')}){ends}(?! code\b)|material)",
+        "covers": rf"{begins}(?:{any_of('covers')})",
+        "beyond": rf"{begins}(?:{any_of('beyond')}){ends}",
+        "denies": rf"{begins}(?:(?:{any_of('negations')}){ends}|n['’]\w+|lack|fail|silent|unable)",
         "clauses": rf"[;:]\s|\s[–—-]\s|,\s(?=(?:{any_of('joints')})\b)",
     }
     return {name: re.compile(form, re.IGNORECASE) for name, form in forms.items()}
@@ -161,10 +162,11 @@ def declines(text: str) -> bool:
     """
     forms = _refusing()
     for sentence in islice(sentences_of(prose_of(text)), _OPENING):
+        matched = set[str]()
         for clause in forms["clauses"].split(sentence):
             if citations(clause, range(1, 100)):
                 return False
-            matched = {name for name, form in forms.items() if form.search(clause)}
+            matched |= {name for name, form in forms.items() if form.search(clause)}
             if "names" in matched and ("beyond" in matched or {"denies", "covers"} <= matched):
                 return True
     return False

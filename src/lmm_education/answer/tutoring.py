@@ -247,12 +247,15 @@ def hints_text(exercise: Exercise, question: str, sources: Sources) -> str:
 
 
 def _hint_words(question: str) -> Mapping[str, str]:
-    """Return the texts of hints in the language of a question, that with most of its words as stop words; in English if
-    none has more.
+    """Return the texts of hints in the language of a question, that with most of its words as stop words, of which its
+    own letters and what exercises are called count double; in English if none has more.
 
-    >>> _hint_words("¿Cómo se resuelve el ejercicio?")["read"], _hint_words("Solve it!")["read"]
-    ('Primero, lee: {section}', 'To read first: {section}')
+    >>> [_hint_words(each)["read"] for each in ("Resuelve el ejercicio 2", "Solve it!", "Jak rozwiązać zadanie 3?")]
+    ['Primero, lee: {section}', 'To read first: {section}', 'Najpierw przeczytaj: {section}']
     """
-    code = max(by_language(), key=lambda code: word_ids(question, code).count(None))
-    hints: Mapping[str, str] = by_language()[code]["hints"]
-    return hints
+    every: dict[str, Mapping[str, str]] = {code: words["hints"] for code, words in by_language().items()}
+
+    def shown(code: str) -> int:
+        return word_ids(question, code).count(None) + 2 * len(re.findall(every[code]["asked"], question, re.IGNORECASE))
+
+    return every[max(every, key=shown)]

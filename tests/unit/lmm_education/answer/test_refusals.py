@@ -34,6 +34,25 @@ The sources do not cover this. In general, football is a game, and games have ru
 The provided excerpts do not specify when the oak was planted; they only describe its roots [3].
 Neither source gives the year. The nearest topic is heat [1].
 Based on the sources, I cannot answer this question. The section on leaves [1] is near.
+I looked through the sources, but none of them answers the question.
+The documents provided are silent on this point.
+The chapters lack any discussion of oaks.
+Not in the sources. The nearest is [2].
+Im Kursmaterial ist davon keine Rede.
+Darüber gibt der Kurs keine Auskunft.
+Cette question dépasse le cadre du cours.
+Les passages fournis ne permettent pas de répondre.
+Los textos no precisan la fecha.
+Questa domanda esula dal corso.
+Nelle fonti non c'è nulla su questo.
+De bronnen leggen niet uit waarom.
+Nas fontes não há nada sobre isso.
+Źródła nie odpowiadają na to pytanie. Najbliżej jest [2].
+To pytanie wykracza poza kurs.
+Kaynaklar bu soruyu yanıtlamıyor.
+资料中没有提到这一点。
+教材にはこの情報は含まれていません。最も近いのは[2]です。
+المصادر لا تجيب عن هذا السؤال.
 """
 ANSWERS = """
 Leaves are green [1].
@@ -43,6 +62,15 @@ The source says that acorns do not contain tannin [1].
 Oaks do not lose leaves [1]. The sources do not say why.
 According to the course, vectors do not contain names [1].
 No: an acorn does not ripen in its first year [1].
+The source code does not contain a main function [1].
+The course does not end before March [1].
+The sources of light do not contain mercury [1].
+The text does not mention the king by name [2], but it calls him "his majesty".
+The sources agree that the answer is not unique [1]. They do not say why.
+Der Kurs der Aktie fällt nicht [1].
+Les sources de lumière ne contiennent pas de mercure [1].
+Źródła światła nie zawierają rtęci [1].
+光源不包含汞[1]。
 """
 PLACE = Location("d", "a.md", Lines(1, 9))
 
