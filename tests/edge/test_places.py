@@ -135,8 +135,10 @@ def test_a_mark_is_before_a_text_or_below_a_heading_and_cuts_nothing(material: P
 def test_texts_and_chunks_are_those_of_a_document_without_marks(material: Path, size: int) -> None:
     """Marks are neither embedded nor searched; nothing is pooled or cut in another way."""
     for text in texts_of(material).values():
-        how = {"docid": "d", "file": "d.md", "settings": Preparation(max_size=size, min_size=size // 4)}
-        marked, bare = prepare_document(text, **how), prepare_document(without_marks(text), **how)
+        settings = Preparation(max_size=size, min_size=size // 4)
+        marked, bare = (
+            prepare_document(each, docid="d", file="d.md", settings=settings) for each in (text, without_marks(text))
+        )
         assert "<!--" in text
         assert "<!--" not in str(marked)
         assert [(c.id, c.text, c.above, c.place.headings) for c in marked.chunks] == [

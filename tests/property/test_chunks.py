@@ -15,7 +15,7 @@ from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.block_kinds import kind_of
 from lmm_education.ingestion.outline import Heading, read_outline
-from lmm_education.ingestion.prepare import prepare_document, prepare_steps
+from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import is_edited, prepared_text, step_files
 from lmm_education.ingestion.source_files import is_own_output
 from lmm_education.material import Chunk, PreparedDocument
@@ -161,9 +161,9 @@ def test_ids_are_distinct_and_stay(text: str, settings: Preparation) -> None:
 @example("% 0\n---\n# 1", Preparation())
 def test_a_prepared_document_has_the_same_words_for_the_same_readers(text: str, settings: Preparation) -> None:
     """It is prepared like any other; each file knows that nobody edited it."""
-    steps = prepare_steps(text, docid="d", file="notes/a.md", settings=settings)
-    document = steps.document
-    for name, saved in step_files(steps, prepared_text(steps, text, "a.md")).items():
+    document = prepare_document(text, docid="d", file="notes/a.md", settings=settings)
+    pooled = prepared_text(text, "a.md", docid="d", file="notes/a.md")
+    for name, saved in step_files(document, pooled).items():
         assert is_own_output(saved)
         assert not is_edited(saved)
         assert is_edited(saved + "More.\n")
@@ -219,5 +219,5 @@ def texts(paragraphs: Sequence[str]) -> Counter[str]:
 
 def test_equal_paragraphs_take_linear_time() -> None:
     """Ten thousand times the same line is no worst case."""
-    steps = prepare_steps("The same line again.\n\n" * 10_000, docid="d", file="a.md", settings=Preparation(pool=False))
-    assert 100 < len(steps.document.chunks) < 300
+    text, settings = "The same line again.\n\n" * 10_000, Preparation(pool=False)
+    assert 100 < len(prepare_document(text, docid="d", file="a.md", settings=settings).chunks) < 300

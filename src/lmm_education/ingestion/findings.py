@@ -12,7 +12,7 @@ from lmm.markdown import spans
 from lmm.markdown.parse_markdown import header_values
 from lmm.notebook.outputs import INLINE_CODE, code_apart
 from lmm.notebook.text_types import label_of, lines_naming, title_in, titled_type
-from lmm.type_names import is_one_of, types_in
+from lmm.type_names import is_one_of
 from lmm_education.audience import Withholding
 from lmm_education.books.chapters import INCLUDED_LINE, BookChapter
 from lmm_education.books.dialects import as_shown
@@ -77,7 +77,7 @@ def _like_solutions(text: str, prepared: PreparedDocument, kinds: Withholding) -
     shown, after_exercise = as_shown(text), False
     lines, named = shown.split("\n"), lines_naming(shown, (*kinds.lasting, *kinds.exercises))
     for item in stored_outline(prepared.outline).items if named else ():
-        types = types_in(item.own) or types_in((item if isinstance(item, Heading) else item.heading).all)
+        types = item.types
         after_exercise = after_exercise or any(is_one_of(kind, kinds.exercises) for kind in types)
         if isinstance(item, Heading) or any(is_one_of(kind, kinds.lasting) for kind in types) or "text" in types:
             continue

@@ -63,7 +63,7 @@ from lmm_education.ingestion.plan import (
     plan_ingest,
     read_file,
 )
-from lmm_education.ingestion.prepare import PREPARED_FORMAT, Steps, prepare_steps
+from lmm_education.ingestion.prepare import PREPARED_FORMAT, prepare_document
 from lmm_education.ingestion.prepared import prepared_text, sealed, step_files, write_step_files
 from lmm_education.ingestion.reports import (
     Annotating,
@@ -261,7 +261,7 @@ def prepare_documents(course: CourseParts, paths: Iterable[str | Path]) -> list[
     reads = [read_file(source, "", books) for source in sources.documents]
     found = [read for read in reads if not isinstance(read, str)]
     replaced = {document.made_from for document in found}
-    return [prepare(document, course).document for document in found if document.file not in replaced]
+    return [prepare(document, course) for document in found if document.file not in replaced]
 
 
 def _stamp_of(course: CourseParts) -> str:
@@ -434,11 +434,11 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
                 hint = "run it again"
                 raise IngestError("this file became another document during the run", where=document.file, hint=hint)
             read = again
-        steps, failures = prepare(read, run.course), list[Failure]()
-        planned.document, planned.prepared = replace(read, text=""), steps.document
+        failures = list[Failure]()
+        planned.document, planned.prepared = replace(read, text=""), prepare(read, run.course)
         with errors_naming(document.file):
             _collect_notices(run, read, planned.prepared)
-        planned.saved = save_steps(run, read, steps, failures)
+        planned.saved = save_steps(run, read, planned.prepared, failures)
         for failure in failures:
             raise error_of(LmmError(f"{failure.what}: {failure.error}"), document.file)
     except LmmError as error:
@@ -447,14 +447,14 @@ def prepare_file(run: IngestRun, planned: PlannedDocument) -> bool:
     return True
 
 
-def prepare(document: DocumentFile, course: CourseParts) -> Steps:
-    """Run the three steps on a document.
+def prepare(document: DocumentFile, course: CourseParts) -> PreparedDocument:
+    """Prepare a document with the settings of a course.
 
     Raises:
         LmmError: its header asks for something unknown, or its text cannot be cut.
     """
     with errors_naming(document.file):
-        return prepare_steps(
+        return prepare_document(
             document.text,
             docid=document.id,
             file=document.file,
@@ -467,7 +467,7 @@ def prepare(document: DocumentFile, course: CourseParts) -> Steps:
 
 
 def save_steps(
-    run: IngestRun, document: DocumentFile, steps: Steps, failures: list[Failure] | None = None
+    run: IngestRun, document: DocumentFile, prepared: PreparedDocument, failures: list[Failure] | None = None
 ) -> tuple[Path, ...]:
     """Write the prepared files of a document, if the options ask for them, and return their paths.
 
@@ -482,14 +482,13 @@ def save_steps(
         Folder(run.options.output).path(inside)  # or LinkOutside
         folder = run.options.output / inside
     source = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
-    pooled = prepared_text(steps, document.text, source)
+    kinds = run.course.settings.withholding
+    pooled = prepared_text(document.text, source, docid=document.id, file=document.file, kinds=kinds)
     if failures is not None and run.options.is_review and _missing_annotations(document.text, run.course):
         run.listener(Annotating(path))
         pooled = _annotated(run, Document.from_text(pooled, path=path, config=run.course.config), failures)
-        lists = prepare(replace(document, text=pooled), run.course)
-    else:
-        lists = steps
-    written, notices = write_step_files(step_files(lists, pooled), folder, docid=document.id, source=source)
+        prepared = prepare(replace(document, text=pooled), run.course)
+    written, notices = write_step_files(step_files(prepared, pooled), folder, docid=document.id, source=source)
     run.report.notices += notices
     return written
 

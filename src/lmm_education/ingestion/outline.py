@@ -43,7 +43,8 @@ class Heading:
     `path` are the titles from the outermost heading to this one; `source` is its line as written (for the document,
     `line` is the header's last); `values` is its metadata as read, which begins at `metadata_line`, `own` the
     properties in it; `all` includes those of the headings above, the nearest first. `owner` is as in `TextItem`.
-    `numbers` are the document's in its book and those of the headings in `path`, if there are any.
+    `numbers` are the document's in its book and those of the headings in `path`, if there are any. `types` are those
+    that it gives to the texts below it.
     """
 
     title: str
@@ -57,11 +58,17 @@ class Heading:
     all: Mapping[str, Any] = field(default_factory=dict)
     owner: int = 0
     numbers: tuple[str, ...] = ()
+    types: tuple[str, ...] = ()
 
     @property
     def lines(self) -> Lines:
         """Its line."""
         return Lines(self.line, self.line)
+
+    @property
+    def type(self) -> str:
+        """The type of the texts below it."""
+        return self.types[0] if self.types else "text"
 
 
 @dataclass(frozen=True, slots=True)
@@ -70,9 +77,10 @@ class TextItem:
 
     Line endings are LF. `values` is its own metadata as read, `own` the properties in it. `key` is computed from its
     first paragraph, for choosing where to cut (see `packing`). `repeated` counts lines at its start that were repeated
-    when a larger text was split. `owner` is the line of what gives it a type (see `Stretch`), 0 without a type: texts
-    with the same owner are one exercise, or one solution. `blocks` are the texts that were joined;
-    `moved` tells that readers see another number of lines than the author wrote.
+    when a larger text was split. `types` are its own, or else its heading's; `owner` is the line of what gives it a
+    type (see `Stretch`), 0 without a type: texts with the same owner are one exercise, or one solution. `blocks` are
+    the texts that were joined, `inner` the headings between them; `overlap` is the end of the text before it, for a
+    chunk; `moved` tells that readers see another number of lines than the author wrote.
     """
 
     text: str
@@ -82,14 +90,22 @@ class TextItem:
     values: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
     repeated: int = 0
+    types: tuple[str, ...] = ()
     owner: int = 0
     blocks: tuple[TextItem, ...] = ()
+    inner: tuple[Heading, ...] = ()
+    overlap: str = ""
     moved: bool = False
 
     @property
     def source(self) -> str:
         """The text, as markdown."""
         return self.text
+
+    @property
+    def type(self) -> str:
+        """The type of the text, the first if there are several."""
+        return self.types[0] if self.types else "text"
 
     @property
     def stretch(self) -> int:
@@ -178,7 +194,8 @@ def _items(tree: HeaderNode, root: Heading, typed: Mapping[int, Stretch], docume
             around |= {id(inner): own for inner in continuations.get(id(node), ()) if id(node) not in whole}
             owner = typed[id(node)].line if id(node) in typed else 0
             if id(node) not in divs or id(node) in whole:  # otherwise the fence around several texts
-                yield TextItem(text=text, lines=lines, heading=above, key=key, values=values, own=own, owner=owner)
+                types = types_in(own) or above.types
+                yield TextItem(text, lines, above, key, values=values, own=own, types=types, owner=owner)
 
 
 def _with_type(node: Node, above: Heading | None, typed: Mapping[int, Stretch]) -> dict[str, Any]:
@@ -254,6 +271,7 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
     values_block = node.metadata_block
     first, last = (values_block.line, values_block.line + values_block.content.count("\n")) if values_block else (0, 1)
     source, line = (block.content, block.line) if block is not None else ("", last)
+    every = with_inherited(above, own)
     return Heading(
         title=title,
         level=node.level,
@@ -263,8 +281,9 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
         metadata_line=first or line,
         values=values,
         own=own,
-        all=with_inherited(above, own),
+        all=every,
         owner=typed[id(node)].line if id(node) in typed else 0,
+        types=types_in(every),
     )
 
 
@@ -304,21 +323,17 @@ def stored_outline(values: Sequence[Mapping[str, Any]]) -> Outline:
     above, items = list[Heading](), list[Item]()
     for each in values:
         own, owner = each["own"], each["owner"]
-        depth = each.get("depth")
         if "text" in each:
-            above = above if depth is None else above[: depth + 1]  # after a div, that of a section outside
-            lines = Lines(*each["lines"])
-            items.append(TextItem(each["text"], lines, above[-1], key=0, values=own, own=own, owner=owner))
+            above = above[: each["depth"] + 1]  # after a div, that of a section outside
+            types, lines = types_in(own) or above[-1].types, Lines(*each["lines"])
+            items.append(TextItem(each["text"], lines, above[-1], 0, values=own, own=own, types=types, owner=owner))
             continue
-        if depth is not None:
-            above = above[:depth]
-        while depth is None and above and above[-1].level >= each["level"]:
-            above.pop()
+        above = above[: each["depth"]]
         parent, title = above[-1] if above else None, each["title"]
         path = (*parent.path, title) if parent else ()
-        numbers = (each["number"],) if each["number"] else ()
+        numbers, every = (each["number"],) if each["number"] else (), with_inherited(parent, own)
         heading = Heading(title, each["level"], path, each["line"], each["source"], own=own, owner=owner,
-                          all=with_inherited(parent, own), numbers=numbers)  # fmt: skip
+                          all=every, numbers=numbers, types=types_in(every))  # fmt: skip
         above.append(heading)
         items.append(heading)
     root, *inside = items

@@ -3,35 +3,24 @@
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Collection, Iterable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping
 from dataclasses import dataclass, replace
-from itertools import groupby
+from itertools import chain, groupby
 from pathlib import PurePosixPath
 from typing import Any
 
 from lmm.errors import ConfigError
-from lmm.markdown.page_marks import pages_of
+from lmm.markdown.page_marks import Pages, pages_of
 from lmm.markdown.spans import link_addresses
-from lmm.models.builtin import STOP_WORDS, stem_of
-from lmm.notebook.outputs import code_apart
-from lmm.type_names import types_in
 from lmm_education.audience import DEFAULT, EVERYONE, TEACHER, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter
 from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import AnnotationModel, Preparation, for_document
-from lmm_education.ingestion.outline import (
-    Heading,
-    Item,
-    Outline,
-    TextItem,
-    item_values,
-    properties,
-    read_outline,
-    with_inherited,
-)
+from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem, item_values, read_outline
 from lmm_education.ingestion.packing import Limits
+from lmm_education.ingestion.readers import for_students, readable, unrevealing, values_for_students
 from lmm_education.ingestion.source_files import own_stem, sort_key
-from lmm_education.ingestion.steps import ChunkDraft, Part, divide, own_words, passages_of, pool, whole_blocks
+from lmm_education.ingestion.steps import Part, divide, own_words, passages_of, pool, whole_blocks
 from lmm_education.material import Chunk, Inner, Lines, Location, PreparedDocument, Section, Withheld, distinct_titles
 from lmm_education.payloads import Ids, plain, texts_of
 
@@ -67,49 +56,7 @@ PREPARED_FORMAT = 5
 Count = Callable[[str], int]
 
 
-@dataclass(frozen=True, slots=True)
-class Steps:
-    """The results of the steps for a document: `pooled` texts, and `parts` to retrieve with their `passages`.
-
-    `settings` are those for this document.
-    """
-
-    docid: str
-    file: str
-    settings: Preparation
-    outline: Outline
-    pooled: tuple[Item, ...]
-    parts: tuple[tuple[Part, tuple[ChunkDraft, ...]], ...] = ()
-    chapter: BookChapter = NO_BOOK
-    withholding: Withholding = DEFAULT
-    original: str = ""
-
-    def place_of(self, heading: Heading, lines: Lines, inner: tuple[Inner, ...]) -> Location:
-        """Return the place of the text in some lines below a heading."""
-        pages = pages_of(*lines, self.outline.pages)
-        where = (str(pages), self.original) if pages else ()
-        return Location(self.docid, self.file, lines, heading.path, heading.numbers, inner, *where)
-
-    @property
-    def document(self) -> PreparedDocument:
-        """The document with the ids, metadata and annotations of its sections and chunks."""
-        return _document(self)
-
-
-def prepare_document(text: str, **how: Any) -> PreparedDocument:
-    """Return the document prepared by `prepare_steps`, which takes the same arguments.
-
-    >>> text = "# Leaves\\n\\n---\\n~questions_: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
-    >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
-    >>> [(chunk.place.headings, str(chunk.place), chunk.annotations) for chunk in document.chunks]
-    [(('Leaves', 'Colour'), 'botany.md:8', ('Why green?',))]
-    >>> [section.place.headings for section in document.sections]
-    [('Leaves',)]
-    """
-    return prepare_steps(text, **how).document
-
-
-def prepare_steps(
+def prepare_document(
     text: str,
     *,
     docid: str,
@@ -120,8 +67,10 @@ def prepare_steps(
     withholding: Withholding = DEFAULT,
     chapter: BookChapter = NO_BOOK,
     original: str = "",
-) -> Steps:
-    """Prepare a markdown document; return the results of all steps.
+) -> PreparedDocument:
+    """Prepare a markdown document.
+
+    Its blocks are read once, and made readable once; sections and chunks are ranges of them.
 
     Args:
         docid: the document's id.
@@ -135,251 +84,94 @@ def prepare_steps(
 
     Raises:
         ConfigError: the header's ``RAG:`` contains an invalid value, or tokens cannot be counted.
+
+    >>> text = "# Leaves\\n\\n---\\n~questions_: [Why green?]\\n---\\n## Colour\\n\\nLeaves are green.\\n"
+    >>> document = prepare_document(text, docid="botany", file="botany.md", settings=Preparation())
+    >>> [(chunk.place.headings, str(chunk.place), chunk.annotations) for chunk in document.chunks]
+    [(('Leaves', 'Colour'), 'botany.md:8', ('Why green?',))]
+    >>> [section.place.headings for section in document.sections]
+    [('Leaves',)]
     """
     text, docid, file = plain(text), plain(docid), plain(file)
     chapter = replace(chapter, addresses=link_addresses(text))
-    outline = read_outline(text, title=title or own_stem(file), kinds=withholding)
-    settings = for_document(settings, outline.root.values, where=f"{file}:1")
-    if settings.unit == "characters":
-        limits = Limits(settings.min_size, settings.max_size)
-    elif count is not None:
-        limits = Limits(settings.min_size, settings.max_size, count, joint=0)
-    else:
-        raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
-    public = unrevealing(replace(outline, items=tuple(whole_blocks(outline.items, limits))), withholding)
-    rendered = readable(public, public.items, chapter, withholding)
-    outline, generated = replace(outline, root=rendered.root), settings.annotation_model.generated
-    pooled = tuple(pool(rendered.items, limits, shorter_than=settings.pool_size)) if settings.pool else rendered.items
-    how: dict[str, Any] = {"whole": settings.splitter == "none", "overlap": settings.overlap, "generated": generated}
-    parts = divide(outline, pooled, settings, limits)
-    cut = tuple((part, tuple(passages_of(part, limits, **how))) for part in parts)
-    return Steps(docid, file, settings, outline, pooled, cut, chapter, withholding, original)
+    written = read_outline(text, title=title or own_stem(file), kinds=withholding)
+    settings = for_document(settings, written.root.values, where=f"{file}:1")
+    limits = _limits(settings, count, file)
+    public, revealing = unrevealing(whole_blocks(written, limits), withholding)
+    blocks = readable(public, chapter, withholding)
+    items = tuple(pool(blocks.items, limits, shorter_than=settings.pool_size)) if settings.pool else blocks.items
 
-
-def _document(steps: Steps) -> PreparedDocument:
-    ids, chapter, root, withholding = Ids(steps.docid), steps.chapter, steps.outline.root, steps.withholding
-    title = plain(rendered_text(chapter.title or steps.outline.title, chapter))
-    words, names = own_words(root, steps.pooled), _names(steps)
-    sections: list[Section] = []
-    chunks: list[Chunk] = []
+    root, title = blocks.root, plain(rendered_text(chapter.title or blocks.title, chapter))
+    words, names = own_words(root, items), _names(blocks, file, withholding)
+    context = _Context(docid, file, settings, withholding, original, blocks.pages, Ids(docid))
+    sections, chunks = list[Section](), list[Chunk]()
     parents: dict[tuple[str, ...], str] = {}  # the section that each path of headings begins with
-    for part, passages in steps.parts:
-        section, path = _section(steps, part, ids, len(sections)), part.heading.path
+    for part in divide(root, items, settings, limits):
+        section, path = context.section(part, len(sections)), part.heading.path
         parent = next((parents[path[:end]] for end in range(len(path) - 1, 0, -1) if path[:end] in parents), "")
         if not sections or sections[-1].place.headings != path:  # otherwise it goes on with what is cut by size
             parents[path] = section.id
         section = replace(section, parent=parent, above=_above(words[id(part.heading)], section, withholding))
         sections.append(section)
-        for passage in passages:
-            chunk = _chunk(steps, passage, section.id, ids, len(chunks))
-            own_texts = [each for each in words[id(passage.text.heading)] if each.heading is not passage.text.heading]
+        for passage in passages_of(part, limits, settings):
+            chunk = context.chunk(passage, section.id, len(chunks))
+            own_texts = [each for each in words[id(passage.heading)] if each.heading is not passage.heading]
             above = _above(own_texts, chunk, withholding)
             chunks.append(replace(chunk, title=title, above=above, names=names))
-    items = (replace(root, title=title, line=1), *steps.pooled)
-    outline = [item_values(item) for item in items]
-    shown = values_for_students(items, withholding)
-    readable = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
+    every = (replace(root, title=title, line=1), *items)
+    outline = [item_values(item) for item in every]
+    readable_by_all = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
-        id=steps.docid,
-        file=steps.file,
+        id=docid,
+        file=file,
         title=title,
-        language=plain(steps.settings.language),
-        sections=() if steps.settings.documents == "none" else tuple(sections),
+        language=plain(settings.language),
+        sections=() if settings.documents == "none" else tuple(sections),
         chunks=tuple(chunks),
         metadata=root.own,
         outline=outline,
-        sort_key=sort_key(steps.file, chapter.book, chapter.position),
+        sort_key=sort_key(file, chapter.book, chapter.position),
         part=plain(chapter.numbers.part),
         book=plain(chapter.book_title),
-        withheld=tuple(_withheld(steps)),
+        withheld=(*_withheld(items, withholding), *revealing),
         withhold=withholding.withheld,
-        audience=EVERYONE if readable else TEACHER,
-        for_students=_changed(metadata=(root.own, withholding.shown(root.own)), outline=(outline, shown)),
+        audience=EVERYONE if readable_by_all else TEACHER,
+        for_students=_changed(
+            metadata=(root.own, withholding.shown(root.own)),
+            outline=(outline, values_for_students(every, withholding)),
+        ),
     )
 
 
-def values_for_students(items: Sequence[Item], withholding: Withholding) -> list[dict[str, Any]]:
-    """Return the `item_values` of items as students may see them."""
-    return [{**item_values(item), "own": withholding.shown(item.own)} for item in _for_students(items, withholding)]
+def _limits(settings: Preparation, count: Count | None, file: str) -> Limits:
+    if settings.unit == "characters":
+        return Limits(settings.min_size, settings.max_size)
+    if count is None:
+        raise ConfigError("chunks are measured in tokens, but no tokenizer is installed", where=file)
+    return Limits(settings.min_size, settings.max_size, count, joint=0)
 
 
-def _changed(**values: tuple[Any, Any]) -> dict[str, Any]:
-    """Return the values for students that differ from those for teachers."""
-    return {name: shown for name, (written, shown) in values.items() if shown != written}
-
-
-def _types(item: Item) -> tuple[str, ...]:
-    """Return the types of a text, or those that a heading gives."""
-    return types_in(item.all) if isinstance(item, Heading) else types_in(item.own) or types_in(item.heading.all)
-
-
-def _withheld(steps: Steps) -> Iterator[Withheld]:
-    """Iterate over the ranges that are withheld from students, and the generated fields that would give them away."""
-    items = [item for item in steps.pooled if not isinstance(item, Heading) or item.level]
-    for (owner, audience), run in groupby(items, key=lambda i: (i.owner, steps.withholding.of(_types(i)))):
+def _withheld(items: Iterable[Item], withholding: Withholding) -> Iterator[Withheld]:
+    """Iterate over the ranges that are withheld from students."""
+    below = (item for item in items if isinstance(item, TextItem) or item.level)
+    for (owner, audience), run in groupby(below, key=lambda item: (item.owner, withholding.of(item.types))):
         texts = list(run)
         if owner and audience == TEACHER:
-            yield Withheld(_types(texts[0]), Lines(texts[0].lines.first, texts[-1].lines.last))
-    every = (steps.outline.root, *steps.outline.items)
-    for at, fields in revealing(steps.outline, steps.withholding).items():
-        if isinstance(heading := every[at], Heading):
-            yield Withheld(tuple(fields), Lines(heading.metadata_line, heading.metadata_line))
+            yield Withheld(texts[0].types, Lines(texts[0].lines.first, texts[-1].lines.last))
 
 
-# -- texts as readers see them ---------------------------------------------------------------------
-
-
-def readable(outline: Outline, items: Iterable[Item], chapter: BookChapter, withholding: Withholding) -> Outline:
-    """Return an outline with these of its items as readers see them, each with its number in the book and with the
-    footnotes that its readers may read; without blocks that are empty for them."""
-    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
-    headings, seen = {id(outline.root): root}, list[Item]()
-    numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
-    for item in items:
-        if isinstance(item, TextItem):
-            text, heading = rendered_text(item.text, chapter), headings[id(item.heading)]
-            seen.append(replace(item, text=text, heading=heading, blocks=()))
-            continue
-        numbers[item.path] = chapter.numbers.headings.get(item.line, "")
-        own = tuple(numbers.get(item.path[:end], "") for end in range(len(item.path) + 1))
-        path = tuple(rendered_text(title, chapter) for title in item.path)
-        headings[id(item)] = replace(item, title=path[-1], path=path, numbers=own if any(own) else ())
-        seen.append(headings[id(item)])
-    texts = [item for item in seen if isinstance(item, TextItem)]
-    public = [item for item in texts if withholding.of(_types(item)) == EVERYONE]
-    withheld = [item for item in texts if withholding.of(_types(item)) == TEACHER]
-    notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
-    visible_items = list[Item]()
-    for item in seen:
-        if isinstance(item, TextItem):
-            text = with_notes(item.text, *notes[withholding.of(_types(item))]) if "[^" in item.text else item.text
-            moved = item.lines.first + text.count("\n") != item.lines.last
-            item = replace(item, text=text, moved=moved) if moved or text != item.text else item
-        if isinstance(item, Heading) or item.text.strip():
-            visible_items.append(item)
-    return replace(outline, root=root, items=tuple(visible_items))
-
-
-def revealing(outline: Outline, withholding: Withholding) -> dict[int, dict[str, Any]]:
-    """Return the generated fields that give a withheld text away, with what is left of them, None for nothing; by the
-    place of their heading, counted from 1, with 0 for the document.
-
-    A field, or an item of a list, gives it away if a word of it is in a withheld text of the section and not in what
-    students may read of the section, or if a number is not in the latter.
-    """
-    found = dict[int, dict[str, Any]]()
-    items = outline.items
-    shown = {id(item) for item in items if withholding.of(_types(item)) == EVERYONE}
-    for at, heading in enumerate((outline.root, *items) if len(shown) < len(items) else ()):
-        values = heading.values.items() if isinstance(heading, Heading) else ()
-        generated = {key: each for key, each in values if key.startswith("~") and properties({key: each})}
-        if isinstance(heading, TextItem) or not generated:
-            continue
-        depth, names = len(heading.path), [outline.title, *heading.path]
-        texts: tuple[list[str], list[str]] = ([], [])  # withheld, and shown
-        for item in items[at:]:
-            if isinstance(item, TextItem) and len(item.heading.path) >= depth:
-                texts[id(item) in shown].append(item.text)
-            elif isinstance(item, Heading) and len(item.path) <= depth:
-                break
-            elif isinstance(item, Heading) and id(item) in shown:
-                names.append(item.title)
-        if texts[False] and (texts[True] or withholding.of(_types(heading)) == EVERYONE):
-            withheld_words, visible = _words_of("\n".join(texts[False])), _words_of("\n".join([*names, *texts[True]]))
-            remaining = {key: _without(value, withheld_words, visible) for key, value in generated.items()}
-            if changed := {key: value for key, value in remaining.items() if value != generated[key]}:
-                found[at] = changed
-    return found
-
-
-def _without(value: Any, withheld_words: set[str], visible: set[str]) -> Any:
-    """Return what is left of a generated value without what gives a withheld text away; None if nothing is."""
-    if isinstance(value, list):
-        return [item for item in value if _without(item, withheld_words, visible) is not None] or None
-    words = _words_of("\n".join(texts_of(value))) - visible
-    return None if any(word in withheld_words or word.isdigit() for word in words) else value
-
-
-def _words_of(text: str) -> set[str]:
-    """Return the words of a text by their stems, and its numbers, in formulas and code too."""
-    words = map(str.casefold, re.findall(r"[^\W\d_]+|\d+", text))
-    return {stem_of(word) for word in words if word not in STOP_WORDS}
-
-
-def unrevealing(outline: Outline, withholding: Withholding) -> Outline:
-    """Return the outline without generated fields that give a withheld text away."""
-    every = [outline.root, *outline.items]
-    found = revealing(outline, withholding)
-    if not found:
-        return outline
-    new, above = dict[int, Heading](), list[Heading]()
-    made = list[Item]()
-    for at, item in enumerate(every):
-        if isinstance(item, TextItem):
-            made.append(replace(item, heading=new[id(item.heading)]))
-            continue
-        above = above[: len(item.path)]
-        own = item.own
-        if changed := found.get(at):
-            own = properties({k: v for k, v in {**item.values, **changed}.items() if v is not None or k not in changed})
-        heading = replace(item, own=own, all=with_inherited(above[-1] if above else None, own))
-        new[id(item)] = heading
-        above.append(heading)
-        made.append(heading)
-    return replace(outline, root=new[id(outline.root)], items=tuple(made[1:]))
-
-
-# The first paragraph of a footnote, and references to one.
-_FOOTNOTE = re.compile(
-    r"^\[\^(?P<name>[^\]\s]{1,100})\]:[ \t]*(?P<note>[^\n]+(?:\n[ \t]*[^\s\[][^\n]*)*)", re.MULTILINE
-)
-_NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
-
-
-def footnotes(texts: Iterable[TextItem], readers: Iterable[TextItem]) -> tuple[Mapping[str, str], frozenset[str]]:
-    """Return the footnotes in texts, by name, and the names of those to which other texts refer."""
-    found = (match for piece in _with_marks(texts) for match in _FOOTNOTE.finditer(piece))
-    marks = (mark for piece in _with_marks(readers) for mark in _NOTE_MARK.finditer(piece))
-    notes = {match["name"]: " ".join(match["note"].split()) for match in found}
-    return notes, frozenset(mark[1] for mark in marks if not mark[2])
-
-
-def _with_marks(texts: Iterable[TextItem]) -> Iterator[str]:
-    marked = (item.text for item in texts if "[^" in item.text)
-    return (piece for text in marked for is_code, piece in code_apart(text) if not is_code)
-
-
-def with_notes(text: str, notes: Mapping[str, str], used: Collection[str]) -> str:
-    """Return a text with its footnotes inserted, and without those that are inserted where they are `used`.
-
-    >>> notes = {"why": "They hold chlorophyll."}
-    >>> with_notes("Leaves are green[^why] and [^odd].", notes, {"why"})
-    'Leaves are green (They hold chlorophyll.) and [^odd].'
-    >>> with_notes("[^why]: They hold chlorophyll.", notes, {"why"}), with_notes("[^why]: They hold.", notes, ())
-    ('', 'They hold.')
-    """
-
-    def note_text(mark: re.Match[str]) -> str:
-        return mark[0] if mark[1] not in notes else "" if mark[2] else f" ({notes[mark[1]]})"
-
-    def without_used(piece: str) -> str:
-        return _FOOTNOTE.sub(lambda match: "" if match["name"] in used else match[0], piece)
-
-    pieces = code_apart(text)
-    return "".join(
-        piece if is_code else _NOTE_MARK.sub(note_text, without_used(piece)) for is_code, piece in pieces
-    ).strip("\n")
+# -- the parts of a prepared document ---------------------------------------------------------------
 
 
 _NAMES = ("subtitle", "aliases", "tags", "keywords")
 _PART_OF_A_NAME = re.compile(r"[^\W_]+?(?=[\W_]|\Z|(?<=[a-zß-ÿ])(?=[A-ZÀ-Þ]))")
 
 
-def _names(steps: Steps) -> tuple[str, ...]:
+def _names(outline: Outline, file: str, withholding: Withholding) -> tuple[str, ...]:
     """Return the names of a document besides its title: what its file's name adds to it, and what its header gives."""
-    name = own_stem(steps.file)
-    name = PurePosixPath(steps.file).parent.name if name.casefold() in ("index", "readme") else name
-    title, header = steps.outline.title, steps.withholding.shown(steps.outline.root.own)
+    name = own_stem(file)
+    name = PurePosixPath(file).parent.name if name.casefold() in ("index", "readme") else name
+    title, header = outline.title, withholding.shown(outline.root.own)
     known = set(map(str.casefold, _PART_OF_A_NAME.findall(title)))
     own = " ".join(word for word in _PART_OF_A_NAME.findall(name) if word.casefold() not in known)
     given = (text for field in _NAMES for text in texts_of(header.get(field)))
@@ -388,37 +180,72 @@ def _names(steps: Steps) -> tuple[str, ...]:
 
 def _above(words: Iterable[TextItem], of: Section | Chunk, withholding: Withholding) -> tuple[str, ...]:
     """Return those words of an entry that are not in its part itself, and may be read by all who may read that."""
-    readable = (each for each in words if of.audience == TEACHER or withholding.of(_types(each)) == EVERYONE)
+    readable = (each for each in words if of.audience == TEACHER or withholding.of(each.types) == EVERYONE)
     return tuple(each.text for each in readable if each.text not in of.text)
 
 
-def _section(steps: Steps, part: Part, ids: Ids, order: int) -> Section:
-    heading, path = part.heading, part.heading.path
-    first = part.items[0] if part.by_size else heading
-    begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
-    new = ids.of("part", begins) if part.by_size else ids.of("section", *path)
-    inner = () if part.by_size else _inner(part.items)
-    place = steps.place_of(heading, part.lines, inner)
-    withholding = steps.withholding
-    shown = replace(part, items=_for_students(part.items, withholding))
-    texts = [item for item in part.items if isinstance(item, TextItem)]
-    readable = any(isinstance(item, TextItem) for item in shown.items)
-    audience = TEACHER if texts and not readable else EVERYONE
-    return Section(
-        new,
-        place,
-        depth=heading.level,
-        order=order,
-        text=part.text,
-        goes_on=part.by_size,
-        metadata=heading.own,
-        audience=audience if texts else withholding.of_metadata(heading.all),
-        for_students=_changed(
-            text=(part.text, shown.text),
-            metadata=(heading.own, withholding.shown(heading.own)),
-            inner=(place.inner, _inner(shown.items) if place.inner else ()),
-        ),
-    )
+@dataclass(frozen=True, slots=True)
+class _Context:
+    """What the sections and chunks of a document have in common; makes them."""
+
+    docid: str
+    file: str
+    settings: Preparation
+    withholding: Withholding
+    original: str
+    pages: tuple[tuple[int, Pages], ...]
+    ids: Ids
+
+    def place(self, heading: Heading, lines: Lines, inner: tuple[Inner, ...]) -> Location:
+        """Return the place of the text in some lines below a heading."""
+        pages = pages_of(*lines, self.pages)
+        where = (str(pages), self.original) if pages else ()
+        return Location(self.docid, self.file, lines, heading.path, heading.numbers, inner, *where)
+
+    def section(self, part: Part, order: int) -> Section:
+        """Make a section; the texts of the headings above it are not known yet."""
+        heading, withholding = part.heading, self.withholding
+        first = part.items[0] if part.by_size else heading
+        begins = "\n".join(first.path) if isinstance(first, Heading) else str(first.key)
+        new = self.ids.of("part", begins) if part.by_size else self.ids.of("section", *heading.path)
+        place = self.place(heading, part.lines, () if part.by_size else _inner(part.items))
+        shown = replace(part, items=for_students(part.items, withholding))
+        has_texts, has_readable = (any(isinstance(i, TextItem) for i in of.items) for of in (part, shown))
+        audience = EVERYONE if has_readable else TEACHER if has_texts else withholding.of_metadata(heading.all)
+        return Section(
+            new,
+            place,
+            depth=heading.level,
+            order=order,
+            text=part.text,
+            goes_on=part.by_size,
+            metadata=heading.own,
+            audience=audience,
+            for_students=_changed(
+                text=(part.text, shown.text),
+                metadata=(heading.own, withholding.shown(heading.own)),
+                inner=(place.inner, _inner(shown.items) if place.inner else ()),
+            ),
+        )
+
+    def chunk(self, text: TextItem, section: str, order: int) -> Chunk:
+        """Make a chunk of a section."""
+        heading, model = text.heading, self.settings.annotation_model
+        metadata = {**heading.all, **text.own} if text.own else heading.all
+        annotations = chain.from_iterable(annotate(model, text.own, each) for each in (heading, *text.inner))
+        return Chunk(
+            id=self.ids.of("chunk", text.type, text.text),
+            place=self.place(heading, text.lines, _inner(text.inner)),
+            section=section,
+            order=order,
+            text=text.text,
+            overlap=text.overlap,
+            annotations=tuple(dict.fromkeys(annotations)),
+            type=text.type,
+            metadata=metadata,
+            audience=self.withholding.of(text.types),
+            for_students=_changed(metadata=(metadata, self.withholding.shown(metadata))),
+        )
 
 
 def _inner(items: Iterable[Item]) -> tuple[Inner, ...]:
@@ -426,35 +253,6 @@ def _inner(items: Iterable[Item]) -> tuple[Inner, ...]:
     return tuple(Inner(each.line, each.numbers[-1] if each.numbers else "", each.path) for each in headings)
 
 
-def _for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
-    """Return items without the texts that are withheld from students, and without headings that become empty."""
-    if all(withholding.of(_types(item)) == EVERYONE for item in items):
-        return tuple(items)
-    included, above = set[int](), list[Heading]()
-    for item in items:
-        readable = withholding.of(_types(item)) == EVERYONE
-        if isinstance(item, Heading):
-            above = [*(heading for heading in above if heading.level < item.level), item]
-        included |= {id(each) for each in (item, *(() if isinstance(item, Heading) else above)) if readable}
-    return tuple(item for item in items if id(item) in included)
-
-
-def _chunk(steps: Steps, passage: ChunkDraft, section: str, ids: Ids, order: int) -> Chunk:
-    heading, withholding = passage.text.heading, steps.withholding
-    metadata = {**heading.all, **passage.text.own} if passage.text.own else heading.all
-    annotations = [
-        annotate(steps.settings.annotation_model, passage.text.own, each) for each in (heading, *passage.inner)
-    ]
-    return Chunk(
-        id=ids.of("chunk", passage.type, passage.text.text),
-        place=steps.place_of(heading, passage.text.lines, _inner(passage.inner)),
-        section=section,
-        order=order,
-        text=passage.text.text,
-        overlap=passage.overlap,
-        annotations=tuple(dict.fromkeys(each for some in annotations for each in some)),
-        type=passage.type,
-        metadata=metadata,
-        audience=withholding.of([passage.type, *types_in(metadata)]),
-        for_students=_changed(metadata=(metadata, withholding.shown(metadata))),
-    )
+def _changed(**values: tuple[Any, Any]) -> dict[str, Any]:
+    """Return the values for students that differ from those for teachers."""
+    return {name: shown for name, (written, shown) in values.items() if shown != written}

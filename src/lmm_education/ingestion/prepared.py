@@ -2,8 +2,7 @@
 
 `NAME.pooled.md` is an ordinary document, to be reviewed, edited and ingested in place of its source, which its header
 names: the texts with their annotations, without what is no content. The files of the other two steps are for
-inspection. There, every item (a section, a chunk) begins with a metadata block with its lines in the source and its own
-properties.
+inspection: every section and every chunk, each below a metadata block with its type, headings, annotations and lines.
 """
 
 from __future__ import annotations
@@ -11,8 +10,7 @@ from __future__ import annotations
 import hashlib
 import posixpath
 import re
-from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
-from dataclasses import replace
+from collections.abc import Collection, Iterable, Mapping, Sequence
 from itertools import chain, count, pairwise
 from pathlib import Path, PurePosixPath
 from typing import Any
@@ -22,48 +20,43 @@ from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.page_marks import pages_of
 from lmm.markdown.parse_markdown import header_values
 from lmm.type_names import is_one_of, types_in
+from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.outline import Heading, Item, TextItem, without_conversation
-from lmm_education.ingestion.prepare import Steps
+from lmm_education.ingestion.outline import Heading, Item, TextItem, read_outline, without_conversation
 from lmm_education.ingestion.source_files import MARK, POOLED, is_own_output, own_stem
-from lmm_education.ingestion.steps import SUMMARY, ChunkDraft, Part
-from lmm_education.payloads import hash_of_text
+from lmm_education.material import Chunk, PreparedDocument, Section
+from lmm_education.payloads import hash_of_text, plain
 
 LINES = "~~lines"
 ORIGINAL = "original"
 """The key of a prepared document with the file from which its document was imported."""
 _HASH = re.compile(r"^  hash: \w+\r?\n", re.MULTILINE)
-LISTS = ("documents", "chunks")
-"""The steps with a list, `NAME.step.md`."""
 
 
 # -- the prepared document -------------------------------------------------------------------------
 
 
-def prepared_text(steps: Steps, text: str, source: str) -> str:
-    """Return the prepared document of a document with this text; `source` is the path to that from its own folder.
+def prepared_text(text: str, source: str, *, docid: str, file: str, kinds: Withholding = DEFAULT) -> str:
+    """Return the prepared document of a document with this text; `source` is the path to that from its own folder, and
+    `file` its path in the course.
 
-    >>> from lmm_education.config import Preparation
-    >>> from lmm_education.ingestion.prepare import prepare_steps
     >>> text = "# Leaves\\n\\n<!-- later -->\\n\\nThey are green.\\n"
-    >>> steps = prepare_steps(text, docid="b", file="botany.md", settings=Preparation())
-    >>> print(prepared_text(steps, text, "botany.md").partition("---\\n\\n")[2])
+    >>> print(prepared_text(text, "botany.md", docid="b", file="botany.md").partition("---\\n\\n")[2])
     # Leaves
     <BLANKLINE>
     They are green.
     <BLANKLINE>
     """
-    outline, lasting = steps.outline, steps.withholding.lasting
+    outline = read_outline(plain(text), title=own_stem(file), kinds=kinds)
     headings = [item.title for item in outline.items if isinstance(item, Heading)]
-    is_given = outline.title not in (*headings, own_stem(steps.file))  # by a header in another notation
+    is_given = outline.title not in (*headings, own_stem(file))  # by a header in another notation
     titled = {"title": outline.title} if is_given and "title" not in outline.root.own else {}
-    docid = {"docid": steps.docid}
-    values = docid | titled | without_conversation(outline.root.values) | docid
+    values = {"docid": docid} | titled | without_conversation(outline.root.values) | {"docid": docid}
     mark = {"step": "pooled", "text": hash_of_text(text)}
     pages = [pages_of(*item.lines, outline.pages) for item in outline.items]
     marks = ["" if now == before or not now else f"{now.mark}\n\n" for before, now in pairwise((None, *pages))]
     items = zip(pairwise((None, *outline.items)), marks, strict=True)
-    item_texts = [_written(*pair, lasting, mark) for pair, mark in items]
+    item_texts = [_written(*pair, kinds.lasting, mark) for pair, mark in items]
     if any(marks) and (name := str(values.get("source") or "")):
         values[ORIGINAL] = name if ":" in name else posixpath.join(posixpath.dirname(source), name)
     return _file(values | {"source": source, MARK: mark}, item_texts)
@@ -94,7 +87,7 @@ def read_mark(text: str) -> tuple[str, str]:
     values = header_values(text)
     mark, source = values.get(MARK), values.get("source")
     step = mark.get("step") if isinstance(mark, Mapping) else None
-    if step in LISTS:
+    if step in ("documents", "chunks"):
         raise IngestError(
             f"this file shows the {step} of a document, for reading only",
             where="1",
@@ -112,56 +105,43 @@ def read_mark(text: str) -> tuple[str, str]:
 # -- lists to look at ------------------------------------------------------------------------------
 
 
-def step_files(steps: Steps, pooled: str) -> dict[str, str]:
+def step_files(document: PreparedDocument, pooled: str) -> dict[str, str]:
     """Return the prepared files of a document, by name: the prepared document, and the lists of the other steps.
 
     >>> from lmm_education.config import Preparation
-    >>> from lmm_education.ingestion.prepare import prepare_steps
+    >>> from lmm_education.ingestion.prepare import prepare_document
     >>> text, settings = "# Leaves\\n\\nThey are green.\\n", Preparation()
-    >>> steps = prepare_steps(text, docid="b", file="botany.md", settings=settings)
-    >>> files = step_files(steps, "")
+    >>> files = step_files(prepare_document(text, docid="b", file="botany.md", settings=settings), "")
     >>> list(files)
     ['botany.pooled.md', 'botany.documents.md', 'botany.chunks.md']
     >>> print(files["botany.chunks.md"].partition("---\\n\\n")[2])
     ---
-    ~~lines: 1–3
-    ---
-    # Leaves
-    <BLANKLINE>
-    ---
+    headings:
+      - Leaves
     ~~lines: 3
     ---
     They are green.
     <BLANKLINE>
     """
-    stem = own_stem(steps.file)
-    lists = [name for name in LISTS if name != "documents" or steps.settings.documents != "none"]
-    return {f"{stem}{POOLED}": pooled} | {f"{stem}.{name}.md": _listed(steps, name) for name in lists}
+    stem = own_stem(document.file)
+    lists: dict[str, Sequence[Section | Chunk]] = {"documents": document.sections, "chunks": document.chunks}
+    header = {"docid": document.id, "source": PurePosixPath(document.file).name}
+    return {f"{stem}{POOLED}": pooled} | {
+        f"{stem}.{name}.md": _file(header | {MARK: {"step": name}}, map(_listed, items))
+        for name, items in lists.items()
+        if items or name == "chunks"
+    }
 
 
-def _listed(steps: Steps, name: str) -> str:
-    """Return the file that shows one step: the headings that open each part, and its texts or chunks."""
-    item_texts = list[str]()
-    for part, passages in steps.parts:
-        opening = [] if part.by_size else [heading for heading in part.opening if heading.level]
-        items = part.items if name == "documents" else _with_headings(part, passages)
-        for number, item in enumerate([*opening, *items]):
-            first, last = part.lines if number == 0 and item in part.opening else item.lines
-            # A range has a dash that YAML need not quote.
-            values = without_conversation(item.values) | {LINES: first if first == last else f"{first}–{last}"}
-            item_texts.append(f"{MetadataBlock.make(values).source}{item.source}\n\n")
-    return _file({"docid": steps.docid, "source": PurePosixPath(steps.file).name, MARK: {"step": name}}, item_texts)
-
-
-def _with_headings(part: Part, passages: Sequence[ChunkDraft]) -> Iterator[Item]:
-    """Iterate over the texts of passages, each after the headings that precede it in the part."""
-    inner = {id(heading) for passage in passages for heading in passage.inner}
-    headings = [item for item in part.items if isinstance(item, Heading) and id(item) not in inner]
-    for passage in passages:
-        while any(heading is passage.text.heading for heading in headings):
-            yield headings.pop(0)
-        yield replace(passage.text, values={"type": SUMMARY}) if passage.is_summary else passage.text
-    yield from headings
+def _listed(item: Section | Chunk) -> str:
+    """Return a section with its metadata, or a chunk with its type and annotations, as a list shows it."""
+    first, last = item.place.lines
+    own = {"type": item.type, "annotations": [*item.annotations]} if isinstance(item, Chunk) else item.metadata
+    every = {"headings": [*item.place.headings], **own}
+    shown = {name: value for name, value in every.items() if value and value != "text"}
+    # A range has a dash that YAML need not quote.
+    block = MetadataBlock.make(shown | {LINES: first if first == last else f"{first}–{last}"})
+    return f"{block.source}{item.text}\n\n"
 
 
 # -- files -----------------------------------------------------------------------------------------

@@ -9,7 +9,6 @@ from itertools import groupby, takewhile
 
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
-from lmm.type_names import types_in
 from lmm_education.config import Preparation
 from lmm_education.ingestion.block_kinds import OWN_WORDS, kind_of
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem
@@ -68,14 +67,15 @@ def _kin(item: Item) -> int | None:
     return item.stretch if isinstance(item, TextItem) and (item.stretch or not item.own) else None
 
 
-def whole_blocks(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
-    """Iterate over the items with the texts of each unit joined, if they fit into a chunk together; other divs, or
-    those with headings, are split."""
+def whole_blocks(outline: Outline, limits: Limits) -> Outline:
+    """Return the outline with the texts of each unit joined, if they fit into a chunk together; other divs, or those
+    with headings, are split."""
+    items = outline.items
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
     alone = [None if _kin(item) is None else text for item, text in zip(items, texts, strict=True)]
     divs = div_ends(texts)
     ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
-    at = 0
+    at, blocks = 0, list[Item]()
     while at < len(items):
         end = ends[at]
         unit = [item for item in items[at:end] if isinstance(item, TextItem)]
@@ -84,11 +84,10 @@ def whole_blocks(items: Sequence[Item], limits: Limits) -> Iterator[Item]:
         whole = is_one and size <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
-        elif whole:
-            yield join(unit)
         else:
-            yield from items[at:end]
+            blocks += [join(unit)] if whole else items[at:end]
         at = end
+    return replace(outline, items=tuple(blocks))
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:
@@ -131,7 +130,7 @@ class Part:
         return Lines(held[0].lines.first, held[-1].lines.last) if held else Lines(1, 1)
 
 
-def divide(outline: Outline, items: Sequence[Item], settings: Preparation, limits: Limits) -> list[Part]:
+def divide(root: Heading, items: Sequence[Item], settings: Preparation, limits: Limits) -> list[Part]:
     """Return the parts of a document, in order, divided as the settings say.
 
     Each heading has its part, even without text, except for those in a small entry (see `inner_headings`); the text
@@ -139,15 +138,15 @@ def divide(outline: Outline, items: Sequence[Item], settings: Preparation, limit
 
     >>> from lmm_education.ingestion.outline import read_outline
     >>> outline = read_outline("# A\\n\\none\\n\\n## B\\n\\ntwo\\n\\n# C\\n\\nthree\\n")
-    >>> [part.text for part in divide(outline, outline.items, Preparation(), Limits(0, 2000))]
+    >>> [part.text for part in divide(outline.root, outline.items, Preparation(), Limits(0, 2000))]
     ['one\\n\\n## B\\n\\ntwo', 'three']
-    >>> [part.text for part in divide(outline, outline.items, Preparation(), Limits(0, 5))]
+    >>> [part.text for part in divide(outline.root, outline.items, Preparation(), Limits(0, 5))]
     ['one', 'two', 'three']
     """
     if settings.documents == "size":
-        return list(_by_size(outline, items, settings.document_size))
+        return list(_by_size(root, items, settings.document_size))
     # With "none", no section is stored, but chunks still vote for those that contain them.
-    return list(_by_level(outline, items, settings.level if settings.documents == "level" else 6, limits))
+    return list(_by_level(root, items, settings.level if settings.documents == "level" else 6, limits))
 
 
 def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
@@ -174,9 +173,9 @@ def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
     return frozenset(inner)
 
 
-def _by_level(outline: Outline, items: Sequence[Item], level: int, limits: Limits) -> Iterator[Part]:
-    inner, parts = inner_headings(items, limits), [(outline.root, list[Item]())]
-    held = {id(outline.root): parts[0][1]}  # by heading: after a div, texts belong to a section outside it
+def _by_level(root: Heading, items: Sequence[Item], level: int, limits: Limits) -> Iterator[Part]:
+    inner, parts = inner_headings(items, limits), [(root, list[Item]())]
+    held = {id(root): parts[0][1]}  # by heading: after a div, texts belong to a section outside it
     for item in items:
         if isinstance(item, Heading) and item.level <= level and id(item) not in inner:
             parts.append((item, held.setdefault(id(item), [])))
@@ -192,7 +191,7 @@ def _has_place(heading: Heading, items: Sequence[Item]) -> bool:
     return heading.level > 0 or bool(items) or bool(heading.own.get("summary"))
 
 
-def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Part]:
+def _by_size(root: Heading, items: Sequence[Item], size: int) -> Iterator[Part]:
     """Iterate over parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
@@ -205,10 +204,10 @@ def _by_size(outline: Outline, items: Sequence[Item], size: int) -> Iterator[Par
             keys.append(((7 - first.level) << 64) + key_of("\n".join(first.path)))
     for start, end in cut(sizes, keys, limits.low, size + 2):
         held = tuple(item for element in elements[start:end] for item in element)
-        first, opening = held[0], () if start else (outline.root,)
+        first, opening = held[0], () if start else (root,)
         yield Part(first if isinstance(first, Heading) else first.heading, held, opening, by_size=True)
-    if not elements and _has_place(outline.root, ()):
-        yield Part(outline.root, (), (outline.root,))
+    if not elements and _has_place(root, ()):
+        yield Part(root, (), (root,))
 
 
 def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
@@ -261,36 +260,20 @@ SUMMARY = "summary"
 _WORD_START = re.compile(r"\s+(?=\S)")
 
 
-@dataclass(frozen=True, slots=True)
-class ChunkDraft:
-    """A chunk without ids: its text, type, and the end of the one before it.
+def passages_of(part: Part, limits: Limits, settings: Preparation) -> Iterator[TextItem]:
+    """Iterate over the texts of the chunks of a part, in order, each section's summary before its texts.
 
-    `is_summary` distinguishes the summary of a section from a text to which its author gave that type; `inner` are the
-    headings inside the text of a small entry.
+    With the splitter ``none``, nothing is cut: the part is one chunk, except for texts with properties of their own.
+    Properties that are generated for a heading in a small entry do not make its text one with properties of its own.
     """
-
-    text: TextItem
-    type: str = "text"
-    overlap: str = ""
-    is_summary: bool = False
-    inner: tuple[Heading, ...] = ()
-
-
-def passages_of(
-    part: Part, limits: Limits, *, whole: bool = False, overlap: int = 0, generated: Collection[str] = ()
-) -> Iterator[ChunkDraft]:
-    """Iterate over the chunks of a part, in order, each section's summary before its texts.
-
-    With `whole`, nothing is cut: the part is one chunk, except for texts with properties of their own. Properties that
-    are `generated` for a heading in a small entry do not make its text one with properties of its own.
-    """
+    whole, overlap = settings.splitter == "none", settings.overlap
     for heading in part.opening:
         yield from _summary(heading)
     inner = inner_headings([part.heading, *part.items], limits) if not whole else frozenset(map(id, part.items))
-    ignored = frozenset((*generated, SUMMARY))
+    ignored = frozenset((*settings.annotation_model.generated, SUMMARY))
 
     def given(heading: Heading) -> object:
-        return types_in(heading.all) if whole else {k: value for k, value in heading.all.items() if k not in ignored}
+        return heading.types if whole else {k: value for k, value in heading.all.items() if k not in ignored}
 
     for entry, run in _runs(part, inner, given):
         for item in run:
@@ -301,17 +284,16 @@ def passages_of(
             continue
         before = ""
         for text in texts if whole else _packed(texts, limits):
-            type = next(iter(types_in(text.own) or types_in(text.heading.all)), "text")
-            yield ChunkDraft(text, type, _tail(before, overlap, limits) if overlap else "")
+            yield replace(text, overlap=_tail(before, overlap, limits)) if overlap else text
             before = text.text
 
 
-def _summary(heading: Heading) -> Iterator[ChunkDraft]:
+def _summary(heading: Heading) -> Iterator[TextItem]:
     summary = heading.own.get(SUMMARY)
     text = "\n".join(map(str, summary)) if isinstance(summary, list) else str(summary or "")
     if text.strip():
         lines = Lines(min(heading.metadata_line, heading.line), heading.line)
-        yield ChunkDraft(TextItem(text.strip(), lines, heading, 0), SUMMARY, is_summary=True)
+        yield TextItem(text.strip(), lines, heading, 0, types=(SUMMARY, *heading.types))
 
 
 def _runs(
@@ -346,15 +328,14 @@ def _packed(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
         yield from _in_parts(group, limits)
 
 
-def _as_one(heading: Heading, items: Sequence[Item]) -> ChunkDraft:
+def _as_one(heading: Heading, items: Sequence[Item]) -> TextItem:
     """Return the texts of an entry with the headings between them as one chunk."""
     items = [item for item in items if item is not heading]
     last = max(at for at, item in enumerate(items) if isinstance(item, TextItem))
     one = Part(heading, tuple(items[: last + 1]))
-    type = next(iter(types_in(heading.all)), "text")
     owner = next(item.owner for item in items if isinstance(item, TextItem))
     inner = tuple(item for item in one.items if isinstance(item, Heading))
-    return ChunkDraft(TextItem(one.text, one.lines, heading, 0, owner=owner), type, inner=inner)
+    return TextItem(one.text, one.lines, heading, 0, types=heading.types, owner=owner, inner=inner)
 
 
 # -- an entry's own words --------------------------------------------------------------------------

@@ -56,7 +56,7 @@ from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.config import CourseSettings, StudySettings
 from lmm_education.ingestion.outline import Heading, TextItem, stored_outline
 from lmm_education.ingestion.plan import error_of
-from lmm_education.ingestion.prepare import unrevealing, values_for_students
+from lmm_education.ingestion.readers import unrevealing, values_for_students
 from lmm_education.material import distinct_titles
 from lmm_education.parts import config_for
 from lmm_education.prompts.templates import course_prompts
@@ -67,7 +67,6 @@ from lmm_education.study.study_documents import (
     settings_at,
     study_document,
     texts_of,
-    type_of,
 )
 
 if TYPE_CHECKING:
@@ -186,12 +185,12 @@ def _text_of(holder: Holder, document: StudyDocument, after: int, without: Colle
     """Return the text that a question is about: the paragraph, the text directly under the heading, or all of it."""
     if isinstance(holder, TextItem):
         return holder.text
-    special, level = is_one_of(type_of(holder), without), holder.level
+    special, level = is_one_of(holder.type, without), holder.level
     below = takewhile(
         lambda item: isinstance(item, TextItem) or not level or item.level > level, document.outline.items[after:]
     )
     under = [item for item in below if isinstance(item, TextItem)]
-    texts = [text for text in under if special or not is_one_of(type_of(text), without)]
+    texts = [text for text in under if special or not is_one_of(text.type, without)]
     own = [text for text in texts if text.heading is holder]
     return "\n\n".join(text.text for text in own or texts)
 
@@ -306,7 +305,7 @@ def cards_of(reading: Reading, settings: CourseSettings, *, solutions: bool = Fa
     """Return the existing cards of documents: those that students may see, or with `solutions`, all."""
     shown = reading.documents if solutions else list[StudyDocument]()
     for document in reading.documents if not solutions else ():
-        public = unrevealing(document.outline, settings.withholding)
+        public, _ = unrevealing(document.outline, settings.withholding)
         values = values_for_students((public.root, *public.items), settings.withholding)
         if values and "text" not in values[0] and not values[0]["level"]:  # otherwise all of it is withheld
             shown.append(replace(document, outline=stored_outline(values)))

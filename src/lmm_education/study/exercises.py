@@ -22,7 +22,7 @@ from lmm.terminal import clipped
 from lmm.type_names import is_one_of, named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
 from lmm_education.study.cards import card_id
-from lmm_education.study.study_documents import StudyDocument, texts_of, type_of
+from lmm_education.study.study_documents import StudyDocument, texts_of
 
 _SOLUTION = "solution"
 
@@ -161,7 +161,7 @@ def _owned(document: StudyDocument) -> Iterator[tuple[Item, TextItem, str]]:
             continue
         typed = max((i for i, heading in enumerate(above) if heading.own.get("type")), default=0)
         owner = item if item.own.get("type") else above[min(typed + 1, len(above) - 1)]
-        yield owner, item, type_of(item)
+        yield owner, item, item.type
 
 
 def _exercise(document: StudyDocument, number: int, kind: str, owner: Item, first: TextItem) -> Exercise:

@@ -18,7 +18,7 @@ from lmm.type_names import is_one_of
 from lmm_education.ingestion.outline import Heading, TextItem
 from lmm_education.material import is_called, named
 from lmm_education.study.exercises import Exercise, find_exercises
-from lmm_education.study.study_documents import StudyDocument, is_special, texts_of, type_of
+from lmm_education.study.study_documents import StudyDocument, is_special, texts_of
 
 # -- reading time ----------------------------------------------------------------------------------
 
@@ -194,8 +194,8 @@ def _units(document: StudyDocument, depth: int) -> list[Unit]:
 
 
 def _step(unit: Unit, documents: Sequence[StudyDocument], pace: int, keep: Collection[str]) -> StudyStep:
-    words = sum(words_to_read(text.text) for text in unit.texts if not is_special(type_of(text), keep))
-    others = [text for text in unit.texts if is_special(type_of(text), keep)]
+    words = sum(words_to_read(text.text) for text in unit.texts if not is_special(text.type, keep))
+    others = [text for text in unit.texts if is_special(text.type, keep)]
     summary = unit.heading.own.get("summary")
     owned = (*(heading.own for heading in unit.headings), *(text.own for text in unit.texts))
     names = [name for own in owned for key in KEYS for name in texts_of(own.get(key))]
@@ -212,7 +212,7 @@ def _step(unit: Unit, documents: Sequence[StudyDocument], pace: int, keep: Colle
         summary=" ".join(map(str, summary)) if isinstance(summary, list) else str(summary or ""),
         requires=tuple(dict.fromkeys(titles)),
         # texts that have their type from one place count as one
-        material=dict(Counter({text.owner or text.heading.line: type_of(text) for text in others}.values())),
+        material=dict(Counter({text.owner or text.heading.line: text.type for text in others}.values())),
     )
 
 

@@ -49,7 +49,7 @@ def _of_ingestion(path: Path) -> Iterator[Finding]:
         with CourseParts.open(beside=[path]) as course:
             read = read_file(SourceFile(path, str(path), named=False), "", Books())
             if not isinstance(read, str):
-                yield from warnings(read, prepare(read, course).document, course.settings.withholding)
+                yield from warnings(read, prepare(read, course), course.settings.withholding)
     except LmmError as error:
         place = re.match(r":(\d+)(?::(\d+))?\Z", error.where.removeprefix(str(path)))
         if place is not None:  # not of the configuration, which the commands of the course report

@@ -19,16 +19,16 @@ from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import link_addresses
-from lmm.type_names import is_one_of, types_in
+from lmm.type_names import is_one_of
 from lmm_education.audience import DEFAULT, Withholding
 from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
 from lmm_education.ingestion.near_types import check_metadata
-from lmm_education.ingestion.outline import Heading, Outline, TextItem, read_outline, stored_outline
+from lmm_education.ingestion.outline import Heading, Outline, read_outline, stored_outline
 from lmm_education.ingestion.plan import docid_of, error_of, passed_over, without_solutions
-from lmm_education.ingestion.prepare import readable
+from lmm_education.ingestion.readers import readable
 from lmm_education.ingestion.source_files import find_sources, own_stem
 from lmm_education.material import Lines, Location, Passage
 from lmm_education.parts import CourseParts, config_for
@@ -76,24 +76,8 @@ def study_document(
     """
     chapter = replace(chapter, addresses=link_addresses(text))
     outline = read_outline(text, title=own_stem(file), kinds=kinds)
-    outline = readable(outline, outline.items, chapter, kinds)
+    outline = readable(outline, chapter, kinds)
     return StudyDocument(docid_of(text) or id or file, file, replace(outline, title=chapter.title or outline.title))
-
-
-def type_in(values: Mapping[str, Any], inherited: str = TEXT) -> str:
-    """Return the type in these properties, the first if there are several, or else the inherited one.
-
-    >>> type_in({"type": "exercise"}), type_in({}, "topic"), type_in({"type": None})
-    ('exercise', 'topic', 'text')
-    """
-    return next(iter(types_in(values)), inherited)
-
-
-def type_of(item: Heading | TextItem) -> str:
-    """Return the type of a text, or the type that a heading gives to the texts under it."""
-    if isinstance(item, Heading):
-        return type_in(item.all)
-    return type_in(item.own, type_in(item.heading.all))
 
 
 def texts_of(value: Any) -> list[str]:
@@ -222,7 +206,7 @@ def table_of_contents(documents: Iterable[StudyDocument], *, depth: int = 6) -> 
 
 def _of(document: StudyDocument) -> Iterator[Entry]:
     root = document.outline.root
-    yield Entry(document.title, 0, document.file, 1, type=type_of(root), number=document.number(root))
+    yield Entry(document.title, 0, document.file, 1, type=root.type, number=document.number(root))
     taken: dict[str, int] = {}
     for item in document.outline.items:
         if isinstance(item, Heading):
@@ -233,7 +217,7 @@ def _of(document: StudyDocument) -> Iterator[Entry]:
                 file=document.file,
                 line=item.line,
                 headings=item.path,
-                type=type_of(item),
+                type=item.type,
                 anchor=anchor,
                 number=document.number(item),
             )

@@ -493,10 +493,11 @@ def test_annotations_are_made_in_the_file_that_is_reviewed(course: Course) -> No
     course.config.write_text('minor = "Builtin/extractive"\n[RAG]\nquestions = True\ntitles = True\n')
     (report,) = course.ingest(save_files=True, ingest=False).documents
     assert source.read_text() == REVIEWED
-    pooled, *others = (path.read_text() for path in report.saved)
-    for shown in (pooled, *others):
-        assert "~titles_: Chapter 1 - What are linear models?\n" in shown
-        assert "~questions_:\n" in shown
+    pooled, documents, chunks = (path.read_text() for path in report.saved)
+    assert "~questions_:\n" in pooled
+    assert "\nannotations:\n" in chunks
+    for shown in (pooled, documents, chunks):
+        assert "Chapter 1 - What are linear models?\n" in shown
     again = course.ingest("MyMarkdown.md", save_files=True, ingest=False)
     assert (again.notices, (course.folder / "MyMarkdown.pooled.md").read_text()) == ([], pooled)
     assert course.ingest("MyMarkdown.pooled.md").notices == []

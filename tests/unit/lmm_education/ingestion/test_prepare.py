@@ -11,7 +11,7 @@ from golden_files import GOLDEN, Case, read_cases
 from lmm.errors import ConfigError
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.ingestion.outline import Heading, read_outline
-from lmm_education.ingestion.prepare import prepare_document, prepare_steps
+from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import prepared_text, step_files
 from lmm_education.material import Chunk, Section
 
@@ -41,8 +41,8 @@ def test_the_files_of_each_step() -> None:
     """What --save-files writes for a document with everything in it."""
     settings = Preparation(annotation_model=AnnotationModel(own_properties=("topic",)))
     text = BOTANY.read_text(encoding="utf-8")
-    steps = prepare_steps(text, docid="botany-1", file="notes/botany.md", settings=settings)
-    files = step_files(steps, prepared_text(steps, text, "botany.md"))
+    document = prepare_document(text, docid="botany-1", file="notes/botany.md", settings=settings)
+    files = step_files(document, prepared_text(text, "botany.md", docid=document.id, file=document.file))
     assert list(files) == ["botany.pooled.md", "botany.documents.md", "botany.chunks.md"]
     for name, saved in files.items():
         assert saved == (BOTANY.parent / name).read_text(encoding="utf-8")

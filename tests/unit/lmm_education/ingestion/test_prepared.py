@@ -8,7 +8,7 @@ import pytest
 
 from lmm_education.config import AnnotationModel, Preparation
 from lmm_education.errors import IngestError
-from lmm_education.ingestion.prepare import prepare_document, prepare_steps
+from lmm_education.ingestion.prepare import prepare_document
 from lmm_education.ingestion.prepared import is_edited, prepared_text, read_mark, step_files
 from lmm_education.ingestion.source_files import is_own_output
 from lmm_education.material import PreparedDocument
@@ -54,8 +54,8 @@ Reds.
 """
 
 
-def pooled_file(text: str = TEXT, settings: Preparation = SETTINGS) -> str:
-    return prepared_text(prepare_steps(text, docid="b", file="notes/botany.md", settings=settings), text, "botany.md")
+def pooled_file(text: str = TEXT) -> str:
+    return prepared_text(text, "botany.md", docid="b", file="notes/botany.md")
 
 
 def read_prepared(text: str, settings: Preparation = SETTINGS) -> PreparedDocument:
@@ -110,8 +110,7 @@ def test_what_students_do_not_get_is_the_same() -> None:
     """A solution of several paragraphs, the text after it, and one that is added to the prepared document."""
     text = "# A\n\nWhy?\n\n::: solution\nSo.\n\nAnd so.\n:::\n\nAfter it.\n\n## Solution\n\nThus.\n"
     settings = Preparation(pool=False, max_size=20, min_size=0)
-    steps = prepare_steps(text, docid="b", file="b.md", settings=settings)
-    saved = prepared_text(steps, text, "b.md")
+    saved = prepared_text(text, "b.md", docid="b", file="b.md")
     audiences = [
         [(chunk.text, chunk.audience) for chunk in read_prepared(each, settings).chunks]
         for each in (text, saved, f"{saved}\n---\ntype: solution\n---\nMore.\n")
@@ -123,29 +122,28 @@ def test_what_students_do_not_get_is_the_same() -> None:
 
 def test_the_lists_are_to_look_at() -> None:
     """One that is named is refused."""
-    files = step_files(prepare_steps(TEXT, docid="b", file="notes/botany.md", settings=SETTINGS), "")
+    files = step_files(prepare_document(TEXT, docid="b", file="notes/botany.md", settings=SETTINGS), "")
     for name in ("botany.documents.md", "botany.chunks.md"):
         with pytest.raises(IngestError, match=r"for reading only.*pooled texts"):
             read_mark(files[name])
-    without = prepare_steps(TEXT, docid="b", file="botany.md", settings=SETTINGS.replace(documents="none"))
+    without = prepare_document(TEXT, docid="b", file="botany.md", settings=SETTINGS.replace(documents="none"))
     assert list(step_files(without, "")) == ["botany.pooled.md", "botany.chunks.md"]
 
 
 @pytest.mark.parametrize("splitter", ["default", "none"])
 @pytest.mark.parametrize("documents", ["heading", "level", "size", "none"])
 def test_the_list_of_chunks_has_those_of_summaries(documents: str, splitter: str) -> None:
-    """Each below its heading, or above its small entry, as what it is; the header's above everything."""
+    """As what they are, and every other chunk, in order."""
     settings = Preparation(documents=documents, splitter=splitter)  # type: ignore[arg-type]
-    steps = prepare_steps(SUMMARIES, docid="b", file="botany.md", settings=settings)
-    shown = step_files(steps, "")["botany.chunks.md"].partition("---\n\n")[2]
-    listed = re.findall(r"type: summary\n~~lines: .*\n---\n(.*)", shown)
-    assert listed == ["Of plants.", "In short.", "On reds."]
-    assert [chunk.text for chunk in steps.document.chunks if chunk.type == "summary"] == listed
-    assert re.findall(r"^(?:# .*|## .*|In short.*|On reds.*)", shown, re.MULTILINE) == [
-        "# Leaves",
+    document = prepare_document(SUMMARIES, docid="b", file="botany.md", settings=settings)
+    shown = step_files(document, "")["botany.chunks.md"].partition("---\n\n")[2]
+    assert re.findall(r"type: summary\n(?:annotations:\n(?:  - .*\n)+)?~~lines: .*\n---\n(.*)", shown) == [
+        "Of plants.",
         "In short.",
         "On reds.",
-        "## Red",
+    ]
+    assert re.findall(r"~~lines: (?:\d+–)?(\d+)\n---\n(.*)", shown) == [
+        (str(chunk.place.lines.last), chunk.text.partition("\n")[0]) for chunk in document.chunks
     ]
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from lmm_education.ingestion.outline import TextItem
-from lmm_education.study.study_documents import study_document, type_of
+from lmm_education.study.study_documents import study_document
 
 TEXT = """---
 docid: leaves-1
@@ -39,7 +39,7 @@ Five.
 def test_a_text_has_the_type_of_the_nearest_that_has_one() -> None:
     """Its own, its heading's, that of a heading above; what is skipped is not there."""
     document = study_document(TEXT, file="notes/leaves.md", id="other")
-    texts = {item.text: type_of(item) for item in document.outline.items if isinstance(item, TextItem)}
+    texts = {item.text: item.type for item in document.outline.items if isinstance(item, TextItem)}
     assert texts == {"One.": "text", "Two.": "exercise", "Three.": "topic", "Four.": "exercise"}
     assert (document.id, document.title) == ("leaves-1", "Leaves")
 
