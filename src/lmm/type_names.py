@@ -46,30 +46,65 @@ def is_one_of(type: object, types: Collection[str]) -> bool:
 _CALLED = {
     "exercise": (
         "übung aufgabe übungsaufgabe exercice ejercicio esercizio exercício oefening opgave ćwiczenie zadanie övning"
-        " uppgift øvelse cvičení úloha 演習 演習問題 練習問題 练习 習題 习题",
+        " uppgift øvelse cvičení úloha упражнение задача feladat harjoitus tehtävä exercițiu άσκηση"
+        " alıştırma تمرين תרגיל अभ्यास แบบฝึกหัด latihan 演習 演習問題 練習問題 练习 练习题 習題 习题 연습문제 문제",
         "übungen übungsaufgaben aufgaben exercices ejercicios esercizi exercícios oefeningen opgaven ćwiczenia zadania"
-        " övningar uppgifter øvelser úlohy",
+        " övningar uppgifter øvelser úlohy упражнения задачи feladatok harjoitukset tehtävät exerciții ασκήσεις"
+        " alıştırmalar تمارين תרגילים",
     ),
     "summary": ("zusammenfassung résumé resumen riassunto resumo samenvatting", ""),
     "solution": (
         "lösung musterlösung beispiellösung lösungsvorschlag lösungsweg lösungsskizze lösungsansatz lösungsschlüssel"
         " corrigé réponse solución respuesta soluzione risposta solução resposta oplossing uitwerking antwoord"
-        " rozwiązanie odpowiedź lösning løsning svar řešení odpověď 解答 解答例 答案 参考答案 答え",
+        " rozwiązanie odpowiedź lösning løsning svar řešení odpověď riešenie lösungshinweise resolução fasit facit"
+        " ratkaisu vastaus megoldás rezolvare răspuns rješenje rešitev решение решения ответ ответы відповідь"
+        " розв'язок отговор λύση λύσεις απάντηση çözüm cevap yanıt الحل حل الإجابة פתרון תשובה उत्तर हल เฉลย"
+        " jawaban penyelesaian solució"
+        " erantzuna lahendus atbilde sprendimas ans soln 解答 解答例 模範解答 答案 参考答案 答え 解 정답 해답 풀이 답",
         "lösungen musterlösungen lösungsvorschläge lösungswege corrigés réponses soluciones respuestas soluzioni"
-        " risposte soluções respostas oplossingen uitwerkingen rozwiązania odpowiedzi lösningar løsninger",
+        " risposte soluções respostas oplossingen uitwerkingen rozwiązania odpowiedzi lösningar løsninger ratkaisut"
+        " vastaukset megoldások çözümler cevaplar פתרונות resoluções",
     ),
 }
-_ALSO = {"solution": ("answer", "antwort")}
+_ALSO = {"solution": ("answer", "antwort", "lời giải", "đáp án"), "exercise": ("bài tập",)}
+_AFTER_EXERCISES = {
+    "key",
+    "sol",
+    "explanation",
+    "correction",
+    "corrections",
+    "correzione",
+    "erklärung",
+    "解析",
+    "解説",
+    "해설",
+}
 _QUALITIES = (
     *("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected"),
-    *("correct", "possible", "richtige", "mögliche", "ausführliche", "vollständige"),
+    *("correct", "possible", "proposed", "official", "expected", "my", "begin", "richtige", "mögliche"),
+    *("ausführliche", "vollständige"),
 )
-_FORMS = ("key", "keys", "sketch", "sketches", "outline", "correcta", "correcte", "corretta", "correta")
+_FORMS = (
+    *("key", "keys", "sketch", "sketches", "outline", "guide", "manual", "correcta", "correcte", "corretta"),
+    *("correta", "détaillée", "détaillées", "détaillé", "detallada", "dettagliata"),
+)
 _TRANSCRIBED = str.maketrans({"ä": "ae", "ö": "oe", "ü": "ue", "ß": "ss", "ø": "oe", "å": "aa"})
-_ASKED = ("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta")
+_SHEETS = (
+    *("homework", "homeworks", "hw", "assignment", "assignments", "quiz", "quizzes", "exam", "midterm", "worksheet"),
+    *("klausur", "hausaufgabe", "hausaufgaben", "übungsblatt", "examen", "devoir", "tarea"),
+)
+_ASKED = (
+    *("problem", "problems", "question", "questions", "task", "tasks", "frage", "fragen", "problème", "pregunta"),
+    *("chapter", "section", "set", "week", "ex", "q", "blatt", "serie", "série", "kapitel", "chapitre", "feuille"),
+    *_SHEETS,
+)
+_SOME = {"the", "all", "selected", "odd", "even", "numbered", "review"}
+_WITH = ("hint", "hints", "tips", "hinweise", "indications", "explanations")
 _TO = ("to", "of", "for", "zu", "zur")
 _AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
 _DIGITS = "0123456789. \t\xa0\u202f"
+_MARKS = "✅✔️☑🔑💡📝🔒👉✓([_ "
+_ASIDE = re.compile(r"[ \t]*\([^()]*\)[ \t]*\Z")  # "Answers (odd-numbered)"
 _PART = re.compile(r"[^\W\d_]+|\d[\d.]*|[&+/]")
 _LONGEST_TITLE = 8  # words
 
@@ -88,7 +123,10 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     if "`" in title:  # code, such as the name of a setting
         return ""
     kinds, bare = list(types), title.replace("*", "").lstrip(_DIGITS).casefold()
-    name = bare.rstrip(f"{_DIGITS}:")
+    aside = _ASIDE.search(bare)
+    if aside and not any(kind_called(part, kinds) for part in _PART.findall(aside[0])):
+        bare = bare[: aside.start()]
+    name = bare.rstrip(f"{_DIGITS}:").lstrip(_MARKS)
     if kind := kind_called(name, kinds, plural=plural):
         return kind
     parts = _PART.findall(bare)
@@ -97,11 +135,21 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     if not 1 < len(parts) <= _LONGEST_TITLE:
         return kind_called(parts[0], kinds, plural=plural) if len(parts) == 1 else ""
     first, last = (kind_called(part, kinds) for part in (parts[0], parts[-1]))
+    if len(parts) == 3 and parts[1] in _AND and {parts[0], parts[2]} & {*_WITH}:
+        return first or last
     is_exercise = kind_called(parts[0], ["exercise"]) or (parts[0] in _ASKED and parts[1][0].isdigit())
+    is_exercise = is_exercise or (len(parts) == 2 and parts[0] in _SHEETS)
     if is_exercise and last and last != first:
         return first if parts[-2] in _AND else last
+    asked = {*_ASKED, *_names("exercise", plural=False)}
     refers = (
         parts[1][0].isdigit()
+        or (
+            parts[1] in _TO
+            and parts[-1] in asked
+            and {*parts[2:]} & {*_SOME, *_SHEETS}
+            and asked | _SOME >= {*parts[2:]}
+        )
         or (len(parts) == 3 and parts[1] in _TO and parts[2][0].isdigit())
         or any(
             kind_called(one, ["exercise"]) or (one in _ASKED and other[0].isdigit())
@@ -109,6 +157,15 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
         )
     )
     return first if first and refers and (not plural or kind_called(parts[0], kinds, plural=True)) else ""
+
+
+def is_named_after_exercises(title: str) -> bool:
+    """Return whether a heading after exercises is one over their solutions, though it would not be elsewhere.
+
+    >>> is_named_after_exercises("Correction"), is_named_after_exercises("Key terms")
+    (True, False)
+    """
+    return title.replace("*", "").strip(f"{_DIGITS}:").casefold() in _AFTER_EXERCISES
 
 
 def names_of(type: str) -> set[str]:

@@ -175,9 +175,11 @@ def environments(text: str) -> tuple[str, ...]:
         return ()
     if opened.runs:
         cell = read_cell(opened)
-        if cell is not None and cell.label.endswith("-solution"):  # learnr's
+        if cell is not None and re.split("[-_]", cell.label)[-1] == "solution":  # learnr's
             return ("solution",)
         return (opened.language,) if opened.language in _BY_LABEL.values() else ()
+    if opened.kind == "code_block":
+        return opened.group.classes or (opened.language,)
     kind = _BY_LABEL.get(opened.group.id.partition("-")[0])
     return ((kind,) if kind else ()) + opened.group.classes if opened.kind == "div" else ()
 

@@ -30,7 +30,16 @@ from lmm.markdown.metadata import bare_key, is_slip
 from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
 from lmm.markdown.units import ITEM, continuations_of_units, enclosed, fences_of_divs, unit_ends
 from lmm.notebook.outputs import environments
-from lmm.type_names import DEFAULT, TypeNames, is_one_of, kind_called, named_type, names_of, types_in
+from lmm.type_names import (
+    DEFAULT,
+    TypeNames,
+    is_named_after_exercises,
+    is_one_of,
+    kind_called,
+    named_type,
+    names_of,
+    types_in,
+)
 
 # -- labels and titles ------------------------------------------------------------------------------
 
@@ -54,12 +63,22 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
 _WORD = re.compile(r"[^\W\d_]+")
 # Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
 _LABEL = re.compile(
-    r"(?P<lead>(?:[ \t>]|[-*+][ \t]|\d{1,9}[.)][ \t])*)"
-    r"(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*[^\n]?)"
-    r"|(?P<plain>[^\W\d_]+(?:(?:[ \t]+[^\W\d_]{1,12}){0,3}[ \t]+\(?\d[\w.)]*|(?=[ \xa0\u202f]?[.:：])))"
-    r"(?:(?P<stop>[ \xa0\u202f]?[.:])?(?=\s|\Z)|(?P<wide>：)))"
+    r"(?P<lead>(?:[ \t]|>!?|[-*+][ \t](?:\[[ xX]\][ \t])?|\d{1,9}[.)][ \t])*)"
+    r"(?:(?P<mark>\*{1,3}|_{1,3})(?P<words>[^\W\d_][^*_\n]{1,120}?)(?P=mark)(?P<after>[ \t]*(?:[a-zäöü]+|[^\n]?))"
+    r"|(?P<plain>[^\W\d_]+(?:(?:[ \t]+[^\W\d_]{1,12}){0,3}[ \t]+\(?\d[\w.)]*"
+    r"|(?=[ \xa0\u202f]?[.:：．。]|[ \t]+[-–—]{1,3}[ \t])))"
+    r"(?:(?P<stop>[ \xa0\u202f]?[.:]|[ \t]+[-–—]{1,3})?(?=\s|\Z)|(?P<wide>[：．。])))"
 )
-_STOPS = (".", ":", "：")
+_STOPS = (".", ":", "：", "．", "。", "-", "–", "—")
+# Other ways to write the label: emphasis in HTML, TeX or Chinese, a heading without a blank line above, symbols.
+_WRITTEN = re.compile(
+    r"</?(?P<tag>b|strong|em|i|u|h[1-6])(?:[ ][^<>]*)?>"
+    r"|\$?\\(?:textbf|textit|emph)\{(?P<tex>[^{}\n]*)\}\$?|【(?P<wide>[^】\n]*)】"
+    r"|^(?P<lead>[ \t>]*)\#{1,6}[ \t]+(?P<heading>[^\n#]+?)[ \t#]*(?=\n|\Z)|<p\b[^<>]*>|~~|[✅✔☑🔑💡📝]\ufe0f?[ \t]?"
+    r"|(?<=\*\*)[(\[]|[)\]](?=\*\*)"
+)
+# Words after emphasis that make it the subject of a sentence: "**Solutions** of salt".
+_GOES_ON = {*("of", "in", "is", "are", "was", "were", "has", "have", "and", "or", "with", "that", "which", "to", "for")}
 _TITLE_WORDS = 4  # "Show the solution"; longer titles are about something else, unless they are named so
 _NUMBERED_LABEL = re.compile(r"[^\W\d_]+\s+\d+\.\d")
 
@@ -98,25 +117,38 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     if alert := _ALERT.match(text):  # as Obsidian and GitHub write it
         words = alert["title"].strip() or alert["kind"]
         return Label(words, titled_type(words, types), True, True, _indentation(text))
-    if underlined := _UNDERLINED.fullmatch(text):
+    if underlined := _UNDERLINED.match(text):
         return Label(underlined[1], named_type(underlined[1], types), True, False, 0)
-    match = _LABEL.match(text)
+    match = _LABEL.match(_WRITTEN.sub(_emphasized, text[:_LONGEST_LABEL]))
     if match is None:
         return None
     after, words = (match["after"] or "").strip(), (match["words"] or match["plain"]).strip()
-    if after.islower() and words[-1] not in _STOPS:
+    if after.islower() and words[-1] not in _STOPS and (after in _GOES_ON or not _is_singular(words, types)):
         return None
     is_quoted = ">" in match["lead"]
     is_item = match["lead"].strip(" \t>") != ""  # "- **Salt solution:** 5 g" is what an exercise asks about
     named = _WORD.findall(words)[: 2 if match["mark"] and not is_item else 1]
-    named += _WORD.findall(words.partition(": ")[2])[:1] if is_quoted else []  # "> **Tip: Solution**"
-    kind = next(filter(None, (kind_called(word.casefold(), types) for word in named)), "") or named_type(words, types)
+    kind = named_type(words.rstrip("."), types)
+    kind = kind or (titled_type(words.partition(": ")[2], types) if is_quoted else "")  # "> **Tip: Solution**"
+    kind = kind or next(filter(None, (kind_called(word.casefold(), types) for word in named)), "")
     is_closed = not match["mark"] or words[-1] in (*_STOPS, ")") or words[-1].isdigit() or after in ("", *_STOPS, "(")
     is_first = bool(named) and kind_called(named[0].casefold(), types) != ""
+    kind = kind or (kind_called("solution", types) if words.casefold().rstrip(".:") == "sol" else "")
     words += (match["stop"] or match["wide"] or "").strip()
     if match["plain"] and len(_WORD.findall(words)) > 1:  # "Solution to Exercise 1:", not "Solution to Exercise 1 is"
         kind = named_type(words, types) if words[-1] in _STOPS else ""
     return Label(words, kind if is_closed or is_first else "", bool(match["mark"]), is_quoted, _indentation(text))
+
+
+def _emphasized(match: re.Match[str]) -> str:
+    words = match["tex"] or match["wide"] or match["heading"]
+    return f"{match['lead'] or ''}**{words}**" if words else "**" if match["tag"] else ""
+
+
+def _is_singular(words: str, types: Collection[str]) -> bool:
+    """Return whether words are the name of one solution, but no verb: not "**Answer** all questions"."""
+    name = words.casefold()
+    return name != "answer" and kind_called(name, types) != "" and not kind_called(name, types, plural=True)
 
 
 _WITHIN = re.compile(r"^(?=.)|(?<=[.?!:)][ \t])(?=[*_]{1,3}[^\W\d_])", re.MULTILINE)
@@ -130,21 +162,31 @@ def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
     >>> labels_within("Why? **Solution.** So."), labels_within("- A?\\n  *Answer:* B.\\n- C?")
     ([5], [5, 20])
     """
-    if "```" in text or "~~~" in text or not any(map(text.__contains__, ("\n", "*", "_"))):
+    if not any(map(text.__contains__, ("\n", "*", "_"))):
         return []
-    found, inside = list[int](), False
-    outer = _indentation(text)
+    found, inside, in_code, in_container = list[int](), False, False, False
+    outer, is_list = _indentation(text), ITEM.match(text) is not None
     for match in _WITHIN.finditer(text):
         at = match.end()
-        begins_line = not at or text[at - 1] == "\n"
-        label = label_of(text[at : at + _LONGEST_LABEL], kinds.all)
+        begins_line, head = not at or text[at - 1] == "\n", text[at : at + _LONGEST_LABEL]
+        is_fence = begins_line and head.lstrip().startswith(("```", "~~~"))
+        in_code ^= is_fence
+        if in_code != is_fence:  # within code, or at its end
+            continue
+        label = label_of(head, kinds.all)
         is_label = label is not None and label.is_certain and (begins_line or label.is_emphasized)
-        is_item = begins_line and ITEM.match(text, at) is not None and _indentation(text[at : at + 20]) <= outer
-        opened = environment(text[at : at + _LONGEST_LABEL], kinds.lasting) if at and begins_line else ""
+        is_item = (
+            is_list
+            and not in_container
+            and begins_line
+            and ITEM.match(text, at) is not None
+            and _indentation(text[at : at + 20]) <= outer
+        )
+        opened = _container(head, kinds) if at and begins_line else ""
         kind = opened or (label.type if is_label and label is not None else "")
         if kind and not is_one_of(kind, kinds.exercises):
             found += [at] if at and not inside else []
-            inside = True
+            inside, in_container = True, in_container or opened != ""
         elif inside and environment(text[at : at + _LONGEST_LABEL].replace("\\end{", "\\begin{", 1), kinds.lasting):
             found += [end] if (end := text.find("\n", at) + 1) else []
             inside = False
@@ -152,6 +194,15 @@ def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
             found += [at]
             inside = False
     return found
+
+
+def _container(head: str, kinds: TypeNames) -> str:
+    """Return the type of what the line at the start of a text opens: an environment, or what has such a title."""
+    bare = head.lstrip()
+    if bare[:1] not in ("<", ":", "!", "?", "=", "{", "`", "~", "\\", "/"):
+        return ""
+    title = title_in(head if bare.startswith("<details") else head.partition("\n")[0])
+    return environment(head, kinds.lasting) or titled_type(title, kinds.lasting)
 
 
 def titled_type(title: str, types: Collection[str]) -> str:
@@ -165,18 +216,41 @@ def titled_type(title: str, types: Collection[str]) -> str:
     return next(filter(None, named), "") or named_type(title, types)
 
 
-_UNDERLINED = re.compile(r" {0,3}(\S[^\n]{0,80})\n {0,3}(?:-{2,}|={2,})\s*")  # a heading of two lines
+# A heading of two lines, and a term with its definition.
+_UNDERLINED = re.compile(
+    r" {0,3}[*_]{0,2}([^\W\d_][^\n*_]{0,80})[*_]{0,2}\n {0,3}(?:(?:-{2,}|={2,})\s*\Z|[:~][ \t]+\S)"
+)
 _ALERT = re.compile(r"[ \t]*(?:>[ \t]?)+\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)")
-_TITLE = re.compile(  # of callouts of Quarto and Docusaurus, admonitions and tabs of MkDocs, details, Hugo's shortcodes
-    r"^[ \t]*:{3,}+[^\n]*\btitle=(?:\"([^\"\n]*)\"|'([^'\n]*)')"
-    r"|^[ \t]*:{3,}+[ \t]*\w+(?:\[([^\]\n]*)\]|[ \t]+([^\s:{][^:{\n]*)$)"
+_TITLE = re.compile(  # of callouts of Quarto and Docusaurus, admonitions and tabs of MkDocs, details, tags, directives
+    r"^[ \t]*:{3,}+[^\n]*\b(?:title|name)=(?:\"([^\"\n]*)\"|'([^'\n]*)')"
+    r"|^[ \t]*:{3,}+[ \t]*\w+(?:\[([^\]\n]*)\]|[ \t]+([^\s:{][^:{\n]*)(?:\{[^{}\n]*\})?$)"
+    r"|^[ \t]*(?:`{3,}|~{3,}|:{3,})[ \t]*\{[\w-]+\}[ \t]+([^\n]*)"
     r"|^[ \t]*(?:!!!|\?\?\?\+?|===!?\+?)[ \t]+(?:[\w-]+[ \t]+)*\"([^\"\n]*)\""
-    r"|^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)[ \t]*$"
-    r"|<summary\b[^<>]*>(.{0,300}?)</summary|\{\{[<%][ ]*\w[^{}\n]*\b(?:title|summary|label|name)=\"([^\"\n]*)\""
-    r"|^[ \t]*\{\{[<%][ ]*(\w+)[ ]*[%>]\}\}",
+    r"|^[ \t]*(?:!!!|\?\?\?\+?)[ \t]+([\w-]+)[ \t]*$|^[ \t]*/{3,}[ \t]*[\w-]+[ \t]*\|[ \t]*([^\n]+)"
+    r"|<summary\b[^<>]*>(.{0,300}?)</summary"
+    r"|\{(?:\{[%<]|%-?)[ ]*\w[^{}\n]*\b(?:title|summary|label|name|text)=\"([^\"\n]*)\""
+    r"|^[ \t]*\{\{[%<][ ]*[\w/-]+[ ]+\"([^\"\n]*)\"|^[ \t]*\{(?:\{[%<]|%-?)[ ]*(\w+)(?:[ ]+[\"'\w]*)?[ ]*[%>-]{1,2}\}"
+    r"|^[ \t]*(?:<\w+>[ \t]*)*<(?-i:[A-Z])\w*\b[^<>\n]*\b(?:title|label|summary|name)=\"([^\"\n]*)\""
+    r"|^[ \t]*<((?-i:[A-Z])\w*)>",
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
-_TITLED = ("title=", "<summary", ":::", "!!!", "???", "===", "{{<", "{{%")
+_TITLED = (
+    "title=",
+    "<summary",
+    ":::",
+    "!!!",
+    "???",
+    "===",
+    "{{<",
+    "{{%",
+    "{%",
+    "///",
+    "`{",
+    "~{",
+    "label=",
+    "<Sol",
+    "<Ans",
+)
 
 
 def title_in(text: str) -> str:
@@ -188,7 +262,7 @@ def title_in(text: str) -> str:
     ('Lösung', 'Answer')
     """
     match = _TITLE.search(text) if any(mark in text for mark in _TITLED) else None
-    return re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).strip() if match else ""
+    return " ".join(re.sub(r"<[^<>]*>", "", next(filter(None, match.groups()), "")).split()) if match else ""
 
 
 _WORDS = re.compile(r"[\s,;/+&|_-]+")
@@ -219,9 +293,20 @@ def type_meant(value: str, types: Collection[str]) -> str:
 
 _ENVIRONMENTS = ("exercise", "solution")
 _OPENED = re.compile(
-    r"\s*(?:<(?:div|section|aside|details|p)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)|\\begin\{(?P<name>\w+)\*?\})"
+    r"\s*(?:<(?:div|section|aside|details|p|span)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)"
+    r"|\\begin\{(?P<name>\w+?)(?:box|block)?\*?\}(?:\[(?P<title>[^\W\d_]+)\])?"
+    r"|(?:[^\n]+\n)*?\{:[^{}\n]*\.(?P<kramdown>[\w-]+)[^{}\n]*\}[ \t]*(?:\n|\Z))"
 )
-_GATE = re.compile(r"[ \t]*[`~:]{3,}[ \t]*\{(?P<kind>exercise|solution)-(?:(?P<opens>start)|end)\}")
+# What opens and closes without an element around: marks of MyST, webexercises, nbgrader, and blocks of PyMdown.
+_GATE = re.compile(
+    r"[ \t]*(?:[`~:]{3,}[ \t]*\{(?P<kind>exercise|solution)-start\}|<!--[ \t]*\W*BEGIN[ _]+(?P<marked>\w+)[^\n]*"
+    r"|`r (?:webexercises::)?hide\([\"'](?P<hidden>[^\"'`\n]*)[^\n]*|/{3,}[ \t]*[\w-]+[ \t]*\|[ \t]*(?P<title>[^\n]+))"
+)
+_GATE_END = re.compile(
+    r"^[ \t]*(?:/{3,}[ \t]*$|`r (?:webexercises::)?unhide\(|<!--[ \t]*\W*END\b|[`~:]{3,}[ \t]*\{\w+-end\})",
+    re.MULTILINE,
+)
+_ENCLOSED = ("class=", "\\begin{", "{%", "{{<", "{{%")
 _OF_PROGRAMS = frozenset({"docid", "textid", "headingid", "UUID", "group_UUID"})
 
 
@@ -266,7 +351,7 @@ class TypedDocument:
         texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
         environments = ((at, environment(text, kinds.lasting)) for at, text in enumerate(texts) if text)
         self.typed = {at: kind for at, kind in environments if kind}
-        self.enclosed = enclosed(texts) if any("class=" in text or "\\begin{" in text for text in texts if text) else {}
+        self.enclosed = enclosed(texts) if any(mark in text for text in texts if text for mark in _ENCLOSED) else {}
         self.fences = {at: end for at, end in self.enclosed.items() if at in self.typed} | self.fences
         self.opened = {last: first for first, last in self.fences.items()}
         self._read_gates()
@@ -275,15 +360,21 @@ class TypedDocument:
         """Where to split texts, by their places, so that a solution inside them is a text of its own."""
 
     def _read_gates(self) -> None:
-        """Note what is between MyST's directives ``{solution-start}`` and ``{solution-end}``."""
+        """Note what is between marks such as MyST's ``{solution-start}`` and ``{solution-end}``."""
         start = 0
         for at, node in enumerate(self.order):
-            if gate := _GATE.match(node.text) if isinstance(node, TextNode) else None:
-                if start:
-                    self.fences[start] = at - (gate["opens"] is not None)
-                start = at if gate["opens"] else 0
-                if start:
-                    self.typed[start] = gate["kind"]
+            text = node.text if isinstance(node, TextNode) else ""
+            gate = _GATE.match(text)
+            name = (gate["marked"] or gate["hidden"] or gate["title"] or "").strip() if gate else ""
+            kind = (gate["kind"] if gate else "") or titled_type(name, self.kinds.lasting)
+            if start and (kind or _GATE_END.search(text)):
+                self.fences[start] = at - (kind != "")
+                start = 0
+            if gate and kind:
+                start = at + 1 if gate["marked"] else at  # a comment is no part of the solution
+                self.typed[start] = kind
+                if _GATE_END.search(text, gate.end()):
+                    self.fences[start], start = at, 0
         if start:  # it never closes
             self.fences[start] = self._last_end(start, start + 1) - 1
 
@@ -340,8 +431,7 @@ class TypedDocument:
             is_exercise = any(is_one_of(kind, self.kinds.exercises) for kind in kinds)
             text = node.text if is_exercise and isinstance(node, TextNode) else ""
             if parts := labels_within(text, self.kinds):
-                self.mixed[at] = parts
-                yield at, self.enclosed.get(at, at) + 1, Stretch((self.kinds.lasting[0],), node.line)
+                yield at, self._end_of_mixed(at, parts), Stretch((self.kinds.lasting[0],), node.line)
 
     def _own_types(self, node: Node) -> tuple[str, ...]:
         """Return the types in a node's metadata; one that is nearly that of a solution is meant as that."""
@@ -378,7 +468,9 @@ class TypedDocument:
         has_any = any(text and any(mark in text for mark in ("<details", *_TITLED)) for text in texts)
         ends, units = (enclosed(texts), unit_ends(texts)) if has_any else ({}, [])
         for at, text in enumerate(texts):
-            if text is None or not (kind := titled_type(title_in(text), types)):
+            below = self.order[at + 1] if text and at in self.fences and at + 1 < len(texts) else None
+            title = below.title if isinstance(below, HeadingNode) else title_in(text or "")  # of a callout
+            if text is None or not (kind := titled_type(title, types)):
                 continue
             if at in self.fences:
                 yield at, (at, self.fences[at] + 1, kind)
@@ -402,8 +494,7 @@ class TypedDocument:
         label, parts = label_of(node.text, self.kinds.all), labels_within(node.text, self.kinds)
         is_exercise = label is not None and is_one_of(label.type, exercises)
         if parts and (is_exercise or at < self.exercises_end):
-            self.mixed[at] = parts
-            return at, self.enclosed.get(at, at) + 1, self.kinds.lasting[0]
+            return at, self._end_of_mixed(at, parts), self.kinds.lasting[0]
         if label is None or not label.type:
             return None
         if is_exercise and not (at < self.exercise_section_end and (label.is_emphasized or label.is_numbered)):
@@ -412,6 +503,15 @@ class TypedDocument:
         if not is_exercise and not (label.is_certain and at < self.exercises_end):
             return None
         return at, self._end_of_labelled(at, label), label.type
+
+    def _end_of_mixed(self, at: int, parts: list[int]) -> int:
+        """Note where to split a text with a solution inside; return the end of what belongs to that."""
+        self.mixed[at] = parts
+        end, node = self.enclosed.get(at, at) + 1, self.order[at]
+        label = (
+            label_of(node.text[parts[-1] :], self.kinds.all) if isinstance(node, TextNode) and len(parts) % 2 else None
+        )
+        return max(end, self._end_of_labelled(at, label)) if label else end
 
     def _end_of_labelled(self, start: int, label: Label) -> int:
         """Return the end of the texts that belong to a label."""
@@ -449,6 +549,8 @@ class TypedDocument:
         if not node.level or (isinstance(first, TextNode) and first.own("type") is not None):
             return ""
         is_inside = self.place[id(node)] < self.solutions_end
+        if self.place[id(node)] < self.exercises_end and is_named_after_exercises(node.title):
+            return kind_called("solution", self.kinds.lasting)
         return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
 
     def _end_of_section(self, at: int) -> int:
@@ -484,9 +586,13 @@ def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
     ('solution', 'solution')
     """
     match = _OPENED.match(text)
-    names = (match["classes"] or match["name"]).split() if match else environments(text)
+    names = " ".join(filter(None, match.groups())).split() if match else environments(text)
+    is_code = text.lstrip().startswith(("`", "~"))  # its language may be called so: "sol"
+    if is_code and "BEGIN SOLUTION" in text:  # nbgrader, Otter
+        return "solution"
+    meant = "" if is_code else next(filter(None, (type_meant(name, (*lasting, "solution")) for name in names)), "")
     found = (kind_called(name.casefold(), (*lasting, "solution")) or name for name in names)
-    return next((name for name in found if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
+    return meant or next((name for name in found if is_one_of(name, (*_ENVIRONMENTS, *lasting))), "")
 
 
 def _heading_right_above(node: Node) -> HeadingNode | None:

@@ -17,11 +17,14 @@ from lmm.markdown import spans
 from lmm.markdown.blocks import HeaderBlock, MetadataBlock
 from lmm.markdown.comments import percent_comments
 from lmm.markdown.parse_markdown import parse_markdown_text
+from lmm.notebook.text_types import titled_type
+from lmm.type_names import DEFAULT
 
 # A text without any of these is as its readers see it.
 _SPECIAL = re.compile(
     r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export )|8<-|data:|\[!|:::"
-    r"|[ \t]\^\w|\+\+\w|:\w+-[\w-]+:|\w:: |\(\(|:LOGBOOK:|\{[+=>~-]{2}|\{ \.|^\[_?(?:toc|TOC)",
+    r"|[ \t]\^\w|^\^\w|\^\^\w|^<<<|#\+|@include|\+\+\w|:\w+-[\w-]+:|\w:: |\(\(|:LOGBOOK:|\{[+=>~-]{2}|\{ \."
+    r"|^\[_?(?:toc|TOC)",
     re.MULTILINE,
 )
 _DATA = re.compile(
@@ -61,7 +64,7 @@ def _shown(text: str, *, after_header: bool) -> str:
     if after_header:
         front = r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$"
         text = re.sub(front, lambda m: "\n" * m[0].count("\n"), text, count=1, flags=re.DOTALL | re.MULTILINE)
-    text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(text.split("\n"))))
+    text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(_opened(_as_divs(text.split("\n"))))))
     for start, end in reversed([*percent_comments(text)]):
         text = text[:start] + "\n" * text.count("\n", start, end) + text[end:]
     masked = list[str]()
@@ -126,9 +129,55 @@ def _without_elements(text: str, restored: Callable[[str], str]) -> str:
 
 _FENCE = re.compile(r"[ \t]*(`{3,}|~{3,})")
 _OPENER = re.compile(
-    r"(?P<indent>[ \t]*)(?:(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)[^\"\n]*(?:\"(?P<title>[^\"\n]*)\")?"
+    r"(?P<indent>[ \t>]*)(?:(?:!!!|\?\?\?\+?)[ \t]+(?P<kind>[\w-]+)[^\"\n]*(?:\"(?P<title>[^\"\n]*)\")?"
     r"|===!?\+?[ \t]+\"(?P<tab>[^\"\n]+)\")[ \t]*\r?\Z"
 )
+
+
+_TAG = re.compile(  # of Hugo, of Liquid (Jekyll, GitBook, Hexo), of MDX
+    r"\{\{[<%]\s*(?P<ends>/\s*)?(?P<name>[\w-]+)(?P<rest>[^{}\n]*)[%>]\}\}|\{%-?\s*(?P<last>end)?(?P<tag>\w[\w-]*?)(?P<values>(?![\w-])[^{}\n]*)%\}"
+    r"|<(?P<closes>/)?(?P<element>[A-Z]\w*)(?P<attributes>[^<>\n]*)(?<!/)>"
+)
+_TAG_VALUE = re.compile(r"(?:(\w+)=)?(?:\"([^\"]*)\"|'([^']*)')")
+
+
+def _as_divs(lines: list[str]) -> list[str]:
+    """Return lines with a fenced div for each pair of tags with a title, on lines of their own."""
+    shown, opened, fence = lines, dict[str, list[tuple[int, str]]](), ""
+    for at, line in enumerate(lines):
+        bare = line.strip()
+        if mark := _FENCE.match(line) if bare[:1] in ("`", "~") else None:
+            fence = ("" if mark[1].startswith(fence) else fence) if fence else mark[1]
+        if fence or bare[:1] not in ("{", "<") or _TAG.sub("", bare).strip():
+            continue
+        for tag in _TAG.finditer(bare):
+            name = tag["name"] or tag["tag"] or tag["element"]
+            if not (tag["ends"] or tag["last"] or tag["closes"]):
+                values = tag["rest"] or tag["values"] or tag["attributes"] or ""
+                opened.setdefault(name, []).append((at, _title_of(name, values)))
+            elif opened.get(name):
+                start, title = opened[name].pop()
+                above = shown[start - 1].strip() if start else ""
+                if above and not above.startswith(("{%", ":::")) and not title.startswith("```"):
+                    continue  # a div begins no paragraph's second line
+                if title and shown[start] is lines[start] and shown[at] is lines[at] and start < at:
+                    shown = [*lines] if shown is lines else shown
+                    indent = line[: len(line) - len(line.lstrip())]
+                    shown[start] = indent + (title if title.startswith("```") else f'::: {{.{name} title="{title}"}}')
+                    shown[at] = indent + ("```" if title.startswith("```") else ":::")
+    return shown
+
+
+def _title_of(name: str, values: str) -> str:
+    """Return the title of what a tag opens: what it is given first, or its name, if that is one of a solution; the
+    fence of code for tags around that."""
+    if name in ("highlight", "codeblock"):
+        return "```" + "".join(values.replace("lang:", "").split()[:1])
+    found = _TAG_VALUE.findall(values) if name != "tabs" else ()
+    named = {key: one or other for key, one, other in reversed(found)}
+    keys = (*_NAMED_TAGS.split("|"), "text", "", *(("value",) if name == "TabItem" else ()))
+    title = next((named[key] for key in keys if named.get(key)), "")
+    return (title or (name if titled_type(name, DEFAULT.all) else "")).replace('"', "'")
 
 
 def _opened(lines: Iterable[str]) -> Iterator[str]:
@@ -137,7 +186,7 @@ def _opened(lines: Iterable[str]) -> Iterator[str]:
     waiting, fence, quote = 0, "", ""
     for line in lines:
         if outer is not None:
-            if not line.strip():
+            if not line.strip(" \t\r>"):
                 waiting += 1
                 continue
             inner = re.match(rf"{outer}(?:    |\t)", line)
@@ -203,11 +252,38 @@ def _shortcode(match: Match) -> str:
         return f"![{values.get('caption') or values.get('title') or values.get('alt', '')}](<{values['src']}>)"
     if match["name"] in ("ref", "relref"):
         return match["rest"].strip(" \"'")
-    closing = re.search(r"\{\{[<%]\s*/\s*" + re.escape(match["name"]) + r"\b", match.string)
-    if not closing and not match["open"].endswith("%"):
+    if match["name"] not in _closed(match.string) and not match["open"].endswith("%"):
         return match[0]
-    title = next((values[key] for key in _NAMED_TAGS.split("|") if key in values), "")
-    return f"**{title}**" if title else ""
+    return _bold(_title_of(match["name"], match["rest"]))
+
+
+def _bold(title: str) -> str:
+    return f"**{title}** " if title and not title.startswith("```") else ""
+
+
+@functools.lru_cache(maxsize=4)
+def _closed(text: str) -> frozenset[str]:
+    """Return the names of the tags that a text closes."""
+    names = re.findall(r"\{(?:\{[<%]\s*/\s*|%-?\s*end)([\w-]+)", text)
+    return frozenset(names)
+
+
+_SETTINGS = {
+    *("else", "elsif", "when", "assign", "increment", "cycle", "break", "raw", "more", "toc", "step", "if", "for")
+}
+
+
+def _liquid(match: Match) -> str:
+    """Return the title of a tag with content, the target of a link, a picture, and other tags as written: what they
+    insert is not known."""
+    name, rest = match["name"], match["rest"].strip()
+    if name in ("link", "post_url", "post_link"):
+        return _title_of(name, rest) or rest
+    if name == "asset_img":
+        return f"![{_title_of(name, rest)}](<{rest.split()[0]}>)" if rest else ""
+    if name.startswith("end") or name in _SETTINGS or name in _closed(match.string):
+        return _bold(_title_of(name, rest))
+    return match[0]
 
 
 def _criticism(match: Match) -> str:
@@ -249,7 +325,9 @@ _RULES: tuple[_Rule, ...] = (
         "",
         _S,
     ),
-    _rule(":: ", r"^[ \t]*(?:id:: [\w-]{36}|collapsed:: (?:true|false))[ \t]*$"),
+    _rule(
+        ":: ", r"^[ \t]*(?:-[ ])?(?:(?:id|collapsed|background-color|card-[\w-]+|heading|logseq\.[\w.-]+)::[ ]+[^\n]*)$"
+    ),
     _rule(":LOGBOOK:", r"^[ \t]*:LOGBOOK:[ \t]*\n(?:[^\n]*\n){0,200}?[ \t]*:END:[ \t]*$"),
     _rule("{{", r"\{\{(?:embed|query|renderer)\b[^{}\n]*\}\}"),
     _rule("((", r"\(\([0-9a-f]{8}-[0-9a-f-]{27}\)\)"),
@@ -269,9 +347,12 @@ _RULES: tuple[_Rule, ...] = (
     ),
     _rule("{{", r"(?P<open>\{\{[<%])\s*(?P<name>[\w-]+)(?P<rest>[^{}]*?)[>%]\}\}", _shortcode),
     _rule("{{", r"\{\{[<%]\s*/[^{}]*[>%]\}\}"),
-    _rule("{%", r"\{%-?\s*(?!include(?!\S*\s+\S*(?:toc|nav|head|foot)))\w[^{}]*?-?%\}"),
+    _rule("{%", r"\{%-?\s*include\S*\s+\S*(?:toc|nav|head|foot)[^{}]*?-?%\}"),
+    _rule("{%", r"\{%-?\s*(?P<name>\w[\w-]*)(?P<rest>[^{}]*?)-?%\}", _liquid),
     _rule(
-        "{:", r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}|(?<![ \t])[ \t]*\{:(?=[\s.#\w])[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}"
+        "{:",
+        r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}"
+        r"|(?<![ \t])[ \t]*\{:(?=[\s.#\w])(?![^{}\n]*\.(?:sol|ans))[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}|\{:/\}",
     ),
     _rule("[[", r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
     _rule("==", r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),
@@ -279,14 +360,19 @@ _RULES: tuple[_Rule, ...] = (
     _rule(
         ":::",
         r"^(?P<fence>[ \t]*:{3,})[ \t]*(?:(?P<kind>[a-z]+)"
-        r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))"
+        r"(?:\[(?P<titled>[^\]\n]*)\]|[ \t]+(?P<words>[^\s:{][^:{\n]*))(?:\{[^{}\n]*\})?"
         r"|\{(?P<directive>admonition|attention|caution|danger|error|hint|important|note|seealso|tip|warning)\}"
         r"[ \t]*(?P<title>[^{}\n]*))[ \t]*$",
         _titled_div,
     ),
-    _rule("^", r"[ \t]\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
+    _rule("^", r"(?:^|[ \t])\^(?=[\w-]*[a-z])[\w-]+[ \t]*$"),
+    _rule("^^", r"\^\^(?=[^\s^])(?P<inner>[^^\n]*[^\s^])\^\^", r"\g<inner>"),
+    _rule("{{cloze", r"\{\{cloze (?P<inner>[^{}\n]*)\}\}", r"\g<inner>"),
+    _rule("#+", r"^[ \t]*(?:-[ ])?#\+(?:BEGIN|END)_(?!SRC|EXAMPLE)\w+[ \t]*$", "", _I),
+    _rule("@include", r"<!--\s*@include:\s*(?P<file>[^\s<>]+)\s*-->", r"{{#include \g<file>}}"),
+    _rule("<<<", r"^<<<[ \t]+(?:@/)?(?P<file>[^\s{}]+)[^\n]*$", r"{{#include \g<file>}}"),
     _rule("++", r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
-    _rule(":", r":(?:material|fontawesome|octicons|simple)-[\w-]+:[ ]?"),
+    _rule(":", r":(?:material|fontawesome|octicons|simple)-[\w-]+:(?:\{[ ]*\.[^{}\n]*\})?[ ]?"),
     _rule("<", rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", r"**\g<label>**"),
     _rule("<", r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
     _rule("<", r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),

@@ -127,7 +127,9 @@ def _parts(span: Span, text: str) -> Iterator[Span]:
 
 _LANGUAGES = {"code-cell": "python", "ipython3": "python", "ojs": "js"}
 _TEXT_ENGINES = ("asis", "block", "block2")
-_ADMONITIONS = ("note", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso")
+_ADMONITIONS = (
+    *("note", "info", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso"),
+)
 _NO_TEXT = ("tableofcontents", "toctree", "bibliography", "include")
 
 
@@ -479,7 +481,7 @@ def _rendered_div(group: Attributes, inner: str, chapter: BookChapter) -> str:
         name = chapter.labels.get(label) or f"{_word(chapter, theorem)} {number}"
         title, inner = _titled(values.get("name", ""), inner)
         return f"**{name.strip()}{f' ({title})' if title else ''}.** {inner}"
-    return inner
+    return f"**{values['title']}**\n\n{inner}" if values.get("title") else inner
 
 
 def _is_for_others(classes: set[str], values: Mapping[str, str]) -> bool:

@@ -27,6 +27,7 @@ from lmm_education.material import PreparedDocument
 _PLACEHOLDER = re.compile(r"(?<!\\)\{\{[^{}\n]{1,300}\}\}|\{%[^{}\n]{1,300}%\}")
 _MDX_VALUE = re.compile(r"(?<![\\{\w\]$])\{ *[A-Za-z_][\w.]*(?:\([^{}\n]*\))? *\}")
 _MDX = re.compile(r"^(?:import\b[^\n]*['\"]|export (?:const|let|default|function)\b)", re.MULTILINE)
+_INCLUDES = ("{{#", "8<-", "@include", "<<<")
 _MOST = 3  # placeholders in a note
 
 
@@ -57,7 +58,7 @@ def warnings(document: DocumentFile, prepared: PreparedDocument, kinds: Withhold
     others = sorted({*values, *_not_filled_in(prepared, _MDX.search(document.text))})
     if others:
         yield warning(others[0][0], f"placeholders not filled in: {_some(name for _, name in others)}", hint)
-    shown = as_shown(document.text) if "{{#" in document.text or "8<-" in document.text else ""
+    shown = as_shown(document.text) if any(mark in document.text for mark in _INCLUDES) else ""
     missing = [one for one in INCLUDED_LINE.finditer(shown) if one["written"] not in document.chapter.included]
     if missing:
         line = shown.count("\n", 0, missing[0].start("written")) + 1

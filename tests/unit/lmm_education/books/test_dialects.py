@@ -61,6 +61,18 @@ SHOWN = {
     "It is {++very++} {--not--} {~~old~>new~~} {==green==}{>>who says so?<<}.": "It is very ~~not~~ ~~old~~ new green.",
     "Text.\n{::options x=1 /}\n\n[TOC]\n\n[[_TOC_]]\n\nCode (1)\n{ .annotate }": "Text.\n\n\n\n\n\n\nCode (1)\n",
     "a set { .5, 1 } and {--x}": "a set { .5, 1 } and {--x}",
+    # Tags with content: GitBook, Hugo, MDX; other tags insert what is not known
+    '{% tab title="A" %}\nx\n{% endtab %}\n{% hint %}\ny\n{% endhint %}': '::: {.tab title="A"}\nx\n:::\n\ny\n',
+    '{{< tab "A" >}}x{{< /tab >}} {{< youtube 5 >}}': "**A** x {{< youtube 5 >}}",
+    '<Tabs>\n\n<TabItem value="A">\nx\n</TabItem>': '<Tabs>\n\n::: {.TabItem title="A"}\nx\n:::',
+    '{% openapi src="a" %} {% asset_img a.png "A" %} {% post_link a \'B\' %} {% link c %}': (
+        '{% openapi src="a" %} ![A](<a.png>) B c'
+    ),
+    "{% highlight ruby %}\n# no heading\n{% endhighlight %}": "```ruby\n# no heading\n```",
+    '!!! note\n    A.\n\n    !!! tip "B"\n\n        C.': "> **Note**\n> A.\n>\n> > **Tip: B**\n> >\n> > C.",
+    "^^new^^ {{cloze word}}\n\n^block": "new word\n\n",
+    "- background-color:: red\n  card-repeats:: 2\n  #+BEGIN_QUOTE": "\n\n",
+    "::: details More {open}\nx\n:::\n<<< @/a.js{2}": '::: {.details title="More"}\nx\n:::\n{{#include a.js}}',
 }
 
 

@@ -31,6 +31,10 @@ FORMS = {
         "Exercise 3: Solution", "Exercise 3 (solution)", "Aufgabe 3 – Lösung", "Solutions to the exercises",
         "Worked solution", "Solution 3: the zebra", "Answer key", "Answers", "Answer to question 3", "**Solution**",
         "Answer to 1", "Solution sketch", "Lösungsweg", "Lösungsvorschlag", "Model answer", "Réponses",
+        "Решение", "Çözüm", "الحل", "풀이", "Lời giải", "Correction", "Key", "Answers (odd-numbered)",
+        "Hints and solutions",
+        "Homework 1 Solutions", "Lösungen zu Blatt 3", "Solutions to selected problems", "Solutions manual",
+        "✅ Solution",
     )},
     "heading of the first level": f"{SECTION}Is a census one?\n\n# Solutions to Exercises\n\n{S1}\n\n# Zebras\n",
     "setext": f"{SECTION}Is a census one?\n\nSolution\n--------\n\n{S1}\n",
@@ -81,7 +85,9 @@ FORMS = {
         "**Correct answer:**", "**答案：**", "Réponse :", "1. *Solution.*", "**Worked solution.**",
         "Solution to Exercise 1:", "**Solution sketch.**",
         "**Rozwiązanie zadania 1.**", "**Respuesta correcta:**", "__Answer (a).__", "答案：",
-        "**Loesung 1:**",
+        "**Loesung 1:**", "**Решение.**", "【答案】", "<strong>Solution:</strong>", "\\textbf{Solution.}",
+        "**[Solution]**",
+        "✅ **Solution:**", "**Solution** it is", "Solution --", "<h3>Solution</h3>", "Soln.", "- [x] Answer:",
     )},
     **{f"{between!r} in it": f"{TYPED[:-2]}{between}{S1}\n" for between in (" **Solution.** ", "\n*Answer:* ")},
     "TeX's environments": f"## A\n\n\\begin{{exercise}}\nIs a census one?\n\\end{{exercise}}\n"
@@ -98,6 +104,18 @@ FORMS = {
     "an alert of that kind": f"{DIV}> [!solution]-\n> {S1}\n",
     "Docusaurus": f"{DIV}:::tip[Solution]\n\n{S1}\n\nzebra\n\n:::\n",
     "details": f"{TYPED}<details>\n<summary>Show <b>solution</b></summary>\n\n{S1}\n\nzebra\n\n</details>\n",
+    **{opens: f"{DIV}{opens}\n\n{S1}\n\nzebra\n\n{closes}\n" for opens, closes in (
+        ('{{% expand "Solution" %}}', "{{% /expand %}}"), ("{{< solution >}}", "{{< /solution >}}"),
+        ('{% tab title="Solution" %}', "{% endtab %}"), ('<TabItem value="s" label="Solution">', "</TabItem>"),
+        ("::: details Solution {open}", ":::"), (":::{dropdown} Show the answer", ":::"), ("::: {.answer-key}", ":::"),
+        ('::: {.proof name="Solution"}', ":::"), ("`r hide('Solution')`", "`r unhide()`"),
+        ("/// details | Solution", "///"), ("<!-- BEGIN SOLUTION -->", "<!-- END SOLUTION -->"),
+        ("\\begin{proof}[Solution]", "\\end{proof}"), (":::: {.callout-tip}\n## Show solution", "::::"),
+    )},
+    "a directive": f"{DIV}```{{admonition}} Solution\n:class: dropdown\n{S1}\n```\n",
+    "kramdown": f"{DIV}{S1}\n{{: .solution}}\n",
+    "in a paragraph": f"{SECTION}Is a census one?\n<details><summary>Solution</summary>\n- {S1}\n- zebra\n</details>\n",
+    "a heading in a paragraph": f"{SECTION}Is a census one?\n### Solution\n{S1}\n\nNor is that one, zebra.\n",
     "a shortcode": f'{DIV}{{{{< details title="Solution" >}}}}\n\n{S1}\n\n{{{{< /details >}}}}\n',
 }  # fmt: skip
 AFTER = "\n## Weights\n\nThe next section on cases.\n"
@@ -142,6 +160,12 @@ def test_a_solution_is_one_everywhere(tmp_path: Path, form: str) -> None:
         f"{DIV}- **Salt solution:** zebra\n",
         f"{DIV}> Answer me, zebra.\n",
         "## Salt solution sketch map\n\nA zebra.\n",
+        *(
+            f"## {title}\n\nA zebra.\n"
+            for title in ("Solution set", "Test solution", "Key", "解析", "Keys and indexes")
+        ),
+        f"{DIV}**Answer** all questions, zebra.\n",
+        f"{DIV}```sol\nzebra\n```\n",
         f"{DIV}**Buffer solution** A zebra.\n",
         "## Exercises\n\n---\ntype: text\n---\n**Solution 1.** A mixture of zebras.\n",
     ],
