@@ -13,6 +13,7 @@ import sys
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from dataclasses import dataclass
+from typing import Any
 
 from benchmarks.measure import Row, show
 from benchmarks.own_words import EVAL, MODELS, SETS, Asking, answered, questions_of, stored
@@ -22,7 +23,7 @@ from lmm_education.evaluation.experiments import read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
 from lmm_education.material import Passage
 from lmm_education.parts import CourseParts
-from lmm_education.search.search import Candidates, CourseSearch, Plan, SearchView
+from lmm_education.search.search import CourseSearch, SearchView
 
 COUNTS = (("SQuAD", SETS[:1], 200), ("Rust book", SETS[2:4], 100))
 ANSWERABLE = (*SETS[1:2], *SETS[4:])
@@ -39,15 +40,12 @@ class LeavingOut(CourseSearch):
     def view(self) -> Iterator[SearchView]:
         """Open a view without these passages."""
         with CourseSearch.view(self) as view:
-            every = view.look_up
+            ranked = view._ranked
 
-            def look_up(plan: Plan, questions: Sequence[str] = ()) -> Candidates:
-                found = every(plan, questions)
-                return found._replace(
-                    hits=[hit for hit in found.hits if not any(_answers(hit, t) for t in self.targets)]
-                )
+            def left(*how: Any) -> list[Passage]:
+                return [hit for hit in ranked(*how) if not any(_answers(hit, t) for t in self.targets)]
 
-            view.look_up = look_up  # type: ignore[method-assign]
+            view._ranked = left  # type: ignore[assignment, method-assign]
             yield view
 
 

@@ -13,9 +13,9 @@ from lmm.type_names import names_of
 from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.material import FOUND, FOUND_SECTION, Passage, as_json
-from lmm_education.options import Value
+from lmm_education.options import SearchOptions, Value
 from lmm_education.payloads import PLACE
-from lmm_education.store.port import Match
+from lmm_education.store.port import Match, Where
 
 # Fields of a chunk that can be named directly; all others refer to its metadata.
 FIELDS = (*PLACE, "title", "section", "order", "type", "text", "language", "hash", "metadata")
@@ -60,30 +60,9 @@ class SearchNotice(str):
         return notice
 
 
-@dataclass(frozen=True, slots=True)
-class ReadQuestion:
-    """A parsed question: `text` is what is looked up, `asked` the same with the names of documents; `notices` are about
-    unknown names."""
-
-    text: str
-    types: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    asked: str = field(default="", compare=False)
-
-
-def has_marks(question: str) -> bool:
-    """Return whether a question may contain marks; only then the names in the store are needed.
-
-    >>> has_marks("an *exercise* on loops"), has_marks("mail to a@b.org: what is 2 * 3 * 4?")
-    (True, False)
-    """
-    return any(form.search(question) for form in (_TYPE, _DOCUMENT, _TITLE))
-
-
-def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> ReadQuestion:
-    """Remove the marks from a question that name a type or a document of the store; others are kept. A type also counts
-    if the question asks for it in words.
+def read_question(question: str, types: Collection[str], documents: Iterable[StoredName]) -> SearchResult:
+    """Parse a question; the result has no hits yet. Marks that name a type or a document of the store are removed from
+    its text; others are kept. A type also counts if the question asks for it in words.
 
     >>> read = read_question("An *exercise* on loops in @week-3.", ["exercise"], [StoredName("w3", "week-3.md")])
     >>> read.text, read.asked, read.types, read.documents
@@ -138,7 +117,10 @@ def read_question(question: str, types: Collection[str], documents: Iterable[Sto
         if match["there"] or " " in match["title"].strip():
             asked_documents += [each.id for each in stored if each.answers_to(match["title"])]
     asked_types += () if asked_types else _types_in_words(text, types)
-    return ReadQuestion(text, _distinct(asked_types), _distinct(asked_documents), tuple(notices), asked)
+    return SearchResult(
+        question, text, types=tuple(dict.fromkeys(asked_types)), documents=tuple(dict.fromkeys(asked_documents)),
+        asked=asked, notices=tuple(notices),
+    )  # fmt: skip
 
 
 def _types_in_words(question: str, types: Iterable[str]) -> Iterator[str]:
@@ -179,10 +161,6 @@ def _without(text: str, pattern: re.Pattern[str], take: Callable[[re.Match[str]]
     return retained + text[at:]
 
 
-def _distinct(names: Iterable[str]) -> tuple[str, ...]:
-    return tuple(dict.fromkeys(names))
-
-
 # -- conditions ------------------------------------------------------------------------------------
 
 
@@ -199,7 +177,7 @@ def named_documents(names: Iterable[str], documents: Iterable[StoredName]) -> tu
         if not ids:
             raise SearchError(f"no document is named '{name}'", hint=_closest(name, [d.file or d.id for d in stored]))
         found += ids
-    return _distinct(found)
+    return tuple(dict.fromkeys(found))
 
 
 def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]:
@@ -212,7 +190,7 @@ def named_types(names: Iterable[str], types: Collection[str]) -> tuple[str, ...]
     for name in names:
         if name.casefold() not in known:
             raise SearchError(f"there is no material of the type '{name}'", hint=_closest(name, sorted(types)))
-    return _distinct(known[name.casefold()] for name in names)
+    return tuple(dict.fromkeys(known[name.casefold()] for name in names))
 
 
 def _closest(name: str, known: Sequence[str]) -> str:
@@ -290,7 +268,7 @@ def read_where(conditions: Iterable[str]) -> dict[str, list[str]]:
 
 @dataclass(frozen=True, slots=True)
 class SearchResult:
-    """The result of a search.
+    """The result of a search; before it, the parsed question.
 
     `text` is what was looked up: the question without marks; `asked` is the question without the marks
     of types, for a model to answer. `types` and `documents` are those named in the question or the options. `hits` are
@@ -299,7 +277,8 @@ class SearchResult:
     `questions` are the sub-questions that were looked up, too, such as the parts of a comparison. `languages` are those
     in which words were compared. `relevance` says how well the best passage matches, on a scale that is the same for
     all questions (see `lmm_education.search.ranking`), None if nothing was looked up. `notices` say what could not be
-    done; `usage` is that of the models that were asked.
+    done; `usage` is that of the models that were asked. How it was searched: `options` have no gaps, sections that
+    `named` names come first, and `where` always holds.
     """
 
     question: str
@@ -312,11 +291,13 @@ class SearchResult:
     languages: tuple[str, ...] = ()
     asked: str = ""
     this: bool = False
-    companion: bool = False
     reranker: str = "none"
     relevance: float | None = None
     notices: tuple[str, ...] = ()
     usage: Usage = field(default_factory=Usage, compare=False)
+    options: SearchOptions = field(default_factory=SearchOptions, compare=False)
+    named: str = field(default="", compare=False)
+    where: Where = field(default=(), compare=False)
 
     def __len__(self) -> int:
         return len(self.hits)
@@ -334,6 +315,10 @@ class SearchResult:
         """Return the hits one after the other, as a notebook shows them."""
         return "\n\n".join(hit._repr_markdown_() for hit in self.hits) or "nothing found"
 
+    def is_here(self, hit: Passage) -> bool:
+        """Return whether the reader has the section of a passage open."""
+        return self.options.section is not None and hit.is_below(self.options.section)
+
     def as_json(self) -> dict[str, Any]:
         """Return the result for programs: what ``lmm search --json`` prints."""
         return {
@@ -342,7 +327,7 @@ class SearchResult:
             "types": list(self.types),
             "documents": list(self.documents),
             "questions": list(self.questions),
-            "companion": self.companion,
+            "companion": bool(self.options.companion),
             "reranker": self.reranker,
             "relevance": self.relevance,
             "hits": [as_json(hit, FOUND) for hit in self.hits],

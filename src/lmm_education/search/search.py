@@ -43,7 +43,6 @@ from lmm_education.search.query import (
     SearchResult,
     conditions,
     field_path,
-    has_marks,
     named_documents,
     named_types,
     read_question,
@@ -73,45 +72,14 @@ _HOW_LONG = re.compile(
 )
 
 
-@dataclass(frozen=True, slots=True)
-class Plan:
-    """A parsed question: `asked` is without marks of types, `text` without all marks, and `parts` of it are searched,
-    too. Its `options` have no gaps. Sections that `named` names come first, and with `this`, the one that is open.
-    `boosted` are the types that it asks for; `where` must always hold; `reranked` is the least number of passages to
-    fetch for reranking."""
-
-    question: str
-    asked: str
-    text: str
-    options: SearchOptions
-    limit: int
-    depth: int
-    named: str = ""
-    this: bool = False
-    parts: tuple[str, ...] = ()
-    boosted: tuple[str, ...] = ()
-    documents: tuple[str, ...] = ()
-    where: Where = ()
-    languages: tuple[str, ...] = ()
-    notices: tuple[str, ...] = ()
-    reranked: int = 0
-
-    @property
-    def pool(self) -> int:
-        """Number of passages to fetch: those that are shown, or compared with each other before that."""
-        return max(self.limit, VOTERS, self.reranked)
-
-    def is_here(self, hit: Passage) -> bool:
-        """Return whether the reader has the section of a passage open."""
-        return self.options.section is not None and hit.is_below(self.options.section)
-
-
 class Candidates(NamedTuple):
-    """Passages that may match a text, with their relevance to it; the weight of each leg; the `coverage` of the
-    question (see `ranking`); whether some passage has a word of it."""
+    """Passages that may match a text, with their scores; their `relevance` is the best one's, on a scale that is the
+    same for all questions; the weight of words; the `coverage` of the question (see `ranking`); whether some passage
+    has a word of it."""
 
     hits: Sequence[Passage]
-    weights: Mapping[str, float] = {}
+    relevance: float | None = None
+    weight: float = 1.0
     coverage: float = 1.0
     has_word: bool = True
 
@@ -181,62 +149,63 @@ class CourseSearch:
         client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
         tools = Tools(self.course.settings.search, client, self._prompts, self.course.env)
         score = open_reranker(name, tools) if name != "none" else None
+        pool = self.course.settings.search.rerank_limit if score else 0
         with self.view() as view:
 
-            def at_once() -> tuple[Plan, Candidates, bool, tuple[SearchResult, T] | None]:
-                plan = view.plan(question, options, this)
-                if score is not None:
-                    plan = replace(plan, reranked=self.course.settings.search.rerank_limit)
-                found = view.look_up(plan)
+            def at_once() -> tuple[SearchResult, Candidates, bool, tuple[SearchResult, T] | None]:
+                query = view.read(question, options, this)
+                found = view.look_up(query, pool=pool)
                 is_foreign = options.reworded and found.coverage < COVERED and can_write(client)
-                expands = bool(plan.text) and (is_foreign if options.expand is None else options.expand > 0)
-                if expands or (plan.text and score):
-                    return plan, found, expands, None
-                result = view.result(plan, found, reranker=name)
-                return plan, found, False, (result, use(result, view))
+                expands = bool(query.text) and (is_foreign if options.expand is None else options.expand > 0)
+                if expands or (query.text and score):
+                    return query, found, expands, None
+                result = view.result(query, found, reranker=name)
+                return query, found, False, (result, use(result, view))
 
-            plan, found, expands, complete = await asyncio.to_thread(at_once)
+            query, found, expands, complete = await asyncio.to_thread(at_once)
             if complete:
                 return complete
             try:
-                questions = await self._sub_questions(view, plan, client, notices) if expands else ()
+                questions = await self._sub_questions(view, query, client, notices) if expands else ()
             except ModelError as error:
                 questions = ()
                 notices.append(_without("further searches", error, options.reworded))
             if questions:
-                found = await asyncio.to_thread(view.look_up, plan, questions)
+                found = await asyncio.to_thread(view.look_up, query, questions, pool=pool)
             if score is not None:
                 try:
-                    found = found._replace(hits=await rerank(found.hits, plan.text, score))
+                    found = found._replace(hits=await rerank(found.hits, query.text, score))
                 except ModelError as error:
                     unusable = isinstance(error, NoValidReply)  # the list stays as it was
                     notices.append(_without(f"the reranker {name}", error, unusable or options.reworded))
                     name = "none"
 
             def result_of() -> tuple[SearchResult, T]:
-                result = view.result(plan, found, questions=questions, reranker=name)
+                result = view.result(query, found, questions=questions, reranker=name)
                 result = replace(result, notices=(*result.notices, *notices), usage=client.usage)
                 return result, use(result, view)
 
             return await asyncio.to_thread(result_of)
 
-    async def _sub_questions(self, view: SearchView, plan: Plan, client: Client, notices: list[str]) -> Sequence[str]:
+    async def _sub_questions(
+        self, view: SearchView, query: SearchResult, client: Client, notices: list[str]
+    ) -> Sequence[str]:
         """Return further questions by the aux model: as many as requested, or one if it may help.
 
         If that fails without having been requested, the notice appears with one search only, not with all that follow.
         """
-        if count := plan.options.expand:
-            return await self._written(view, plan, client, count)
+        if count := query.options.expand:
+            return await self._written(view, query.text, client, count)
         known: dict[tuple[str, str], Sequence[str]] = view.catalogue.once("reworded", dict)
         resting: dict[str, float] = view.catalogue.once("not reworded", dict)
-        key = client.name, plan.text
+        key = client.name, query.text
         if key not in known:
             if time.monotonic() < resting.get(client.name, 0.0):
                 return ()
             limit = asyncio.timeout(PATIENCE)
             try:
                 async with limit:
-                    written = await self._written(view, plan, client, 1, retries=0)
+                    written = await self._written(view, query.text, client, 1, retries=0)
             except (LmmError, TimeoutError) as error:  # the results for the question itself are enough
                 if isinstance(error, Interrupted) and not limit.expired():
                     raise asyncio.CancelledError from error
@@ -254,15 +223,13 @@ class CourseSearch:
             known[key] = written
         return known[key]
 
-    async def _written(
-        self, view: SearchView, plan: Plan, client: Client, count: int, *, retries: int = 1
-    ) -> list[str]:
+    async def _written(self, view: SearchView, text: str, client: Client, count: int, *, retries: int = 1) -> list[str]:
         contents = await asyncio.to_thread(lambda: shown_contents(view.catalogue.contents))
         from lmm.notebook.annotations import language_name  # it imports the notebook, which few searches need
 
         language = " or ".join(map(language_name, view.catalogue.languages))
         return await sub_questions(
-            plan.text, count, client, self._prompts(), language=language, contents=contents, retries=retries
+            text, count, client, self._prompts(), language=language, contents=contents, retries=retries
         )
 
     def _prompts(self) -> Prompts:
@@ -313,124 +280,107 @@ class SearchView:
             StoreError: the store cannot be read, or was made with other settings.
             ModelError: the question cannot be embedded.
         """
-        plan = self.plan(question, options)
-        return self.result(plan, self.look_up(plan))
+        query = self.read(question, options)
+        return self.result(query, self.look_up(query))
 
     # -- steps -------------------------------------------------------------------------------------
 
-    def plan(self, question: str, options: SearchOptions, this: bool | None = None) -> Plan:
+    def read(self, question: str, options: SearchOptions, this: bool | None = None) -> SearchResult:
         """Parse the question, and resolve names in it and in the options.
 
         Raises:
             SearchError: they name something that is not in the store.
         """
-        names, settings, options = self.catalogue, self.settings, options.filled(self.settings)
-        marked = has_marks(question)
-        asked = read_question(question, names.types, names.names if marked else ())
-        documents = (
-            *asked.documents,
-            *(named_documents(options.documents, names.names) if options.documents else ()),
-        )
-        types = named_types(options.types, names.types) if options.types else ()
+        catalogue, options = self.catalogue, options.filled(self.settings)
+        query = read_question(question, catalogue.types, catalogue.names)
+        documents = named_documents(options.documents, catalogue.names) if options.documents else ()
+        types = named_types(options.types, catalogue.types) if options.types else ()
         where = {key: several(value) for key, value in options.where.items()}
         below = [self._below(path) for path in where.pop("headings", ())]
-        limit = options.limit or 0
-        if limit < 1:
-            raise SearchError(f"the limit is {limit}", hint="ask for at least one passage")
-        text, shown = asked.text.strip(), asked.asked.strip()
-        if (asked.types or asked.documents) and not any(map(str.isalnum, text)):
+        text, shown, languages = query.text.strip(), query.asked.strip(), catalogue.languages
+        if (query.types or query.documents) and not any(map(str.isalnum, text)):
             text = ""  # only punctuation is left of a question that consists of marks
-        languages = names.languages
         if options.section:
             languages = LANGUAGES
             said = with_here(text, options.section.heading) if this is None else text
             this, shown = this or said != text, shown if said == text else said
             text = said
-        text = with_headings(text, LANGUAGES, names.numbered)
-        # What the page calls by its heading is the section that is open: others may have the same.
-        named = with_headings(asked.text, LANGUAGES, names.numbered)
-        return Plan(
-            question,
-            shown,
-            text,
+        text = with_headings(text, LANGUAGES, catalogue.numbered)
+        documents = tuple(dict.fromkeys((*query.documents, *documents)))
+        return replace(
+            query,
+            text=text,
+            asked=shown,
             options=options,
-            limit=limit,
-            depth=max(settings.prefetch, limit * (3 if options.companion else 1)),
-            named=named,
+            # What the page calls by its heading is the section that is open: others may have the same.
+            named=with_headings(query.text, LANGUAGES, catalogue.numbered),
             this=bool(this),
-            parts=compared(text, languages),
-            boosted=asked.types,
-            documents=tuple(dict.fromkeys(documents)),
+            questions=compared(text, languages),
+            documents=documents,
             where=[*conditions(types, documents, where), *below],
-            languages=names.languages,
-            notices=asked.notices,
+            languages=catalogue.languages,
         )
 
-    def look_up(self, plan: Plan, questions: Sequence[str] = ()) -> Candidates:
-        """Return the best passages for the plan's text and for further `questions`, which count half together.
+    def look_up(self, query: SearchResult, questions: Sequence[str] = (), *, pool: int = 0) -> Candidates:
+        """Return the best passages for the text of a parsed question and for further `questions`, which count half
+        together.
 
-        At most ``plan.pool`` passages are returned; for companions, from enough different sections. If the question
-        consists of marks only, the passages that they name are listed.
+        At most `pool` passages are returned, but as many as are shown, or compared with each other before that; for
+        companions, from enough different sections. If the question consists of marks only, the passages that they name
+        are listed.
 
         Raises:
             SearchError: the question contains neither a letter nor a digit.
         """
-        if not plan.text:
-            return Candidates(self._listed(plan))
-        if not any(map(str.isalnum, plan.text)):
-            raise SearchError(f"there is nothing to search for in '{plan.text}'", hint="add words to search for")
+        if not query.text:
+            return Candidates(self._listed(query))
+        if not any(map(str.isalnum, query.text)):
+            raise SearchError(f"there is nothing to search for in '{query.text}'", hint="add words to search for")
         if not self._encoder.vectors:
             raise SearchError(
                 f"a store with encoding_model '{self._encoder.encoding.name}' cannot be searched with a question",
                 hint="get passages by --id, or list them with --type, --doc, --where and no question",
             )
+        companion, limit = query.options.companion, query.options.limit or 0
+        pool = max(limit, VOTERS, pool)
+        depth = max(self.settings.prefetch, limit * (3 if companion else 1))
         while True:
-            first, *more = (self._candidates(plan, text) for text in (plan.text, *plan.parts, *questions))
-            ranked = self._ranked(plan, first, more)
+            texts = (query.text, *query.questions, *questions)
+            first, *more = (self._candidates(query, text, depth) for text in texts)
+            ranked = self._ranked(query, first, more, None if companion else pool)
             sections = {hit.section for hit in ranked}
-            companion = plan.options.companion
-            if not companion or len(ranked) < plan.depth or len(sections) >= plan.limit:
-                return first._replace(hits=ranked)
-            plan = replace(plan, depth=plan.depth * 4)  # too many passages from too few sections
+            if not companion or len(ranked) < depth or len(sections) >= limit:
+                fixed = self._fixed_weights(self._encoder.vectors)
+                full = self._full_match(query.text, query.languages)
+                relevances = (ranking.relevance(hit.legs, full, fixed) for hit in ranked)
+                return first._replace(hits=ranked, relevance=max(relevances, default=0.0))
+            depth *= 4  # too many passages from too few sections
 
     def result(
-        self, plan: Plan, found: Candidates, *, questions: Sequence[str] = (), reranker: str = "none"
+        self, query: SearchResult, found: Candidates, *, questions: Sequence[str] = (), reranker: str = "none"
     ) -> SearchResult:
         """Return the result for passages in their final order, and for the further questions that found them."""
-        hits, companion = found.hits, bool(plan.options.companion)
-        fixed, full = self._fixed_weights(self._encoder.vectors), self._full_match(plan.text, plan.languages)
+        hits, companion, limit = found.hits, query.options.companion, query.options.limit
         # The scale of a reranker's scores is its own; only their order counts.
         votes = ranking.by_relevance([hit.score for hit in hits]) if reranker == "none" else ranking.by_rank(len(hits))
-        sections = self._sections(plan, hits, votes) if companion or plan.options.sections else ()
+        sections = self._sections(query, hits, votes) if companion or query.options.sections else ()
         if companion and sections and not any(section.text for section in sections):
             raise SearchError(
                 "the store contains no sections to return",
                 hint='ingest with [RAG] documents = "heading", or search with --chunks',
             )
-        shown = sections[: plan.limit] if companion else hits[: plan.limit]
+        shown = sections[:limit] if companion else hits[:limit]
         # Found by meaning only: the nearest passages to a question that may have nothing to do with the course.
-        has_no_word = bool(plan.text and hits) and fixed.get(SPARSE, 0) > 0 and not found.has_word
-        return SearchResult(
-            plan.question,
-            plan.text,
-            asked=plan.asked,
+        no_word = (NO_WORD,) * bool(query.text and hits and not found.has_word)
+        return replace(
+            query,
             hits=tuple(shown),
-            sections=tuple(sections),
-            types=plan.boosted,
-            this=plan.this and any(map(plan.is_here, hits)),
-            documents=plan.documents,
-            languages=plan.languages,
-            questions=(*plan.parts, *questions),
-            companion=companion,
+            sections=sections,
+            this=query.this and any(map(query.is_here, hits)),
+            questions=(*query.questions, *questions),
             reranker=reranker,
-            relevance=max((ranking.relevance(hit.legs, full, fixed) for hit in hits), default=0.0)
-            if plan.text
-            else None,
-            notices=(
-                *plan.notices,
-                *([NO_WORD] if has_no_word else []),
-                *notices_of_files(self.catalogue, self.root, shown),
-            ),
+            relevance=found.relevance,
+            notices=(*query.notices, *no_word, *notices_of_files(self.catalogue, self.root, shown)),
         )
 
     def fetch(self, ids: Sequence[str], *, fields: Fields = ()) -> SearchResult:
@@ -496,28 +446,28 @@ class SearchView:
 
     # -- helpers -----------------------------------------------------------------------------------
 
-    def _candidates(self, plan: Plan, text: str) -> Candidates:
+    def _candidates(self, query: SearchResult, text: str, depth: int) -> Candidates:
         """Return the passages that one of the legs finds, scored by all of them; one round trip to the store."""
-        vectors = self._encoder.encode_query(text, languages=plan.languages)
+        vectors = self._encoder.encode_query(text, languages=query.languages)
         words = vectors.get(SPARSE)
         if isinstance(words, SparseVector) and self._encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
         fixed = self._fixed_weights(vectors)
-        legs = [Leg(name, vector, plan.depth) for name, vector in vectors.items() if fixed[name] > 0]
+        legs = [Leg(name, vector, depth) for name, vector in vectors.items() if fixed[name] > 0]
         if not legs:
-            return Candidates((), fixed)
+            return Candidates(())
         # The best passages for all of it might include none of a requested type, or of the section that is open.
-        more: list[Where] = [[Match("type", plan.boosted)]] if plan.boosted else []
-        more += [[Among(here)]] if (here := self._ids_here(plan)) else []
+        more: list[Where] = [[Match("type", query.types)]] if query.types else []
+        more += [[Among(here)]] if (here := self._ids_here(query)) else []
         finding = [leg for leg in legs if not (leg.vector == MULTI and DENSE in vectors)]  # sentences only rescore
         prefetch = [replace(leg, where=where) for leg in finding for where in ([], *more)]
         # Nearly every passage has a dense vector: its leg returns the payloads.
         scoring = [
-            replace(leg, limit=plan.depth * len(prefetch), prefetch=prefetch, bare=leg.vector != finding[-1].vector)
+            replace(leg, limit=depth * len(prefetch), prefetch=prefetch, bare=leg.vector != finding[-1].vector)
             for leg in legs
         ]
         holding = [replace(leg, limit=COVERING, stored=True, bare=True) for leg in legs if leg.vector == SPARSE]
-        found = self._store.search([*scoring, *holding], where=plan.where)
+        found = self._store.search([*scoring, *holding], where=query.where)
         scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=False)}
         if self._encoder.sparse and self._encoder.sparse.name == WITH_GRAMS and SPARSE in scores:
             scores[SPARSE] = {id: score for id, score in scores[SPARSE].items() if score >= LEAST_GRAMS}
@@ -526,52 +476,52 @@ class SearchView:
         payloads = {each.id: each.payload for each in chain(*found) if each.payload}
         ids = dict.fromkeys(chain(*scores.values()))
         payloads |= {each.id: each.payload for each in self._store.get("chunks", [*ids.keys() - payloads.keys()])}
-        coverage = self._coverage(plan, text, [each.vector for each in found[-1]]) if holding else 1.0
-        leg_weights, full = self._weights(coverage, fixed, plan.languages), self._full_match(text, plan.languages)
+        coverage = self._coverage(query, text, [each.vector for each in found[-1]]) if holding else 1.0
+        leg_weights, full = fixed, self._full_match(text, query.languages)
+        if self._weighs_by_question:
+            model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
+            foreign = not self.compares_meaning(query.languages)
+            leg_weights = ranking.weights(coverage, dense, static=is_static(model), foreign=foreign)
         hits = list[Passage]()
         for id in ids:
             said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
-            score, fields = ranking.relevance(said, full, leg_weights), _chosen(payload, plan.options.fields)
+            score, fields = ranking.relevance(said, full, leg_weights), _chosen(payload, query.options.fields)
             hits.append(hit_of(id, payload, score=score, legs=said, fields=fields))
-        return Candidates(hits, leg_weights, coverage, bool(scores.get(SPARSE)) or not holding)
+        has_word = bool(scores.get(SPARSE)) or not holding
+        return Candidates(hits, None, leg_weights.get(SPARSE, 1.0), coverage, has_word)
 
-    def _weights(self, coverage: float, fixed: Mapping[str, float], languages: Collection[str]) -> Mapping[str, float]:
-        """Return the weight of each leg for a question with this coverage, about texts in these languages."""
-        if not self._weighs_by_question:
-            return fixed
-        model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
-        return ranking.weights(coverage, dense, static=is_static(model), foreign=not self.compares_meaning(languages))
-
-    def _ranked(self, plan: Plan, first: Candidates, more: Sequence[Candidates]) -> list[Passage]:
-        """Return the best candidates of all questions, the best first, or all of them for companions; the further
-        questions count as much as the first together."""
+    def _ranked(
+        self, query: SearchResult, first: Candidates, more: Sequence[Candidates], pool: int | None
+    ) -> list[Passage]:
+        """Return the best `pool` candidates of all questions, the best first; the further questions count as much as
+        the first together."""
         scores = {hit.id: hit.score for hit in first.hits}
         for each in more:
             for hit in each.hits:
                 scores[hit.id] = scores.get(hit.id, 0.0) + hit.score / len(more)
         hits = {hit.id: hit for each in (*reversed(more), first) for hit in each.hits}
-        boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(plan.named, plan.languages)
-        named = {id: ranking.words_named(plan.named, topic, hit) for id, hit in hits.items()}
+        boost, share, topic = self.settings.boost, 2 if more else 1, topic_words(query.named, query.languages)
+        named = {id: ranking.words_named(query.named, topic, hit) for id, hit in hits.items()}
         longest = max(named.values(), default=0)
         for id, hit in hits.items():
-            is_here = plan.is_here(hit)
-            is_named = bool(longest and named[id] == longest) or (plan.this and is_here)
+            is_here = query.is_here(hit)
+            is_named = bool(longest and named[id] == longest) or (query.this and is_here)
             scores[id] = (
                 scores[id] / share
                 + ranking.NAMED * is_named
                 + ranking.HERE * is_here
-                + boost * (hit.type in plan.boosted)
+                + boost * (hit.type in query.types)
             )
-        first_ids = sorted(scores, key=lambda id: (-scores[id], id))[: None if plan.options.companion else plan.pool]
+        first_ids = sorted(scores, key=lambda id: (-scores[id], id))[:pool]
         ranked = [replace(hits[id], score=scores[id]) for id in first_ids]
         if self._weighs_by_question:
-            ranked[:VOTERS] = self._ranked_by_text(plan, ranked[:VOTERS], first.weights.get(SPARSE, 1.0))
+            ranked[:VOTERS] = self._ranked_by_text(query.text, ranked[:VOTERS], first.weight)
         return ranked
 
-    def _ranked_by_text(self, plan: Plan, hits: Sequence[Passage], weight: float) -> list[Passage]:
+    def _ranked_by_text(self, text: str, hits: Sequence[Passage], weight: float) -> list[Passage]:
         """Return the hits sorted again, with bonuses for their texts added to their scores; words have this weight."""
-        idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, ranking.term_of(plan.text)
-        asked = {code: {word: idf(word) for word in self._words(plan.text, [code])} for code in codes}
+        idf, codes, term = self.catalogue.frequencies.idf, {hit.language for hit in hits}, ranking.term_of(text)
+        asked = {code: {word: idf(word) for word in self._words(text, [code])} for code in codes}
         found, seen = [], set[str]()
         for hit in hits:
             repeats, words = ranking.is_repeated(hit.text, seen), partial(word_ids, language=hit.language)
@@ -588,17 +538,18 @@ class SearchView:
             return Among(ids)
         raise SearchError(f"no passage is below the heading '{path}'", hint="name headings as results show them: A > B")
 
-    def _ids_here(self, plan: Plan) -> frozenset[str]:
+    def _ids_here(self, query: SearchResult) -> frozenset[str]:
         """Return the ids of the passages in the section that the reader has open."""
-        if plan.options.section is None:
+        if query.options.section is None:
             return frozenset()
-        document = plan.options.section.place.document
-        hits: list[Passage] = self.catalogue.once(f"passages of {document}", partial(self._all_of, document))
-        return frozenset(hit.id for hit in hits if plan.is_here(hit))
+        document = query.options.section.place.document
 
-    def _all_of(self, document: str) -> list[Passage]:
-        points = self._store.scroll("chunks", where=[Match("document", (document,))], fields=PLACE)
-        return [hit_of(point.id, point.payload) for point in points]
+        def of_document() -> list[Passage]:
+            points = self._store.scroll("chunks", where=[Match("document", (document,))], fields=PLACE)
+            return [hit_of(point.id, point.payload) for point in points]
+
+        hits: list[Passage] = self.catalogue.once(f"passages of {document}", of_document)
+        return frozenset(hit.id for hit in hits if query.is_here(hit))
 
     @property
     def _weighs_by_question(self) -> bool:
@@ -606,12 +557,12 @@ class SearchView:
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
         return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
 
-    def _coverage(self, plan: Plan, text: str, vectors: Iterable[Vector | None]) -> float:
+    def _coverage(self, query: SearchResult, text: str, vectors: Iterable[Vector | None]) -> float:
         """Return the largest share of the weight of a question's words in one of the passages with these `vectors`."""
         passages = [vector.indices for vector in vectors if isinstance(vector, SparseVector)]
         if embedder := self._encoder.embedder:  # with static vectors, the questions in own words lose a point
             text = text if is_static(embedder.name) else _HOW_LONG.sub("", text)
-        asked = [self._words(text, [language]) for language in plan.languages]
+        asked = [self._words(text, [language]) for language in query.languages]
         frequencies = self.catalogue.frequencies
         return max((frequencies.share(words, set(passage)) for words in asked for passage in passages), default=0.0)
 
@@ -637,18 +588,19 @@ class SearchView:
             found[name] = weight / 2 if both and name != SPARSE else weight
         return found
 
-    def _listed(self, plan: Plan) -> list[Passage]:
+    def _listed(self, query: SearchResult) -> list[Passage]:
         """Return passages in document order, if there is no text to search for."""
-        where = [*plan.where, *conditions(plan.boosted, (), {})]
+        where = [*query.where, *conditions(query.types, (), {})]
         if not where:
             raise SearchError("there is no question", hint="ask one, or list passages by type, document or metadata")
         points = list(self._store.scroll("chunks", where=where, fields=("file", "order")))
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
-        wanted = self._store.get("chunks", [point.id for point in points[: plan.limit]])
-        return [hit_of(each.id, each.payload, fields=_chosen(each.payload, plan.options.fields)) for each in wanted]
+        wanted = self._store.get("chunks", [point.id for point in points[: query.options.limit]])
+        fields = query.options.fields
+        return [hit_of(each.id, each.payload, fields=_chosen(each.payload, fields)) for each in wanted]
 
-    def _sections(self, plan: Plan, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
-        voted = ranking.vote([hit.section for hit in hits], votes)[: plan.limit]
+    def _sections(self, query: SearchResult, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
+        voted = ranking.vote([hit.section for hit in hits], votes)[: query.options.limit]
         stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
         found = []
         for section, score, ranks in voted:
@@ -659,7 +611,7 @@ class SearchView:
                 whole = Passage(section, first.place, what="section", section=section, title=first.title,
                                 language=first.language)  # fmt: skip
             else:
-                whole = self._passage(section, payload, _chosen(payload, plan.options.fields))
+                whole = self._passage(section, payload, _chosen(payload, query.options.fields))
                 document, order = whole.place.document, payload.get("order", 0)
                 before, after = (self.catalogue.beside(document, order, step) for step in (-1, 1))
                 whole = replace(whole, before=before, after=after)

@@ -2,18 +2,28 @@
 
 from __future__ import annotations
 
+from typing import NamedTuple
+
 import pytest
 
 from lmm_education.catalogue import StoredName
 from lmm_education.errors import SearchError
 from lmm_education.search.query import (
-    ReadQuestion,
     conditions,
-    has_marks,
     named_documents,
     read_question,
     read_where,
 )
+
+
+class Read(NamedTuple):
+    """What is read in a question."""
+
+    text: str
+    types: tuple[str, ...] = ()
+    documents: tuple[str, ...] = ()
+    notices: tuple[str, ...] = ()
+
 
 TYPES = ("text", "exercise", "study topic")
 DOCUMENTS = (
@@ -26,38 +36,39 @@ DOCUMENTS = (
 @pytest.mark.parametrize(
     ("question", "asked"),
     [
-        ("*exercise* on loops", ReadQuestion("on loops", ("exercise",))),
-        ("loops *EXERCISE*", ReadQuestion("loops", ("exercise",))),
-        ("an *exercise*, please", ReadQuestion("an, please", ("exercise",))),
-        ("*exercise* *exercise* loops *study topic*", ReadQuestion("loops", ("exercise", "study topic"))),
-        ("**exercise** on 2*exercise*3", ReadQuestion("**exercise** on 2*exercise*3")),
-        ("a * b *exercise* c", ReadQuestion("a * b c", ("exercise",))),
-        ("* exercise * loops", ReadQuestion("* exercise * loops")),
-        ("loops in @week-4?", ReadQuestion("loops in?", (), ("w4", "old-4"))),
-        ("loops in @week-4.Rmd.", ReadQuestion("loops in.", (), ("w4",))),
-        ('@"week 3" loops', ReadQuestion("loops", (), ("w3",))),
-        ("(@w3) loops", ReadQuestion("() loops", (), ("w3",))),
-        ("me@w3 loops", ReadQuestion("me@w3 loops")),
+        ("*exercise* on loops", Read("on loops", ("exercise",))),
+        ("loops *EXERCISE*", Read("loops", ("exercise",))),
+        ("an *exercise*, please", Read("an, please", ("exercise",))),
+        ("*exercise* *exercise* loops *study topic*", Read("loops", ("exercise", "study topic"))),
+        ("**exercise** on 2*exercise*3", Read("**exercise** on 2*exercise*3")),
+        ("a * b *exercise* c", Read("a * b c", ("exercise",))),
+        ("* exercise * loops", Read("* exercise * loops")),
+        ("loops in @week-4?", Read("loops in?", (), ("w4", "old-4"))),
+        ("loops in @week-4.Rmd.", Read("loops in.", (), ("w4",))),
+        ('@"week 3" loops', Read("loops", (), ("w3",))),
+        ("(@w3) loops", Read("() loops", (), ("w3",))),
+        ("me@w3 loops", Read("me@w3 loops")),
         (
             "@week-5 loops",
-            ReadQuestion("@week-5 loops", notices=("no document is named 'week-5'; did you mean '@week-4'?",)),
+            Read("@week-5 loops", notices=("no document is named 'week-5'; did you mean '@week-4'?",)),
         ),
         (
             "@nosuch loops",
-            ReadQuestion("@nosuch loops", notices=("no document is named 'nosuch'; it was searched as a word",)),
+            Read("@nosuch loops", notices=("no document is named 'nosuch'; it was searched as a word",)),
         ),
         (
             "*exercize* loops",
-            ReadQuestion(
+            Read(
                 "*exercize* loops", notices=("there is no material of the type 'exercize'; did you mean '*exercise*'?",)
             ),
         ),
-        ("@w3", ReadQuestion("", (), ("w3",))),
+        ("@w3", Read("", (), ("w3",))),
     ],
 )
-def test_marks_are_read_and_taken_out(question: str, asked: ReadQuestion) -> None:
+def test_marks_are_read_and_taken_out(question: str, asked: Read) -> None:
     """Those that name something in the store; everything else stays as it was typed."""
-    assert read_question(question, TYPES, DOCUMENTS) == asked
+    found = read_question(question, TYPES, DOCUMENTS)
+    assert (found.text, found.types, found.documents, found.notices) == asked
 
 
 def test_a_document_is_named_by_id_file_or_file_name() -> None:
@@ -88,9 +99,3 @@ def test_conditions_are_key_and_value() -> None:
     for wrong in ("topic", "=x"):
         with pytest.raises(SearchError, match="key=value"):
             read_where([wrong])
-
-
-def test_most_questions_have_no_marks() -> None:
-    """Then no names are read from the store."""
-    assert not has_marks("Why is 2 * 3 = 6, and is a@b.org right?")
-    assert has_marks("@w3 why?")

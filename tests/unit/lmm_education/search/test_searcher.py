@@ -144,12 +144,6 @@ def test_the_limit_is_exact(open_search: Open, encoding: str, limit: int) -> Non
     assert scores == sorted(scores, reverse=True)
 
 
-def test_a_limit_below_one_is_refused(open_search: Open) -> None:
-    """Rather than answered with nothing."""
-    with pytest.raises(SearchError, match="limit"):
-        open_search().search(GREEN, SearchOptions(limit=0))
-
-
 def test_the_configured_limit_holds_if_none_is_given(open_search: Open) -> None:
     """And the threshold of candidates does not change what comes first."""
     assert names(open_search(limit=2).search(GREEN).hits)[0] == "green"
