@@ -18,7 +18,8 @@ from typing import Any
 from benchmarks.measure import Row, show
 from benchmarks.own_words import EVAL, MODELS, SETS, Asking, answered, questions_of, stored
 from lmm import loop
-from lmm_education.answer.answering import UNSURE, Answering
+from lmm_education.answer.answering import Answering
+from lmm_education.answer.quoting import UNSURE
 from lmm_education.evaluation.experiments import read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
 from lmm_education.material import Passage

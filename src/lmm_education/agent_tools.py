@@ -340,7 +340,7 @@ async def open_published_course(
 
 def published(course: CourseParts, answering: Answering) -> McpCourse:
     """Return a course as MCP clients get it; `answering` is that of the course for students."""
-    settings, served, searching, gate = course.settings.serve, answering.course, answering.searching, None
+    settings, served, searching, gate = course.settings.serve, answering.searching.course, answering.searching, None
     if settings.daily_tokens or settings.daily_cost:  # a budget that all who ask share with `lmm serve`
         from lmm_education.web.gate import GatedSearch
         from lmm_education.web.service import open_gate, state_of

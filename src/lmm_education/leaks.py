@@ -219,7 +219,7 @@ async def find_leaks(
     """
     language = course.settings.preparation.language
     public = dict[str, str]()
-    with answering.course.view() as catalogue:
+    with answering.searching.course.view() as catalogue:
         for file in {each.file for each in exercises}:
             public[file] = "\n".join(section.text for section in catalogue.sections_of(file))
     tested = [each for each in exercises if each.solution and any(_secrets(each, language, public[each.file]))]

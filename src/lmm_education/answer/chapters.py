@@ -1,26 +1,67 @@
-"""A chapter that a question asks for as a whole: all of its sections, in the order of the book."""
+"""What is shown of a search result: a whole chapter or document, in the order of the book, or the best sections."""
 
 from __future__ import annotations
 
 import re
+from collections import defaultdict
 from collections.abc import Callable, Collection, Iterable, Sequence
 from dataclasses import replace
 
 from lmm.markdown.page_marks import Pages
+from lmm.models.tokens import count_tokens
 from lmm.type_names import named_type
-from lmm_education.answer.sources import WHOLE, Sources, cost_of, shortened
+from lmm_education.answer.sources import WHOLE, Sources, choose_sources, cost_of, shortened
 from lmm_education.answer.tutoring import CALLED, called, exercises_in, labelled, number_of
 from lmm_education.catalogue import Catalogue, Entry
 from lmm_education.config import StudySettings
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.material import Passage
+from lmm_education.payloads import StoredDocument
 from lmm_education.search.instructions import LANGUAGES, asks_for_all, chapter_words
 from lmm_education.search.query import SearchResult
 from lmm_education.search.search import SearchView
 
 _SLIDE = re.compile(r"\b(?:slide|folie)\s+(?P<number>\d+)\b", re.IGNORECASE)
+_LEAST_TOKENS = 20  # of a section, with its place
 _MOST_KNOWN = 12  # numbers that are named
 _ALIKE = 0.5  # least share of common words among those of a heading and of a question's topic
+
+
+def choose_material(result: SearchResult, view: SearchView, budget: int, study: StudySettings) -> Sources:
+    """Choose what the model is shown of a search result, within a budget of tokens: the chapter that the question wants
+    summarized; all of the course or of a document if it is small; else the best sections and passages."""
+    narrowed = result.types or result.options.types or result.options.where
+    if not narrowed:
+        without = (*study.exercises, *study.solutions)
+        if chapter := chapter_sources(result, view, budget, count_tokens, without=without):
+            return chapter
+    whole = [] if narrowed or result.options.section else _whole_documents(result, view, budget)
+    return choose_sources(result.sections, budget, count_tokens, whole)
+
+
+def _whole_documents(result: SearchResult, view: SearchView, budget: int) -> list[Passage]:
+    """Return the sections of the course, or of those documents that the question names, if all of them fit into a
+    budget of tokens; else of the document that holds most of what was found, if it leaves room for what others hold;
+    else nothing."""
+    votes = defaultdict[str, float](float)
+    for section in result.sections:
+        votes[section.place.document] += section.score
+    stored = [each for each in view.catalogue.documents if not result.documents or each.id in result.documents]
+    best = [each for each in stored if 2 * votes[each.id] > sum(votes.values())]
+    for documents in (stored, best):
+        others = len(documents) < len(stored) and len(votes) > 1
+        room = int(budget * WHOLE) if others else budget
+        if not votes or sum(each.sections for each in documents) * _LEAST_TOKENS > room:
+            continue
+
+        def read(documents: Sequence[StoredDocument] = documents, room: int = room) -> list[Passage]:
+            found = [section for section in view.whole(documents) if section.text]
+            return found if sum(cost_of(section, count_tokens) for section in found) <= room else []
+
+        # Cached, since every question would read all of them: a third of the processor time of an answer.
+        if whole := view.catalogue.once(f"whole {room} {[each.id for each in documents]}", read):
+            return whole
+    return []
 
 
 def chapter_sources(
@@ -52,7 +93,7 @@ def chapter_sources(
         Sources(chapter.title),
     )
     for section in sections:
-        numbered = replace(section, number=sources.next_number)
+        numbered = replace(section, number=len(sources) + 1)
         cut = numbered if section.id in whole or costs[section.id] <= share else shortened(numbered, share, count)
         if cut is not numbered:
             sources.is_part = True

@@ -10,6 +10,7 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
 from lmm.messages import Attachment, Message, render
+from lmm_education.answer.citations import cited_numbers
 from lmm_education.material import Passage
 
 LABEL = "source"
@@ -52,23 +53,13 @@ class Sources:
         """The sources in the order in which the model reads them."""
         return tuple(self._by_id.values())
 
-    @property
-    def numbers(self) -> set[int]:
-        """The numbers that may be cited."""
-        return {source.number for source in self}
-
     def offer(self, source: Passage) -> Passage:
         """Offer a source in its current form, with its earlier number if it was offered before, else the next. What an
         answer says of it is compared with the longest of its forms."""
-        numbered = replace(source, number=self.number_of(source.id) or self.next_number)
+        numbered = replace(source, number=self.number_of(source.id) or len(self) + 1)
         if len(numbered.text) > len(self.add(numbered).text):
             self._by_id[source.id] = numbered
         return numbered
-
-    @property
-    def next_number(self) -> int:
-        """The number of the next new source."""
-        return len(self._by_id) + 1
 
     def number_of(self, id: str) -> int | None:
         """Return the number of this chunk or section; None if it was not offered."""
@@ -86,17 +77,17 @@ class Sources:
         >>> for id in "abc":
         ...     _ = sources.offer(Passage(id, Location(id, "a.md", Lines(1, 9), ()), ""))
         >>> sources.renumber([3, 2])
-        >>> [source.id for source in sources], sorted(sources.numbers)
+        >>> [source.id for source in sources], [source.number for source in sources]
         (['c', 'b', 'a'], [1, 2, 3])
         """
         rank = {number: place for place, number in enumerate(first)}
         for number, source in enumerate(sorted(self, key=lambda each: rank.get(each.number, len(rank))), 1):
             self._by_id[source.id] = replace(source, number=number)
 
-    def cited(self, numbers: tuple[int, ...]) -> tuple[Passage, ...]:
-        """Return the sources with these numbers, in that order."""
+    def cited_in(self, text: str) -> tuple[Passage, ...]:
+        """Return the sources that a text cites, in the order of their numbers."""
         by_number = {source.number: source for source in self}
-        return tuple(by_number[number] for number in numbers if number in by_number)
+        return tuple(by_number[number] for number in cited_numbers(text, by_number.keys()))
 
 
 # -- choosing sources ------------------------------------------------------------------------------
@@ -129,14 +120,14 @@ def choose_sources(
         room = remaining if index == len(sections) - 1 else min(remaining, int(budget * WHOLE))
         # Material of a requested type is shown by itself, not inside a section.
         if found.text and count(found.text) <= room and all(hit.type in _ORDINARY for hit in found.hits):
-            source = replace(found, number=sources.next_number, hits=())
+            source = replace(found, number=len(sources) + 1, hits=())
             if (cost := cost_of(source, count)) <= room:
                 sources.add(source)
                 remaining -= cost
                 continue
         for hit in found.hits:
             if hit.text and count(hit.text) <= remaining and sources.number_of(hit.id) is None:
-                passage = _passage(found, hit, sources.next_number)
+                passage = _passage(found, hit, len(sources) + 1)
                 if (cost := cost_of(passage, count)) <= remaining:
                     sources.add(passage)
                     remaining -= cost

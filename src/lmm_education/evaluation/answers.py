@@ -172,7 +172,7 @@ async def evaluate_answers(
         StoreError: there is no store, or it cannot be read.
         LmmError: no question was answered; the first error.
     """
-    course = answering.course
+    course = answering.searching.course
     answerable, missing = find_targets(questions, await asyncio.to_thread(read_texts, course))
     targets = [*answerable, *(Expected(question) for question in questions if question.unanswerable)]
     if answering.can_write:

@@ -20,9 +20,9 @@ from lmm.markdown import prose_of
 from lmm.markdown.quotations import Quotation
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Attempted, Called, Found
-from lmm_education.answer.answering import NOTHING_FOUND
 from lmm_education.answer.extractive import NOTICE, sentences_in, shown_sentence, supporting_sentence
 from lmm_education.answer.history import Exchange
+from lmm_education.answer.quoting import NOTHING_FOUND
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT

@@ -201,7 +201,7 @@ class Service:
             LmmError: the model does not answer, or the day's budget is used up.
         """
         assert self.answering.major is not None
-        prompt = course_prompts(self.answering.course.models.prompts.folder).fill("follow_up", count=str(FOLLOW_UPS))
+        prompt = course_prompts(self.searching.course.models.prompts.folder).fill("follow_up", count=str(FOLLOW_UPS))
         documents = (Attachment(question, "question"), Attachment(answer, "answer"))
         client, texts = Client.of(self.answering.major), {"type": "array", "items": {"type": "string"}}
         async with self.gate.passing(self.texts["spent"]) as spending:
@@ -276,7 +276,7 @@ class Service:
         stream = answering.feedback(asked.attempted) if asked.attempted else answering.stream(question, history)
         if self._connections is None and answering.major is not None:  # opening them takes 30 ms of processor time
             self._connections = stack = AsyncExitStack()
-            self.answering.course.closing.callback(lambda: loop.run(stack.aclose()))
+            self.searching.course.closing.callback(lambda: loop.run(stack.aclose()))
             await stack.enter_async_context(connected(answering.major))
         moderation = (
             ModerationStream(self.topic, answering.resolve_this(question, history), history) if self.topic else None

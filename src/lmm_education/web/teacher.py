@@ -206,7 +206,7 @@ def _report(service: Service, log: LogWriter, range: Range) -> TeacherReport:
     exchanges, down = _read(log, chosen, answers=False), _read(log, replace(chosen, reaction=-1))
     sections = service.contents.once("sections of the report", _sections) or []
     stems = bm25(service.author.settings.preparation.language)
-    wrong = questions_marked_wrong(service.answering.course.root / QUESTIONS)
+    wrong = questions_marked_wrong(service.searching.course.root / QUESTIONS)
     return TeacherReport(exchanges, down, sections, range, lambda text: stems.embed_document(text).indices, wrong=wrong)
 
 
@@ -314,7 +314,7 @@ async def mark_wrong(request: Request) -> Response:
     id = short_text(await read_json(request), "exchange")
     found = await asyncio.to_thread(_found, service, id)
     async with _writing:
-        added = await asyncio.to_thread(keep_wrong, service.answering.course.root / QUESTIONS, found)
+        added = await asyncio.to_thread(keep_wrong, service.searching.course.root / QUESTIONS, found)
     message = Wording(service.settings.language)["kept" if added else "kept_before"].replace("{file}", QUESTIONS)
     return JSONResponse({"told": message}, headers=NO_STORE)
 
