@@ -39,13 +39,18 @@ def check_installed(
     ...
     lmm.errors.LmmError: lmm serve needs the extra 'web', which is not installed (pip install 'lmmarkdown[web]')
     """
-    if not all(map(_is_found, modules)):
+    if not is_installed(*modules):
         message = f"{what} the extra '{extra}', which is not installed"
         raise kind(message, where=where, hint=install_command(extra) + hint)
 
 
-def _is_found(module: str) -> bool:
+def is_installed(*modules: str) -> bool:
+    """Return whether all modules can be found; none is imported, except the packages that they are in.
+
+    >>> is_installed("json", "no_such_package.module")
+    False
+    """
     try:
-        return importlib.util.find_spec(module) is not None
+        return all(importlib.util.find_spec(module) is not None for module in modules)
     except ModuleNotFoundError:  # the package that it is in
         return False

@@ -16,8 +16,9 @@ class Provider:
 
     `keys` are the environment variables that may hold its API key; the first one that is set is used.
     `base_url` is the default address of its server; `major`, `minor` and `embedding` are its default
-    models, used when only the provider is named. `chats` says whether it has chat models; `embedder` is
-    the row of `ADAPTERS` in `lmm_education.encode.encoder` for its embedding models, if it has any.
+    models, used when only the provider is named. `extra` has to be installed for it, and brings `modules`.
+    `chats` says whether it has chat models; `embedder` is the row of `ADAPTERS` in `lmm_education.encode.encoder` for
+    its embedding models, if it has any.
     """
 
     name: str
@@ -26,6 +27,7 @@ class Provider:
     base_url: str = ""
     needs_base_url: bool = False
     extra: str = ""
+    modules: tuple[str, ...] = ()
     major: str = ""
     minor: str = ""
     embedding: str = ""
@@ -42,14 +44,17 @@ PROVIDERS: dict[str, Provider] = {
         Provider("Builtin", major="extractive", minor="extractive", embedding="wordllama", embedder="builtin"),
         Provider("OpenAI", ("OPENAI_API_KEY",), "OPENAI_BASE_URL", major="gpt-4o-mini", minor="gpt-4.1-nano",
                  embedding="text-embedding-3-small", embedder="openai"),
-        Provider("Anthropic", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", extra="anthropic",
+        Provider("Anthropic", ("ANTHROPIC_API_KEY",), "ANTHROPIC_BASE_URL", extra="anthropic", modules=("anthropic",),
                  major="claude-sonnet-5-5", minor="claude-haiku-4-5"),
-        Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google", major="gemini-2.5-flash",
-                 minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001", embedder="google"),
+        Provider("Google", ("GOOGLE_API_KEY", "GEMINI_API_KEY"), extra="google", modules=("google.genai",),
+                 major="gemini-2.5-flash", minor="gemini-2.5-flash-lite", embedding="gemini-embedding-001",
+                 embedder="google"),
         Provider("Mistral", ("MISTRAL_API_KEY",), major="mistral-medium-latest",
                  minor="mistral-small-latest", embedding="mistral-embed", embedder="mistral"),
-        Provider("Cohere", ("CO_API_KEY", "COHERE_API_KEY"), embedding="embed-v4.0", chats=False, embedder="cohere"),
-        Provider("Voyage", ("VOYAGE_API_KEY",), embedding="voyage-4", chats=False, embedder="voyage"),
+        Provider("Cohere", ("CO_API_KEY", "COHERE_API_KEY"), extra="cohere", modules=("cohere",),
+                 embedding="embed-v4.0", chats=False, embedder="cohere"),
+        Provider("Voyage", ("VOYAGE_API_KEY",), extra="voyage", modules=("voyageai",), embedding="voyage-4",
+                 chats=False, embedder="voyage"),
         Provider("Ollama", base_url_variable="OLLAMA_BASE_URL", base_url="http://127.0.0.1:11434/v1",
                  embedding="nomic-embed-text", embedder="compatible"),
         Provider("LMStudio", base_url="http://127.0.0.1:1234/v1", embedder="compatible"),
@@ -57,12 +62,13 @@ PROVIDERS: dict[str, Provider] = {
         Provider("LlamaCpp", base_url="http://127.0.0.1:8080/v1", embedder="compatible"),
         Provider("OpenRouter", ("OPENROUTER_API_KEY",), base_url="https://openrouter.ai/api/v1"),
         Provider("OpenAICompatible", needs_base_url=True, embedder="compatible"),
-        Provider("FastEmbed", extra="fastembed", embedding="BAAI/bge-small-en-v1.5", chats=False, embedder="fastembed"),
-        Provider("SentenceTransformers", extra="sentence-transformers", embedding="all-MiniLM-L6-v2", chats=False,
-                 embedder="sentence_transformers"),
-        Provider("Model2Vec", extra="model2vec", embedding="minishlab/potion-retrieval-32M", chats=False,
-                 embedder="model2vec"),
-        Provider("ACP", extra="acp"),
+        Provider("FastEmbed", extra="fastembed", modules=("fastembed",), embedding="BAAI/bge-small-en-v1.5",
+                 chats=False, embedder="fastembed"),
+        Provider("SentenceTransformers", extra="sentence-transformers", modules=("sentence_transformers",),
+                 embedding="all-MiniLM-L6-v2", chats=False, embedder="sentence_transformers"),
+        Provider("Model2Vec", extra="model2vec", modules=("model2vec",), embedding="minishlab/potion-retrieval-32M",
+                 chats=False, embedder="model2vec"),
+        Provider("ACP", extra="acp", modules=("acp",)),
         Provider("Recorded"),
     )
 }  # fmt: skip

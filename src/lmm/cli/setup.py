@@ -151,10 +151,12 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
     from lmm.config import load_settings
     from lmm.config_tables import TIERS, Config, as_toml, check_config
     from lmm.disk.files import cache_folder, read_document, state_folder
+    from lmm.extras import is_installed
     from lmm.markdown.parse_markdown import header_of, parse_markdown_text
     from lmm.notebook.header import check_readable
     from lmm.notebook.problems import stale_problems
     from lmm.permissions import missing_permissions
+    from lmm.providers import PROVIDERS, minilm_weights
 
     blocks = parse_markdown_text(read_document(file)) if file is not None else []
     check_readable(blocks, ("model",), str(file or ""))
@@ -180,6 +182,8 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
             if one.origin.layer not in ("default", "follows")
         },
         "system": {"text": settings.messages.system, "origin": system.origin.place if system else "default"},
+        "extras": {"meaning": minilm_weights() is not None}
+        | {one.extra: is_installed(*one.modules) for one in PROVIDERS.values() if one.extra},
         "state": str(state_folder()),
         "cache": str(cache_folder()),
         "waiting": [
@@ -199,6 +203,7 @@ def status(*, file: Path | None, config: Path | None, as_json: bool) -> int:
 
 def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permission]) -> None:
     from lmm.disk import trust
+    from lmm.extras import install_command
     from lmm.permissions import how_to_agree
 
     state = " (not in effect)" if waiting else ""
@@ -217,6 +222,14 @@ def _say_status(about: Mapping[str, Any], found: Config, waiting: Sequence[Permi
     _say_rows("system", f"{terminal.clipped(about['system']['text'], 61)} ({about['system']['origin']})")
     others = {name: one for name, one in about["settings"].items() if not name.endswith((" model", " system"))}
     _say_rows("settings", *(f"{name} = {one['value']}".ljust(32) + f" {one['where']}" for name, one in others.items()))
+    extras = about["extras"]
+    missing = ", ".join(name for name, is_here in extras.items() if not is_here)
+    installed = ", ".join(name for name, is_here in extras.items() if is_here)
+    _say_rows(
+        "extras",
+        installed or "none",
+        *filter(None, [missing and f"not installed: {missing} ({install_command('NAME')})"]),
+    )
     _say_rows("state", about["state"])
     _say_rows("cache", about["cache"])
     _say_rows("stale", *about["stale"])
@@ -235,12 +248,17 @@ def _say_rows(label: str, *rows: object) -> None:
 def _describe(name: str, tier: ServerSettings) -> dict[str, Any]:
     from lmm import loop
     from lmm.config import ModelSettings, embedding_line
+    from lmm.extras import install_command, is_installed
     from lmm.models.agent_programs import installed_agent
     from lmm.models.tokens import window_of
+    from lmm.providers import PROVIDERS
 
     key = f"key from {tier.api_key.variable}" if tier.api_key else ""
     if tier.missing_key:
         key = f"no key: export {tier.missing_key}=…"
+    provider = PROVIDERS[tier.model.provider.lower()]
+    if not is_installed(*provider.modules):
+        key = ", ".join(filter(None, (key, f"not installed: {install_command(provider.extra)}")))
     is_default = name == "embedding" and tier.layer == "default"
     other, server = embedding_line(os.environ, str(tier.model)) if is_default else "", tier.base_url
     if tier.model.provider == "ACP":

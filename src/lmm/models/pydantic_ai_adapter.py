@@ -15,6 +15,7 @@ from contextlib import AbstractAsyncContextManager, aclosing
 from dataclasses import replace
 from typing import Any, cast
 
+import httpx2
 from pydantic_ai import exceptions, messages as vendor
 from pydantic_ai.direct import model_request_stream
 from pydantic_ai.messages import ModelResponse, TextPart, ThinkingPart
@@ -163,7 +164,7 @@ class PydanticAIModel(Adapter):
                 yield thought
             yield reply
         except exceptions.ModelAPIError as error:
-            raise self._translate(error) from error
+            raise model_error(self._server, error) from error
         except (exceptions.UnexpectedModelBehavior, exceptions.UserError) as error:
             if "ended without content" in str(error):
                 raise self._server.no_reply(b"", "answer; it may be a web page") from error
@@ -186,22 +187,29 @@ class PydanticAIModel(Adapter):
         )
         return priced(reply, request)
 
-    def _translate(self, error: exceptions.ModelAPIError) -> errors.ModelError:
-        status = error.status_code if isinstance(error, exceptions.ModelHTTPError) else 0
-        if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout):
-            seconds = self._settings.get("timeout")
-            hint = "set a longer 'timeout' for this model in config.toml, or try again"
-            return errors.ModelTimeout(f"{self.name} sent nothing for {seconds:g} s", hint=hint)
-        said = error.body if isinstance(error.body, str) and error.body else json.dumps(error.body or str(error))
-        if isinstance(error, exceptions.ModelConnectionError):
-            return self._server.unreachable(error)
-        response = getattr(error.__cause__, "response", None)
-        status = status or getattr(response, "status_code", 0)
-        found = self._server.refusal(status, said, getattr(response, "headers", None) or {})
-        found.retry_after = error.retry_after
-        if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
-            return errors.TooLong(found.message, hint=found.hint)
-        return found
+
+def model_error(server: ModelServer, error: Exception, what: str = "") -> errors.ModelError:
+    """Return our error for one of pydantic-ai's or of the vendor's client below it. `what` is the content that a reply
+    should have had, where an error without a status means that it had none."""
+    if isinstance(error, exceptions.ModelTimeoutError | exceptions.ModelRequestTimeout | httpx2.TimeoutException):
+        return server.silent()
+    if isinstance(error, exceptions.ModelConnectionError | httpx2.TransportError):
+        return server.unreachable(error)
+    cause = error.__cause__ if isinstance(error, exceptions.ModelAPIError) and error.__cause__ else error
+    response = getattr(cause, "response", None)
+    seen = cause if response is None else response
+    stated = (getattr(one, name, None) for one in (error, seen) for name in ("status_code", "http_status", "code"))
+    status = next((one for one in stated if isinstance(one, int)), 0)
+    bodies = (error, "body"), (cause, "body"), (cause, "http_body"), (cause, "doc")
+    said = next(filter(None, (getattr(one, name, None) for one, name in bodies)), str(cause if what else error))
+    said = said if isinstance(said, str) else json.dumps(said, default=str)
+    if what and status < 300:
+        return server.no_reply(said.encode(), what)
+    found = server.refusal(status, said, getattr(seen, "headers", None) or {})
+    found.retry_after = getattr(error, "retry_after", None)
+    if isinstance(error, exceptions.ModelContextWindowExceededError) and not isinstance(found, errors.TooLong):
+        return errors.TooLong(found.message, hint=found.hint)
+    return found
 
 
 def _joined(events: Iterable[ChatEvent]) -> list[ChatEvent]:

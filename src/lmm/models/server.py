@@ -56,9 +56,14 @@ class ModelServer:
         """Make a client, whose connections stay open until it is closed."""
         import httpx2
 
-        limits = httpx2.Limits(max_connections=self.connections)
-        patience = httpx2.Timeout(self.timeout, connect=min(self.timeout, _CONNECTING), pool=None)
-        return httpx2.AsyncClient(headers=self.headers, verify=tls_for(self.url), timeout=patience, limits=limits)
+        made: httpx2.AsyncClient = self.client_of(httpx2)
+        return made
+
+    def client_of(self, library: Any) -> Any:
+        """Make a client of httpx2, or of httpx, which some vendors' clients need."""
+        limits = library.Limits(max_connections=self.connections)
+        patience = library.Timeout(self.timeout, connect=min(self.timeout, _CONNECTING), pool=None)
+        return library.AsyncClient(headers=self.headers, verify=tls_for(self.url), timeout=patience, limits=limits)
 
     @asynccontextmanager
     async def post(self, client: httpx2.AsyncClient, body: Mapping[str, Any]) -> AsyncGenerator[httpx2.Response]:

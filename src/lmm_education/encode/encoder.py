@@ -42,7 +42,7 @@ from lmm_education.encode.local import (
     open_sentence_transformers,
     open_wordllama,
 )
-from lmm_education.encode.remote import DIALECTS, RemoteEncoder
+from lmm_education.encode.remote import APIS, RemoteEncoder
 from lmm_education.encode.text_encoder import (
     Prefixes,
     Vector,
@@ -150,7 +150,7 @@ ADAPTERS: dict[str, Callable[[EmbeddingSettings, Prefixes], TextEncoder]] = {
     "fastembed": open_fastembed,
     "sentence_transformers": open_sentence_transformers,
     "model2vec": open_model2vec,
-    **{name: functools.partial(RemoteEncoder, dialect) for name, dialect in DIALECTS.items()},
+    **{name: functools.partial(RemoteEncoder, api) for name, api in APIS.items()},
 }
 # Static word vectors are made at thousands a second: a cache would save tenths of a second for a whole course, and
 # write a kilobyte for each chunk (benchmarks/results.md).

@@ -1,4 +1,8 @@
-"""A server of embedding models or rerankers: JSON over HTTP, retries with backoff, our own errors."""
+"""A server of embedding models or rerankers: retries with backoff, our own errors; OpenAI's embedding protocol.
+
+OpenAI's has a client of ours, as Chat Completions have: pydantic-ai's takes a second to import, for every search, and
+ignores the index of a vector, so that a server that answers in another order would be stored wrong.
+"""
 
 from __future__ import annotations
 
@@ -9,17 +13,20 @@ import json
 import random
 import sys
 from array import array
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import AsyncGenerator, Awaitable, Callable, Mapping, Sequence
+from contextlib import AbstractAsyncContextManager, asynccontextmanager
 from dataclasses import dataclass, replace
 from operator import itemgetter
 from typing import TYPE_CHECKING, Any, TypeVar
 
 from lmm import errors, loop
 from lmm.config import EmbeddingSettings
+from lmm.extras import check_installed
 from lmm.models.chat import backoff
 from lmm.models.port import Side
 from lmm.models.server import ModelServer
-from lmm_education.encode.text_encoder import OnVectors, Prefixes, Vector, identity_of, to_vector
+from lmm.providers import PROVIDERS
+from lmm_education.encode.text_encoder import OnVectors, Prefixes, Send, Vector, identity_of, to_vector
 from lmm_education.material import batches
 
 if TYPE_CHECKING:
@@ -32,74 +39,35 @@ UNREADABLE = (LookupError, TypeError, ValueError, OverflowError, AttributeError)
 async def ask_server(
     server: ModelServer, client: httpx2.AsyncClient, body: Mapping[str, Any], read: Callable[[Any], T], what: str
 ) -> T:
-    """Send `body`; return what `read` makes of the reply; `what` names its content. Retries transient failures.
+    """Send `body`; return what `read` makes of the reply; `what` names its content.
 
     Raises:
         NoValidReply: it replies with something else.
         ModelError: it cannot be reached, or refuses.
     """
-    attempt = 0
-    while True:
-        attempt += 1
-        try:
-            async with server.post(client, body) as response:
-                content = await response.aread()
-            break
-        except errors.ModelError as error:
-            if not error.retryable or attempt > server.retries:
-                raise
-            await asyncio.sleep(backoff(attempt, error.retry_after, random.random()))
+    async with server.post(client, body) as response:
+        content = await response.aread()
     try:
         return read(json.loads(content))
     except UNREADABLE as error:
         raise server.no_reply(content, what) from error
 
 
-Body = Callable[[EmbeddingSettings, Sequence[str], Side], dict[str, Any]]
-"""What is sent to embed texts of one side."""
+async def retry(server: ModelServer, call: Callable[[], Awaitable[T]]) -> T:
+    """Return what `call` returns; transient failures are retried, after the pause that the server asks for."""
+    attempt = 0
+    while True:
+        attempt += 1
+        try:
+            return await call()
+        except errors.ModelError as error:
+            if not error.retryable or attempt > server.retries:
+                raise
+            await asyncio.sleep(backoff(attempt, error.retry_after, random.random()))
 
 
-def _sized(settings: EmbeddingSettings, name: str) -> dict[str, Any]:
-    """Return the field `name` with the number of dimensions, or nothing if that is not set."""
-    return {} if settings.dimensions is None else {name: settings.dimensions}
-
-
-def _openai_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    sent = {"model": settings.model.model, "input": list(texts), "encoding_format": "float"}
-    return sent | _sized(settings, "dimensions")
-
-
-def _openai_base64_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    """Request base64: a third of the bytes, and no numbers to parse."""
-    return _openai_body(settings, texts, kind) | {"encoding_format": "base64"}
-
-
-def _mistral_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    return {"model": settings.model.model, "input": list(texts), **_sized(settings, "output_dimension")}
-
-
-def _voyage_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    return _mistral_body(settings, texts, kind) | {"input_type": kind}
-
-
-def _cohere_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    sent = {"model": settings.model.model, "texts": list(texts), "input_type": f"search_{kind}"}
-    return {**sent, "embedding_types": ["float"], **_sized(settings, "output_dimension")}
-
-
-def _google_body(settings: EmbeddingSettings, texts: Sequence[str], kind: Side) -> dict[str, Any]:
-    model, options = f"models/{_bare_name(settings)}", _sized(settings, "outputDimensionality")
-    if not settings.model.model.startswith("gemini-embedding-2"):  # it reads a prefix instead
-        options["taskType"] = f"RETRIEVAL_{kind.upper()}"
-    return {"requests": [{"model": model, "content": {"parts": [{"text": text}]}, **options} for text in texts]}
-
-
-def _bare_name(settings: EmbeddingSettings) -> str:
-    return settings.model.model.removeprefix("models/")
-
-
-def _data(reply: Any) -> list[Vector]:
-    """Return the vectors of OpenAI's and Voyage's ``data``, sorted by index, from numbers or base64."""
+def read_vectors(reply: Any) -> list[Vector]:
+    """Return the vectors of a reply in OpenAI's form, sorted by index, from numbers or base64."""
     rows: list[Mapping[str, Any]] = reply["data"]
     places = [int(row["index"]) if "index" in row and row["index"] is not None else i for i, row in enumerate(rows)]
     if sorted(places) != list(range(len(rows))):
@@ -126,93 +94,79 @@ def _numbers(value: Any) -> Vector:
 
 
 @dataclass(frozen=True, slots=True)
-class Dialect:
-    """The protocol of an embedding API.
+class Api:
+    """An embedding API. `url` is where the vendor's own server is; `most` texts and `characters` go into one request.
 
-    `url` is where the vendor's own server is; `path` is appended to it, ``{model}`` filled in; `key` is the
-    header that carries the API key, with the key as ``{key}``. `most` texts and `characters` go into one request.
-    `body` says what is sent; `vectors` finds the vectors in the reply, in order, and raises `LookupError`,
-    `TypeError` or `ValueError` where they are not.
+    A provider with an extra is asked through pydantic-ai. All others have OpenAI's protocol: `dimensions` is the name
+    of the field with the length of the vectors; base64 saves two thirds of the bytes where it is supported.
     """
 
     url: str
-    body: Body
     most: int
     characters: int
-    path: str = "/embeddings"
-    vectors: Callable[[Any], list[Vector]] = _data
-    key: tuple[str, str] = ("Authorization", "Bearer {key}")
+    dimensions: str = "dimensions"
+    encoding: str = "float"
 
 
 # The limits are the vendors': texts per request from their documentation; characters so that a request stays
 # within the tokens they allow even where a character is a token. 32 is what the smallest local server takes
 # (text-embeddings-inference, as it is delivered).
-DIALECTS: dict[str, Dialect] = {
-    "openai": Dialect("https://api.openai.com/v1", _openai_base64_body, most=256, characters=200_000),
-    "compatible": Dialect("", _openai_body, most=32, characters=100_000),
-    "mistral": Dialect("https://api.mistral.ai/v1", _mistral_body, most=32, characters=16_000),
-    "voyage": Dialect("https://api.voyageai.com/v1", _voyage_body, most=128, characters=100_000),
-    "cohere": Dialect(
-        "https://api.cohere.com",
-        _cohere_body,
-        most=96,
-        characters=100_000,
-        path="/v2/embed",
-        vectors=lambda reply: [to_vector(numbers) for numbers in reply["embeddings"]["float"]],
-    ),
-    "google": Dialect(
-        "https://generativelanguage.googleapis.com",
-        _google_body,
-        most=100,
-        characters=20_000,
-        path="/v1beta/models/{model}:batchEmbedContents",
-        vectors=lambda reply: [to_vector(row["values"]) for row in reply["embeddings"]],
-        key=("x-goog-api-key", "{key}"),
-    ),
+APIS: dict[str, Api] = {
+    "openai": Api("https://api.openai.com/v1", most=256, characters=200_000, encoding="base64"),
+    "compatible": Api("", most=32, characters=100_000),
+    "mistral": Api("https://api.mistral.ai/v1", most=32, characters=16_000, dimensions="output_dimension"),
+    "voyage": Api("https://api.voyageai.com/v1", most=128, characters=100_000),
+    "cohere": Api("https://api.cohere.com", most=96, characters=100_000),
+    "google": Api("https://generativelanguage.googleapis.com", most=100, characters=20_000),
 }
 
 
-def server_of(dialect: Dialect, settings: EmbeddingSettings) -> ModelServer:
-    """Return the server of an embedding model."""
-    key = settings.api_key.reveal() if settings.api_key else ""
-    header, value = dialect.key
-    return replace(
-        ModelServer.of(settings, dialect.path.format(model=_bare_name(settings)), dialect.url),
-        table="[embedding]",
-        headers={header: value.format(key=key)} if key else {},
-        connections=settings.concurrency,
-        hints=_HINTS | ({404: f"ollama pull {settings.model.model}"} if settings.model.provider == "Ollama" else {}),
-    )
+@asynccontextmanager
+async def _open_compatible(api: Api, settings: EmbeddingSettings, server: ModelServer) -> AsyncGenerator[Send]:
+    size = {} if settings.dimensions is None else {api.dimensions: settings.dimensions}
+    given = {"model": settings.model.model, "encoding_format": api.encoding, **size}
+    async with server.client() as client:
+        yield lambda texts, kind: ask_server(server, client, given | {"input": list(texts)}, read_vectors, "vectors")
 
 
 class RemoteEncoder:
-    """The model that `settings` name, on a server that speaks `dialect`.
+    """The model that `settings` name, on a server with this API.
 
-    Raises (from `encode`): children of `lmm.errors.ModelError` only.
+    Raises:
+        ModelNotInstalled: the extra for its provider is not installed.
+        ModelError: from `encode`: its children only.
     """
 
-    def __init__(self, dialect: Dialect, settings: EmbeddingSettings, prefixes: Prefixes) -> None:
-        self._settings, self._dialect = settings, dialect
-        self._limit = asyncio.Semaphore(settings.concurrency)
+    def __init__(self, api: Api, settings: EmbeddingSettings, prefixes: Prefixes) -> None:
+        self._settings, self._api, self.prefixes = settings, api, prefixes
         self.name = str(settings.model)
+        provider = PROVIDERS[settings.model.provider.lower()]
+        self._is_vendor = bool(provider.extra)
+        kind, where = errors.ModelNotInstalled, settings.origin
+        check_installed(provider.extra, f"{self.name} needs", *provider.modules, kind=kind, where=where)
+        self._limit = asyncio.Semaphore(settings.concurrency)
         self.identity = identity_of(self.name, settings.dimensions and f"dimensions={settings.dimensions}")
         self.server = settings.base_url
-        self.prefixes = prefixes
-        self._server = server_of(dialect, settings)
+        of_settings = ModelServer.of(settings, "" if self._is_vendor else "/embeddings", api.url)
+        pull = {404: f"ollama pull {settings.model.model}"} if settings.model.provider == "Ollama" else {}
+        headers = {} if self._is_vendor else of_settings.headers  # the vendor's client puts the key where it belongs
+        connections = settings.concurrency
+        self._server = replace(
+            of_settings, table="[embedding]", headers=headers, connections=connections, hints=_HINTS | pull
+        )
 
     def encode(self, texts: Sequence[str], kind: Side, on_vectors: OnVectors) -> None:
         """Embed; at most `settings.concurrency` requests at once, over all calls."""
         loop.run(self._encode(texts, kind, on_vectors))
 
     async def _encode(self, texts: Sequence[str], kind: Side, on_vectors: OnVectors) -> None:
-        most = self._settings.batch_size or self._dialect.most
+        most = self._settings.batch_size or self._api.most
         one_at_a_time = asyncio.Lock()
         prefix = self.prefixes.of(kind)
 
-        async def one(part: Sequence[int], client: httpx2.AsyncClient) -> None:
-            body = self._dialect.body(self._settings, [prefix + texts[i] for i in part], kind)
+        async def one(part: Sequence[int], send: Send) -> None:
             async with self._limit:
-                vectors = await ask_server(self._server, client, body, self._dialect.vectors, "vectors")
+                vectors = await retry(self._server, lambda: send([prefix + texts[i] for i in part], kind))
             if len(vectors) != len(part):
                 raise errors.ModelRejected(
                     f"{self.name} sent {len(vectors)} vectors for {len(part)} texts", hint="see the server's log"
@@ -224,11 +178,18 @@ class RemoteEncoder:
                 await asyncio.to_thread(on_vectors, part, vectors)  # it may wait for the disk
 
         try:
-            async with self._server.client() as client, asyncio.TaskGroup() as tasks:
-                for part in batches(range(len(texts)), most, self._dialect.characters, lambda i: len(texts[i])):
-                    tasks.create_task(one(part, client))
+            async with self._opened() as send, asyncio.TaskGroup() as tasks:
+                for part in batches(range(len(texts)), most, self._api.characters, lambda i: len(texts[i])):
+                    tasks.create_task(one(part, send))
         except ExceptionGroup as group:  # the first failure stops all others
             raise group.exceptions[0] from group.exceptions[0].__cause__
+
+    def _opened(self) -> AbstractAsyncContextManager[Send]:
+        if not self._is_vendor:
+            return _open_compatible(self._api, self._settings, self._server)
+        from lmm_education.encode.vendors import open_vendor  # 1 to 1.5 s
+
+        return open_vendor(self._settings, self._server)
 
 
 _TOO_MUCH = "a text may be too long for the model, or batch_size too large; else change the model"

@@ -6,7 +6,7 @@ import ast
 import math
 import re
 from array import array
-from collections.abc import Callable, Iterable, Sequence
+from collections.abc import Awaitable, Callable, Iterable, Sequence
 from dataclasses import dataclass
 from typing import Any, TypeAlias
 
@@ -74,6 +74,9 @@ Vector: TypeAlias = "array[float]"
 OnVectors = Callable[[Sequence[int], Sequence["Vector"]], None]
 """What an encoder calls with positions and their vectors as they are made, by one thread at a time; what it raises ends
 the encoding."""
+
+Send = Callable[[Sequence[str], Side], Awaitable[list["Vector"]]]
+"""Sends one request to a server, for the vectors of texts of one side."""
 
 
 def identity_of(*parts: object) -> str:

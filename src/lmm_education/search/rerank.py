@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import asyncio
 import dataclasses
+import functools
 import math
 from collections import deque
 from collections.abc import Awaitable, Callable, Mapping, Sequence
@@ -23,7 +24,7 @@ from lmm.prompts.templates import Prompts
 from lmm_education.catalogue import Entry
 from lmm_education.config import SearchSettings
 from lmm_education.encode.local import check_library, load_fastembed
-from lmm_education.encode.remote import ask_server
+from lmm_education.encode.remote import ask_server, retry
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 
@@ -151,7 +152,8 @@ def _open_http(model: str, tools: Tools) -> Score:
         """Use the protocol of Jina and Cohere, which vLLM, llama.cpp, Infinity and Voyage also support."""
         body = {"query": question, "documents": list(passages)} | ({"model": name} if name else {})
         async with server.client() as client:
-            return await ask_server(server, client, body, lambda reply: read_scores(reply, len(passages)), "scores")
+            read = functools.partial(read_scores, count=len(passages))
+            return await retry(server, lambda: ask_server(server, client, body, read, "scores"))
 
     return score
 
