@@ -15,6 +15,7 @@ from dataclasses import dataclass, field, replace
 from functools import lru_cache
 from pathlib import Path
 from typing import Any
+from urllib.parse import unquote
 
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
@@ -58,6 +59,8 @@ class Book:
     settings: Mapping[str, Any] = field(default_factory=dict)
     pages: str = ""
     """The folder below `folder` that contains all of its files."""
+    missing: Sequence[str] = ()
+    """Chapters that the project file names, and that do not exist."""
 
     def position(self, path: Path) -> int | None:
         """Return the position of a file in the book, from 0; None if it is not a chapter.
@@ -113,8 +116,10 @@ def _read(folder: Path, name: str, changed: int, now: int) -> Book | None:
         found: replace(file, path=found) for file in reversed(made.files) if (found := _found(folder, file.path))
     }
     files = tuple(existing.values())[::-1]
+    names = (file.path for file in made.files if made.whole and "." in file.path)  # else the title of a part
+    missing = tuple(name for name in names if not _found(folder, name))
     # One link is not enough for a book: a folder of notes may have a SUMMARY.md, too.
-    return replace(made, file=name, files=files) if len(files) > (name == "SUMMARY.md") else None
+    return replace(made, file=name, files=files, missing=missing) if len(files) > (name == "SUMMARY.md") else None
 
 
 def text_in(folder: Path, name: str, *, most: int = 5_000_000) -> str:
@@ -182,7 +187,7 @@ def _summary(text: str, folder: Path) -> Book:
         indent = len(match["indent"].expandtabs(4))
         indents = [*(each for each in indents if each < indent), indent]
         depth = len(indents) - 1 if match["item"] else -1
-        path, title = match["file"].removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])
+        path, title = unquote(match["file"]).removeprefix("./"), re.sub(r"\\(\W)", r"\1", match["title"])
         files.append(BookFile(path, title, part, depth))
         part = ""
     return Book(folder, "", _counted(files))  # a draft, which has no file yet, is numbered, too

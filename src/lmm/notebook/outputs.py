@@ -5,6 +5,7 @@ from __future__ import annotations
 import html.parser
 import json
 import re
+import textwrap
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
@@ -225,7 +226,7 @@ def cell_outputs(path: Path, top: Path, settings: Mapping[str, Any]) -> CellOutp
         return CellOutputs(found, values=values_in(source, markdown), file=f"_freeze/{stem.as_posix()}")
     name = inside.with_suffix(".md").as_posix()
     knitted = text_in(top, name, most=_MOST)
-    output = dict(_of_knitted(source, knitted)) if knitted else _of_pages(path, top, settings, cells)
+    output = dict(_of_knitted(source, _without_metadata(knitted))) if knitted else _of_pages(path, top, settings, cells)
     pictures = _drawn(top, inside, up, settings)
     return CellOutputs(output, pictures, values_in(source, knitted), name if knitted else "the rendered page")
 
@@ -269,6 +270,7 @@ def _is_of(cell: CodeCell, span: Span) -> bool:
 # -- inline code -----------------------------------------------------------------------------------
 
 INLINE_CODE = re.compile(r"`(?:r|\{(?:r|python|julia|ojs)\})[ ]([^`\n]{1,1000})`")
+_IN_AN_ITEM = re.compile(r"[ \t\n]+(?:```|~~~)")
 _TELLING_LINES = 5
 _TELLING = 12  # characters next to code by which a line is recognized
 
@@ -373,7 +375,8 @@ def _of_group(cells: Sequence[CodeCell], output: str) -> Iterator[tuple[str, str
     for number, cell in enumerate(cells):
         end = next((begin for begin in begins if begin > begins[number]), len(output))
         is_own = number == 0 or begins[number] > begins[number - 1]
-        yield cell.label or cell.code, output[begins[number] : end].strip("\n") if is_own else ""
+        own = output[begins[number] : end].strip("\n") if is_own else ""
+        yield cell.label or cell.code, textwrap.dedent(own) if _IN_AN_ITEM.match(own) else own
 
 
 def _place(knitted: str, line: str, at: int) -> tuple[int, int] | None:

@@ -23,7 +23,7 @@ from lmm.type_names import DEFAULT
 # A text without any of these is as its readers see it.
 _SPECIAL = re.compile(
     r"<[A-Za-z]|&#?\w+;|%%|==|\[\[|\{:|\{%|\{\{|^(?:!!!|\?\?\?|\+\+\+|=== |import |export )|8<-|data:|\[!|:::"
-    r"|[ \t]\^\w|^\^\w|\^\^\w|^<<<|#\+|@include|\+\+\w|:\w+-[\w-]+:|\w:: |\(\(|:LOGBOOK:|\{[+=>~-]{2}|\{ \."
+    r"|[ \t]\^\w|^\^\w|\^\^\w|^<<<|^% |#\+|@include|\+\+\w|:\w+-[\w-]+:|\w:: |\(\(|:LOGBOOK:|\{[+=>~-]{2}|\{ \."
     r"|^\[_?(?:toc|TOC)",
     re.MULTILINE,
 )
@@ -65,6 +65,8 @@ def _shown(text: str, *, after_header: bool) -> str:
         front = r"\A\s*\+\+\+[ \t]*\n.*?\n\+\+\+[ \t]*$"
         text = re.sub(front, lambda m: "\n" * m[0].count("\n"), text, count=1, flags=re.DOTALL | re.MULTILINE)
     text = _DATA.sub(r"data:\g<type>;base64,…", "\n".join(_opened(_opened(_as_divs(text.split("\n"))))))
+    if "\n% " in text and _MYST.search(text):
+        text = re.sub(r"^(?:% [^\n]*|\+\+\+(?: \{[^\n]*)?)$", "", text, flags=re.MULTILINE)
     for start, end in reversed([*percent_comments(text)]):
         text = text[:start] + "\n" * text.count("\n", start, end) + text[end:]
     masked = list[str]()
@@ -90,6 +92,7 @@ def _shown(text: str, *, after_header: bool) -> str:
     return restored(text)
 
 
+_MYST = re.compile(r"^(?:`{3,}|:{3,})\{[a-z-]+\}|\{[a-z:-]+\}`[^`\n]+`", re.MULTILINE)
 _VALUE = re.compile(
     r"^export const (?P<name>\w+) *= *(?:(?P<number>-?[\d.]+)|(?P<quote>['\"])(?P<words>[^'\"\n]*)(?P=quote)) *;? *$",
     re.MULTILINE,

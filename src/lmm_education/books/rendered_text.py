@@ -130,6 +130,10 @@ _TEXT_ENGINES = ("asis", "block", "block2")
 _ADMONITIONS = (
     *("note", "info", "tip", "warning", "important", "caution", "hint", "attention", "danger", "error", "seealso"),
 )
+_CONTAINERS = {
+    *("table", "list-table", "glossary", "dropdown", "card", "grid", "margin", "sidebar", "topic", "aside"),
+    *("epigraph", "pull-quote", "toggle", "div", "container", "tab"),
+}
 _NO_TEXT = ("tableofcontents", "toctree", "bibliography", "include")
 
 
@@ -159,6 +163,8 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     if name in _ADMONITIONS or name == "admonition":
         word = _word(chapter, "nte" if name == "admonition" else name)
         return _quoted(word, cell.label, rendered_text(cell.code, chapter))
+    if name in _CONTAINERS or name.endswith(("-set", "-item", "-card")):
+        return _rendered_div(Attributes(values=(("title", cell.label),)), rendered_text(cell.code, chapter), chapter)
     if name == "math":
         return f"$$\n{cell.code}\n$$"
     if name == "figure":
@@ -170,8 +176,10 @@ def _cell(cell: CodeCell, chapter: BookChapter) -> str:
     code = fenced(cell.code, _LANGUAGES.get(name, name)) if echo and cell.code else ""
     included = [path if "://" in path else f"{chapter.up}{path}" for path in included_pictures(cell.code)]
     pictures = list(chapter.ran.pictures.get(cell.label, ())) or included
-    parts = [code if ran is None else _read(ran, chapter), *_captioned(cell, pictures, chapter)]
-    return "\n\n".join(filter(None, parts))
+    captions = _captioned(cell, pictures, chapter)
+    if ran is not None:  # it has a caption that knitr writes; where it is empty, it belongs to the cell before
+        captions = [each for each in captions if each.startswith("![") or (ran and each.partition(": ")[2] not in ran)]
+    return "\n\n".join(filter(None, [code if ran is None else _read(ran, chapter), *captions]))
 
 
 def _document(name: str, chapter: BookChapter) -> str:

@@ -130,9 +130,12 @@ def _follow_books(sources: SourceFiles, root: Path) -> None:
             places.append((reading_order(sort_key(source.file, book, position), source.file), source))
     sources.documents = [source for _, source in sorted(places, key=lambda place: place[0])]
     for book, relative in looked_through.items():
-        for chapter in (book.folder / file.path for file in book.files if not is_document(Path(file.path))):
-            path = Path(os.path.relpath(chapter)) if relative else chapter
-            sources.skipped.append((path, "a chapter, but not a markdown file (lmm import converts it)"))
+        no_markdown = [file.path for file in book.files if not is_document(Path(file.path))]
+        left_out = dict.fromkeys(no_markdown, "a chapter, but not a markdown file (lmm import converts it)")
+        left_out |= dict.fromkeys(book.missing, f"a chapter in {book.file}, but there is no such file")
+        for name, why in left_out.items():
+            path = Path(os.path.relpath(book.folder / name)) if relative else book.folder / name
+            sources.skipped.append((path, why))
 
 
 def _mdbooks_above(folder: Path, searched: Sequence[Path]) -> Iterator[Book]:

@@ -70,6 +70,7 @@ SHOWN = {
     ),
     "{% highlight ruby %}\n# no heading\n{% endhighlight %}": "```ruby\n# no heading\n```",
     '!!! note\n    A.\n\n    !!! tip "B"\n\n        C.': "> **Note**\n> A.\n>\n> > **Tip: B**\n> >\n> > C.",
+    "A {ref}`a`.\n% a comment\n+++": "A {ref}`a`.\n\n",
     "^^new^^ {{cloze word}}\n\n^block": "new word\n\n",
     "- background-color:: red\n  card-repeats:: 2\n  #+BEGIN_QUOTE": "\n\n",
     "::: details More {open}\nx\n:::\n<<< @/a.js{2}": '::: {.details title="More"}\nx\n:::\n{{#include a.js}}',

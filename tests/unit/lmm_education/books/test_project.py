@@ -180,9 +180,10 @@ def test_an_mdbook_decides_what_of_its_folder_is_read(tmp_path: Path) -> None:
     """Older editions with contents of their own are no part of it, unless their folder is the one that is named."""
     files = {
         "book.toml": '[book]\ntitle = "Plants"\n',
-        "src/SUMMARY.md": "# Summary\n\n- [Leaves](leaves.md)\n- [Roots](roots.md)\n- [Draft]()\n",
+        "src/SUMMARY.md": "# Summary\n\n- [Leaves](leaves.md)\n- [Roots](the%20roots.md)\n- [Draft]()\n"
+        "- [Buds](gone.md)\n",
         "src/leaves.md": "# Leaves\n",
-        "src/roots.md": "# Roots\n",
+        "src/the roots.md": "# Roots\n",
         "src/scraps.md": "# Scraps\n",
         "README.md": "# Read me\n",
         "2018/book.toml": '[book]\nsrc = "text"\n',
@@ -194,9 +195,10 @@ def test_an_mdbook_decides_what_of_its_folder_is_read(tmp_path: Path) -> None:
         (tmp_path / name).parent.mkdir(parents=True, exist_ok=True)
         (tmp_path / name).write_text(text)
     found = find_sources([tmp_path], tmp_path)
-    assert [source.file for source in found.documents] == ["src/leaves.md", "src/roots.md"]
+    assert [source.file for source in found.documents] == ["src/leaves.md", "src/the roots.md"]
     reasons = {path.relative_to(tmp_path).as_posix(): reason for path, reason in found.skipped}
     assert reasons["2018/text/a.md"] == reasons["README.md"] == "not a chapter of book.toml"
+    assert reasons["src/gone.md"] == "a chapter in SUMMARY.md, but there is no such file"
     assert reasons["src/scraps.md"] == "not a chapter of book.toml"
     named = find_sources([tmp_path / "2018"], tmp_path)
     assert [source.file for source in named.documents] == ["2018/text/a.md", "2018/text/b.md"]

@@ -385,7 +385,7 @@ def test_what_knitr_wrote_beside_is_shown(tmp_path: Path) -> None:
 
 def test_a_figure_of_code_that_is_not_shown_is_there_once(tmp_path: Path) -> None:
     """Also where its chunk touches the one before."""
-    text = "Before.\n\n```{r a}\nplot(1)\n```\n\n```{r b, echo=FALSE}\nplot(2)\n```\n\nAfter.\n"
+    text = "Before.\n\n```{r a}\nplot(1)\n```\n\n---\n?: why so?\n---\n\n```{r b, echo=FALSE}\nplot(2)\n```\n\nAfter.\n"
     (tmp_path / "one.Rmd").write_text(text)
     figures = tmp_path / "one_files/figure-html"
     figures.mkdir(parents=True)
@@ -393,7 +393,11 @@ def test_a_figure_of_code_that_is_not_shown_is_there_once(tmp_path: Path) -> Non
         (figures / f"{name}-1.png").write_bytes(b"\\x89PNG")
     picture = "![](one_files/figure-html/{}-1.png)"
     knitted = f"Before.\n\n``` r\nplot(1)\n```\n\n{picture.format('a')}\n\n{picture.format('b')}\n\nAfter.\n"
-    (tmp_path / "one.md").write_text(knitted)
+    (tmp_path / "one.md").write_text(
+        knitted.replace(picture.format("b"), "---\n?: why so?\n---\n\n" + picture.format("b"))
+    )
+    (tmp_path / "one.Rmd").write_text(text)
+    text = text.replace("---\n?: why so?\n---\n\n", "")  # questions are no part of what is stored
     assert rendered_text(text, Books().chapter(tmp_path / "one.Rmd")) == knitted.strip()
 
 
