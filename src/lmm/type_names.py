@@ -98,7 +98,7 @@ _ASKED = (
     *("chapter", "section", "set", "week", "ex", "q", "blatt", "serie", "série", "kapitel", "chapitre", "feuille"),
     *_SHEETS,
 )
-_SOME = {"the", "all", "selected", "odd", "even", "numbered", "review"}
+_SOME = {"all", "selected", "odd", "even", "numbered", "review"}
 _WITH = ("hint", "hints", "tips", "hinweise", "indications", "explanations")
 _TO = ("to", "of", "for", "zu", "zur")
 _AND = ("and", "und", "et", "y", "e", "en", "&", "+", "/")
@@ -138,7 +138,7 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     if len(parts) == 3 and parts[1] in _AND and {parts[0], parts[2]} & {*_WITH}:
         return first or last
     is_exercise = kind_called(parts[0], ["exercise"]) or (parts[0] in _ASKED and parts[1][0].isdigit())
-    is_exercise = is_exercise or (len(parts) == 2 and parts[0] in _SHEETS)
+    is_exercise = is_exercise or (len(parts) == 2 and parts[0] in ("problem", *_SHEETS))
     if is_exercise and last and last != first:
         return first if parts[-2] in _AND else last
     asked = {*_ASKED, *_names("exercise", plural=False)}
@@ -148,7 +148,7 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
             parts[1] in _TO
             and parts[-1] in asked
             and {*parts[2:]} & {*_SOME, *_SHEETS}
-            and asked | _SOME >= {*parts[2:]}
+            and {"the", *asked, *_SOME} >= {*parts[2:]}
         )
         or (len(parts) == 3 and parts[1] in _TO and parts[2][0].isdigit())
         or any(

@@ -106,7 +106,7 @@ def _with_lines(show: Show, restored: Callable[[str], str], match: Match) -> str
 
 
 _ELEMENT = re.compile(
-    r"<(?:(?P<tag>style|script|svg)\b[^<>]*(?<!/)>|(?P<hidden>[a-z]\w*)\b[^<>]*?\s(?:hidden(?=[\s=>])|"
+    r"<(?:(?P<tag>style|script|svg|template|noscript)\b[^<>]*(?<!/)>|(?P<hidden>[a-z]\w*)\b[^<>]*?\s(?:hidden(?=[\s=>])|"
     r"style=[\"'][^\"'<>]*display:\s*none)[^<>]*(?<!/)>)",
     re.IGNORECASE,
 )
@@ -357,7 +357,11 @@ _RULES: tuple[_Rule, ...] = (
         r"^[ \t]*[*-][ ]\S[^\n]*\n\{:toc\}"
         r"|(?<![ \t])[ \t]*\{:(?=[\s.#\w])(?![^{}\n]*\.(?:sol|ans))[^{}\n]*\}|\{:/?:?nomarkdown[^{}]*\}|\{:/\}",
     ),
-    _rule("[[", r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?![\d\"'])[^\[\]\n]+)\]\](?!\()", _wiki_link),
+    _rule(
+        "[[",
+        r"(?P<embeds>!?)(?<![A-Za-z0-9_\])])\[\[(?P<target>(?!(?!\d{8,}\])[\d\s,.]+\]|[\"'])[^\[\]\n]+)\]\](?!\()",
+        _wiki_link,
+    ),
     _rule("==", r"(?<![=A-Za-z0-9])==(?=[^\s=])(?P<inner>[^=\n]*[^\s=])==(?![=A-Za-z0-9])", r"\g<inner>"),
     _rule("[!", r"^(?P<quote>[ \t]*(?:>[ ]?)+)\[!(?P<kind>[\w-]+)\][+-]?(?P<title>[^\n]*)", _alert),
     _rule(

@@ -418,10 +418,11 @@ _TAGS = frozenset(
         "a abbr address article aside audio b big blockquote br button caption center cite code col colgroup dd del "
         "details dfn div dl dt em embed figcaption figure font footer h1 h2 h3 h4 h5 h6 header hr i iframe img input "
         "ins kbd label li main mark nav ol p picture pre q s samp section small source span strong sub summary sup svg "
-        "table tbody td tfoot th thead time tr tt u ul var video wbr path g rect circle line text",
+        "table tbody td tfoot th thead time tr tt u ul var video wbr path g rect circle line text option",
     )
 )
-_INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n"}
+_INSTEAD = {"br": " ", "td": " | ", "th": " | ", "hr": "\n\n", "dt": ": ", "figcaption": "\n", "option": " "}
+_LINES = ("dd", "div", "li", "p", "section", "tr", *(f"h{level}" for level in range(1, 7)))
 
 
 def _html(span: Span, reader: _Reader) -> str:
@@ -434,7 +435,10 @@ def _html(span: Span, reader: _Reader) -> str:
     closes = span.target.startswith("/")
     if name in _TAGS:
         inner = span.text.partition(">")[2].rpartition("</")[0] if name in ("pre", "textarea") else ""
-        return inner or (_INSTEAD.get(name, "") if closes or name in ("br", "hr") else "")
+        if closes and name in _LINES and not reader.text.startswith("\n", span.end):
+            return "\n"
+        is_between = closes != (name == "figcaption") or name in ("br", "hr")
+        return re.sub(r"<[^<>]*>", "", inner) or (_INSTEAD.get(name, "") if is_between else "")
     if closes:
         return ""
     if values.get("caption") or values.get("number"):  # a custom element of the book

@@ -30,6 +30,7 @@ SHOWN = {
     "[[Roots|the roots]], [[Stem#Bark]], ![[leaf.png|300]], x[[1]], `[[a]]`": (
         "the roots, Stem > Bark, ![](<leaf.png>), x[[1]], `[[a]]`"
     ),
+    "[[2024-05-01]], [[20240501]], [[1, 2]]": "2024-05-01, 20240501, [[1, 2]]",
     "==very== important ^block1": "very important",
     "> [!warning]- Careful\n> Toxic.": "> **Warning: Careful**\n> Toxic.",
     "# A\n{: .no_toc}\n{% include toc.html %}\nB": "# A\n\n\nB",

@@ -210,6 +210,7 @@ let s = &a[1..];
 
 <img alt="A
 slice" src="img/slice.svg" class="center" style="width: 50%" /> A `Vec<T>`, a Vec<T>, a<br>b.
+<dl><dt>Leaf</dt><dd>green</dd></dl><ul><li>one</li><li>two</li></ul><pre class="src"><b>c</b></pre>
 
 ```rust
 {{#rustdoc_include ../listings/a.rs:here}}
@@ -223,7 +224,11 @@ Listing 4-1: A `Vec<T>` (src/main.rs)
 let s = &a[1..];
 ```
 
-![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b."""
+![A slice](img/slice.svg) A `Vec<T>`, a Vec<T>, a b.
+Leaf: green
+one
+two
+c"""
 MYST = """(start)=
 # Start
 

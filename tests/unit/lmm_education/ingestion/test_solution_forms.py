@@ -162,7 +162,7 @@ def test_a_solution_is_one_everywhere(tmp_path: Path, form: str) -> None:
         "## Salt solution sketch map\n\nA zebra.\n",
         *(
             f"## {title}\n\nA zebra.\n"
-            for title in ("Solution set", "Test solution", "Key", "解析", "Keys and indexes")
+            for title in ("Solution set", "Solution to the problem", "Key", "解析", "Keys and indexes")
         ),
         f"{DIV}**Answer** all questions, zebra.\n",
         f"{DIV}```sol\nzebra\n```\n",
