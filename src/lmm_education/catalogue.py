@@ -14,7 +14,7 @@ from itertools import chain
 from pathlib import Path
 from typing import Any, Generic, Literal, TypeVar
 
-from lmm.disk import files
+from lmm.disk.files import MOST, decode_document
 from lmm.disk.folder import Folder
 from lmm.errors import LmmError
 from lmm.type_names import named_type
@@ -245,19 +245,19 @@ class Catalogue:
 def _state_of(document: StoredDocument, root: Path) -> Literal["", "gone", "newer"]:
     """Return whether the file of a document is gone, or has another text than when it was ingested."""
     try:
-        if (there := Folder(root).stat(document.file)) is None:
+        if (there := Folder(root, secrets=True).stat(document.file)) is None:
             return "gone"
         state = there.st_mtime_ns, there.st_size, there.st_ino
-        is_same = document.text_hash in ("", _hash_at(root / document.file, state))
+        is_same = document.text_hash in ("", _hash_at(root, document.file, state))
     except LmmError:  # a link that leads out of the folder; a file that may not be read
         return ""
     return "" if is_same else "newer"
 
 
 @lru_cache(maxsize=1000)
-def _hash_at(file: Path, state: tuple[int, int, int]) -> str:
+def _hash_at(root: Path, file: str, state: tuple[int, int, int]) -> str:
     """Return the hash of a file's text, cached while the file is in this state: every question asks for it."""
-    return hash_of_text(files.read_document(file))
+    return hash_of_text(decode_document(Folder(root, secrets=True).read(file, most=MOST), file))
 
 
 def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:

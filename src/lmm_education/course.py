@@ -18,7 +18,6 @@ from lmm.errors import IN_PYTHON, LmmError
 from lmm.models.port import ChatModel, Embedder, ModelLike, RunnableTool, given_model
 from lmm_education.answer.answer import Answer, AnswerEvent, AnswerListener
 from lmm_education.answer.history import Exchange
-from lmm_education.catalogue import Kept
 from lmm_education.errors import SearchError, StoreError, StoreMissing
 from lmm_education.ingestion.reports import IngestReport, Listener, ignore
 from lmm_education.material import PreparedDocument
@@ -38,7 +37,6 @@ if TYPE_CHECKING:
     from lmm_education.evaluation.questions import Question
     from lmm_education.evaluation.results import Evaluation
     from lmm_education.leaks import LeakReport
-    from lmm_education.search.search import CourseSearch
     from lmm_education.store.open import Transfer
     from lmm_education.study.cards import CardReport
     from lmm_education.study.exercises import Exercise
@@ -143,12 +141,6 @@ class Course(CourseParts):
 
     # -- search and ask ----------------------------------------------------------------------------
 
-    @Kept
-    def _search(self) -> CourseSearch:
-        from lmm_education.search.search import CourseSearch
-
-        return CourseSearch(self)
-
     def search(self, question: str = "", **options: Annotated[Any, SearchOptions]) -> SearchResult:
         """Find the passages that best match a question; without a question, those that meet the conditions.
 
@@ -162,7 +154,9 @@ class Course(CourseParts):
             StoreError: there is no store, or it was made with other settings.
             ModelError: a required model does not answer.
         """
-        return self._search.search(question, self._at_place(SearchOptions(**options)))
+        from lmm_education.search.search import CourseSearch
+
+        return CourseSearch(self).search(question, self._at_place(SearchOptions(**options)))
 
     asearch = loop.threaded(search)
 
@@ -173,7 +167,9 @@ class Course(CourseParts):
             SearchError: an id is unknown.
             StoreError: there is no store.
         """
-        return self._search.fetch(ids, fields=fields)
+        from lmm_education.search.search import CourseSearch
+
+        return CourseSearch(self).fetch(ids, fields=fields)
 
     afetch = loop.threaded(fetch)
 
@@ -193,16 +189,16 @@ class Course(CourseParts):
             models = models.replace(major={"temperature": temperature})
         return shared_chat(models.major), shared_chat(models.aux)
 
-    def _answering(self, options: AskOptions, search: CourseSearch | None = None) -> Answering:
+    def _answering(self, options: AskOptions, course: CourseParts | None = None) -> Answering:
         from lmm.models.budget import BudgetedModel, SharedBudget
         from lmm_education.answer.answering import Answering
+        from lmm_education.search.search import CourseSearch
 
         major, aux = self._chats(options.model, options.temperature)
         if options.budget:
             spent = SharedBudget.of(options.budget)
             major, aux = BudgetedModel(major, spent), BudgetedModel(aux, spent)
-        chosen = self._at_place(options)
-        return Answering(dataclasses.replace(search or self._search, chat=aux), chosen, major, aux)
+        return Answering(CourseSearch(course or self, aux), self._at_place(options), major, aux)
 
     async def _events(self, question: str, options: AskOptions) -> AsyncGenerator[AnswerEvent]:
         from lmm.models.budget import SharedBudget
@@ -211,11 +207,11 @@ class Course(CourseParts):
             Exchange(each.question, each.text) if isinstance(each, Answer) else Exchange(*each)
             for each in options.history
         ]
-        budget = SharedBudget.of(options.budget)
-        options = options.replace(budget=budget) if options.budget else options
+        budget = SharedBudget.of(options.budget) if options.budget else None
+        options = options.replace(budget=budget)
         answering = await asyncio.to_thread(self._answering, options)
         async for event in answering.stream(question, earlier):
-            if isinstance(event, Answer) and budget.excess:
+            if isinstance(event, Answer) and budget and budget.excess:
                 event = dataclasses.replace(event, notices=(*event.notices, budget.excess))
             yield event
 
@@ -440,13 +436,12 @@ class Course(CourseParts):
         """
         from lmm_education.evaluation.answers import evaluate_answers
         from lmm_education.evaluation.experiments import Variant, course_of, make_variants, scratch_courses
-        from lmm_education.search.search import CourseSearch
 
         asked = _questions(questions)
 
         def measure(course: CourseParts, variant: Variant) -> AnswerEvaluation:
             options = AskOptions(model=variant.model or None, budget=budget)
-            answering = self._answering(options, CourseSearch(course))
+            answering = self._answering(options, course)
             return loop.run(evaluate_answers(answering, asked, label=variant.label, progress=progress))
 
         if not axes:
@@ -472,10 +467,9 @@ class Course(CourseParts):
             ModelError: a model did not answer.
         """
         from lmm_education.leaks import find_leaks
-        from lmm_education.search.search import CourseSearch
 
         options = AskOptions(model=model, budget=budget)
-        answering = self._answering(options, CourseSearch(self.for_students()))
+        answering = self._answering(options, self.for_students())
         return loop.run(find_leaks(self, answering, self.exercises(), progress=progress))
 
     def calibrate(
@@ -503,8 +497,9 @@ class Course(CourseParts):
     def tools(self) -> list[RunnableTool]:
         """Return tools for agents, which search, list mentions, open a section, and show the contents."""
         from lmm_education.answer.lookup import Lookup, course_tools
+        from lmm_education.search.search import CourseSearch
 
-        return course_tools(Lookup(self._search), among_others=False)
+        return course_tools(Lookup(CourseSearch(self)), among_others=False)
 
     # -- the store ---------------------------------------------------------------------------------
 

@@ -35,16 +35,12 @@ class Encoding:
     weights: Mapping[VectorName, float] = field(default_factory=dict)
     by_question: bool = False
 
-    @property
-    def vectors(self) -> tuple[VectorName, ...]:
-        """The vectors of a point, in the order in which its legs are queried."""
-        named: list[tuple[VectorName, object]] = [("sparse", self.sparse), ("dense", self.dense), ("multi", self.multi)]
-        return tuple(name for name, source in named if source)
-
     def vectors_with(self, embedding: str) -> tuple[VectorName, ...]:
-        """Return a point's vectors for an embedding model: none for sentences if it only adds up word vectors."""
-        passes = self.multi == ("sentences",) and is_static(embedding)
-        return tuple(name for name in self.vectors if not (name == MULTI and passes))
+        """Return a point's vectors for an embedding model, in the order in which its legs are queried; none for
+        sentences if the model only adds up word vectors."""
+        multi = () if self.multi == ("sentences",) and is_static(embedding) else self.multi
+        named: list[tuple[VectorName, object]] = [(SPARSE, self.sparse), (DENSE, self.dense), (MULTI, multi)]
+        return tuple(name for name, source in named if source)
 
     @property
     def embeds(self) -> bool:
@@ -87,15 +83,6 @@ def find_encoding(name: str, *, where: str = "") -> Encoding:
     if name in ENCODINGS:
         return ENCODINGS[name]
     raise ConfigError(f"unknown encoding model '{name}'", where=where, hint=nearest(name, ENCODINGS))
-
-
-def uses_idf(sparse_model: str) -> bool:
-    """Return whether query words must be weighted by rarity; learned sparse models other than these do it themselves.
-
-    >>> uses_idf("Builtin/bm25"), uses_idf("FastEmbed/prithivida/Splade_PP_en_v1")
-    (True, False)
-    """
-    return any(part in sparse_model.lower() for part in ("bm25", "bm42", "minicoil"))
 
 
 def sentence_texts(chunk: Chunk) -> list[str]:

@@ -6,7 +6,7 @@ import os
 import stat
 import threading
 from collections.abc import Callable, Iterable, Iterator, Mapping
-from contextlib import ExitStack, contextmanager
+from contextlib import ExitStack, closing, contextmanager
 from dataclasses import dataclass, field, replace
 from pathlib import Path
 from types import TracebackType
@@ -139,7 +139,11 @@ class CourseParts:
         Raises:
             StoreError: it cannot be opened.
         """
-        return self.given_store if self.given_store is not None else self._own_store
+        if self.given_store is not None:
+            return self.given_store
+        return self.once(
+            "store", lambda: self.closing.enter_context(closing(open_store(self.settings.storage, env=self.env)))
+        )
 
     @contextmanager
     def view(self) -> Iterator[Catalogue]:
@@ -156,12 +160,6 @@ class CourseParts:
             if (kept := self._kept)[0] != reader.stamp:  # with several threads, the cache of one is kept
                 kept = self._kept = reader.stamp, {}
             yield Catalogue(reader, manifest, kept[1])
-
-    @Kept
-    def _own_store(self) -> Store:
-        store = open_store(self.settings.storage, env=self.env)
-        self.closing.callback(store.close)
-        return store
 
     @Kept
     def encoder(self) -> Encoder:

@@ -119,15 +119,6 @@ def _skipped(text: str) -> Sequence[tuple[int, int]]:
     return sorted(found)
 
 
-def cited_numbers(text: str, offered: Collection[int]) -> tuple[int, ...]:
-    """Return the numbers of the sources that a text cites, in ascending order.
-
-    >>> cited_numbers("Green [3][1]. They fall [9].", {1, 2, 3})
-    (1, 3)
-    """
-    return tuple(sorted({number for each in citations(text, offered) if each.known for number in each.numbers}))
-
-
 def without_citations(text: str) -> str:
     """Return a text without its citations, of whatever sources, and the blanks before them.
 

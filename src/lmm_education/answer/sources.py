@@ -9,8 +9,8 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field, replace
 
-from lmm.messages import Attachment, Message, render
-from lmm_education.answer.citations import cited_numbers
+from lmm.messages import Attachment, tagged
+from lmm_education.answer.citations import citations
 from lmm_education.material import Passage
 
 LABEL = "source"
@@ -86,8 +86,9 @@ class Sources:
 
     def cited_in(self, text: str) -> tuple[Passage, ...]:
         """Return the sources that a text cites, in the order of their numbers."""
-        by_number = {source.number: source for source in self}
-        return tuple(by_number[number] for number in cited_numbers(text, by_number.keys()))
+        found = citations(text, [source.number for source in self])
+        numbers = {number for each in found if each.known for number in each.numbers}
+        return tuple(source for source in self if source.number in numbers)
 
 
 # -- choosing sources ------------------------------------------------------------------------------
@@ -155,7 +156,7 @@ def cost_of(source: Passage, count: Callable[[str], int]) -> int:
 
 def shown(source: Passage) -> str:
     """Return the text of a source that the model sees, including tags."""
-    return render(Message("tool", "", (as_document(source),))).rstrip()
+    return tagged(as_document(source))
 
 
 def _passage(found: Passage, hit: Passage, number: int) -> Passage:

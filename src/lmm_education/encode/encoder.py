@@ -60,7 +60,6 @@ from lmm_education.encodings import (
     find_encoding,
     source_text,
     source_texts,
-    uses_idf,
 )
 from lmm_education.material import Chunk, Dense, SparseVector
 from lmm_education.store.port import Manifest, Vector as StoredVector, mismatch
@@ -189,10 +188,8 @@ def open_embedder(settings: EmbeddingSettings, *, cache: bool = True) -> TextEmb
     return TextEmbedder(encoder, settings.dimensions, cache=VectorCache() if worth_it else None)
 
 
-@functools.lru_cache(maxsize=16)
-def shared_embedder(settings: EmbeddingSettings) -> TextEmbedder:
-    """`open_embedder`, the same model for equal settings: weights are loaded once, limits hold over all calls."""
-    return open_embedder(settings)
+shared_embedder = functools.lru_cache(maxsize=16)(open_embedder)
+"""The same model for equal settings: weights are loaded once, limits hold over all calls."""
 
 
 class TextEmbedder:
@@ -362,8 +359,10 @@ class Encoder:
 
     @property
     def weighs_words(self) -> bool:
-        """Whether the words of a question count by how rare they are (`Frequencies.weigh`)."""
-        return self.sparse is not None and uses_idf(self.sparse.name)
+        """Whether the words of a question count by how rare they are (`Frequencies.weigh`); learned sparse models other
+        than these weigh them themselves."""
+        name = self.sparse.name.lower() if self.sparse else ""
+        return any(part in name for part in ("bm25", "bm42", "minicoil"))
 
     @property
     def space(self) -> str:

@@ -28,7 +28,9 @@ def kind_of(text: str) -> Kind:
         return "table"
     if text[:1].isalpha():  # most texts
         return "list" if ITEM_START.match(text) else "prose"
-    found = _from_start(text)
+    found = spans(text)
+    if found and text[: found[0].start].strip():  # it begins with something else
+        found = []
     is_whole = bool(found) and found[-1].end >= len(text.rstrip())
     if is_whole and _is_code(found[0]) and _is_code(found[-1]):
         return "code"
@@ -56,12 +58,6 @@ _SIMPLE = re.compile(
 def is_grid(text: str) -> bool:
     """Return whether a text begins with the border of a grid table."""
     return re.match(r"\+(?:[-=:]+\+)+[ \t]*\n", text) is not None
-
-
-def _from_start(text: str) -> list[Span]:
-    """Return the spans of a text if it begins with one."""
-    found = spans(text)
-    return found if found and not text[: found[0].start].strip() else []
 
 
 def _is_code(span: Span) -> bool:

@@ -21,7 +21,7 @@ from typing import Any, NamedTuple, TypeVar
 from lmm import loop
 from lmm.errors import Interrupted, LmmError, ModelError, NoValidReply
 from lmm.models.client import Client
-from lmm.models.port import ChatModel, Embedder
+from lmm.models.port import ChatModel
 from lmm.prompts.templates import Prompts
 from lmm.providers import is_static
 from lmm_education.catalogue import Catalogue
@@ -260,17 +260,14 @@ _OUTDATED = {
 }
 
 
+@dataclass(frozen=True)
 class SearchView:
     """A state of a store that can be searched."""
 
-    def __init__(self, catalogue: Catalogue, encoder: Encoder, settings: SearchSettings, root: Path) -> None:
-        self.catalogue, self.settings, self.root = catalogue, settings, root
-        self._store, self._encoder = catalogue.reader, encoder
-
-    @property
-    def embedder(self) -> Embedder | None:
-        """The model that embeds questions; None if only words are compared."""
-        return self._encoder.embedder
+    catalogue: Catalogue
+    encoder: Encoder
+    settings: SearchSettings
+    root: Path
 
     def search(self, question: str, options: SearchOptions = SearchOptions()) -> SearchResult:
         """Search the store for a question, without sub-questions and reranking.
@@ -336,9 +333,9 @@ class SearchView:
             return Candidates(self._listed(query))
         if not any(map(str.isalnum, query.text)):
             raise SearchError(f"there is nothing to search for in '{query.text}'", hint="add words to search for")
-        if not self._encoder.vectors:
+        if not self.encoder.vectors:
             raise SearchError(
-                f"a store with encoding_model '{self._encoder.encoding.name}' cannot be searched with a question",
+                f"a store with encoding_model '{self.encoder.encoding.name}' cannot be searched with a question",
                 hint="get passages by --id, or list them with --type, --doc, --where and no question",
             )
         companion, limit = query.options.companion, query.options.limit or 0
@@ -350,7 +347,7 @@ class SearchView:
             ranked = self._ranked(query, first, more, None if companion else pool)
             sections = {hit.section for hit in ranked}
             if not companion or len(ranked) < depth or len(sections) >= limit:
-                fixed = self._fixed_weights(self._encoder.vectors)
+                fixed = self._fixed_weights(self.encoder.vectors)
                 full = self._full_match(query.text, query.languages)
                 relevances = (ranking.relevance(hit.legs, full, fixed) for hit in ranked)
                 return first._replace(hits=ranked, relevance=max(relevances, default=0.0))
@@ -392,7 +389,7 @@ class SearchView:
         found: dict[str, Mapping[str, Any]] = {}
         for collection in ("chunks", "documents"):
             unread = [id for id in ids if id not in found]
-            found |= {point.id: point.payload for point in self._store.get(collection, unread)}
+            found |= {point.id: point.payload for point in self.catalogue.reader.get(collection, unread)}
         missing = [id for id in ids if id not in found]
         if missing:
             raise SearchError(
@@ -405,7 +402,7 @@ class SearchView:
     def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
         """Return all sections of some documents, in order."""
         ranks = {document.id: rank for rank, document in enumerate(documents)}
-        points = self._store.scroll("documents", where=[SECTIONS, Match("document", tuple(ranks))])
+        points = self.catalogue.reader.scroll("documents", where=[SECTIONS, Match("document", tuple(ranks))])
         found = sorted((ranks[p.payload["document"]], p.payload["order"], p.id, p.payload) for p in points)
         return [self._passage(id, payload) for _, _, id, payload in found]
 
@@ -430,7 +427,7 @@ class SearchView:
                 commons = ((word, sum(word in each for each in text_words) / len(texts)) for word in asked)
                 asked = {word: asked[word] * (_APART - common) for word, common in commons}
             shares = [max(share, share_of(asked, each)) for share, each in zip(shares, text_words, strict=True)]
-        embedder = self._encoder.embedder
+        embedder = self.encoder.embedder
         if embedder is None or not texts:
             return shares
         (query_vector,), text_vectors = embedder.embed([question], kind="query"), embedder.embed(texts, kind="document")
@@ -441,16 +438,16 @@ class SearchView:
 
     def compares_meaning(self, languages: Collection[str]) -> bool:
         """Return whether there is an embedding model that supports texts in these languages."""
-        embedder = self._encoder.embedder
+        embedder = self.encoder.embedder
         return embedder is not None and ("en" in languages or not embedder.name.startswith(ENGLISH_ONLY))
 
     # -- helpers -----------------------------------------------------------------------------------
 
     def _candidates(self, query: SearchResult, text: str, depth: int) -> Candidates:
         """Return the passages that one of the legs finds, scored by all of them; one round trip to the store."""
-        vectors = self._encoder.encode_query(text, languages=query.languages)
+        vectors = self.encoder.encode_query(text, languages=query.languages)
         words = vectors.get(SPARSE)
-        if isinstance(words, SparseVector) and self._encoder.weighs_words:
+        if isinstance(words, SparseVector) and self.encoder.weighs_words:
             vectors[SPARSE] = self.catalogue.frequencies.weigh(words)
         fixed = self._fixed_weights(vectors)
         legs = [Leg(name, vector, depth) for name, vector in vectors.items() if fixed[name] > 0]
@@ -467,19 +464,21 @@ class SearchView:
             for leg in legs
         ]
         holding = [replace(leg, limit=COVERING, stored=True, bare=True) for leg in legs if leg.vector == SPARSE]
-        found = self._store.search([*scoring, *holding], where=query.where)
+        found = self.catalogue.reader.search([*scoring, *holding], where=query.where)
         scores = {leg.vector: {s.id: s.score for s in each} for leg, each in zip(legs, found, strict=False)}
-        if self._encoder.sparse and self._encoder.sparse.name == WITH_GRAMS and SPARSE in scores:
+        if self.encoder.sparse and self.encoder.sparse.name == WITH_GRAMS and SPARSE in scores:
             scores[SPARSE] = {id: score for id, score in scores[SPARSE].items() if score >= LEAST_GRAMS}
         if MULTI in scores and DENSE in scores:  # a passage without sentence vectors counts as one sentence
             scores[MULTI] = scores[DENSE] | scores[MULTI]
         payloads = {each.id: each.payload for each in chain(*found) if each.payload}
         ids = dict.fromkeys(chain(*scores.values()))
-        payloads |= {each.id: each.payload for each in self._store.get("chunks", [*ids.keys() - payloads.keys()])}
+        payloads |= {
+            each.id: each.payload for each in self.catalogue.reader.get("chunks", [*ids.keys() - payloads.keys()])
+        }
         coverage = self._coverage(query, text, [each.vector for each in found[-1]]) if holding else 1.0
         leg_weights, full = fixed, self._full_match(text, query.languages)
         if self._weighs_by_question:
-            model, dense = getattr(self._encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
+            model, dense = getattr(self.encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
             foreign = not self.compares_meaning(query.languages)
             leg_weights = ranking.weights(coverage, dense, static=is_static(model), foreign=foreign)
         hits = list[Passage]()
@@ -532,7 +531,7 @@ class SearchView:
     def _below(self, path: object) -> Among:
         """Return the condition that a passage is below a heading, or a path of them (``A > B``)."""
         names = str(path).split(">")
-        points = self._store.scroll("chunks", fields=(*PLACE, "title"))
+        points = self.catalogue.reader.scroll("chunks", fields=(*PLACE, "title"))
         found = (p.id for p in points if ranking.is_section(names, place_of(p.payload), p.payload.get("title", "")))
         if ids := frozenset(found):
             return Among(ids)
@@ -545,7 +544,7 @@ class SearchView:
         document = query.options.section.place.document
 
         def of_document() -> list[Passage]:
-            points = self._store.scroll("chunks", where=[Match("document", (document,))], fields=PLACE)
+            points = self.catalogue.reader.scroll("chunks", where=[Match("document", (document,))], fields=PLACE)
             return [hit_of(point.id, point.payload) for point in points]
 
         hits: list[Passage] = self.catalogue.once(f"passages of {document}", of_document)
@@ -555,12 +554,12 @@ class SearchView:
     def _weighs_by_question(self) -> bool:
         """Whether the weights of the legs depend on the question, because none are configured."""
         is_set = self.settings.sparse_weight is not None or self.settings.dense_weight is not None
-        return self._encoder.encoding.by_question and self._encoder.weighs_words and not is_set
+        return self.encoder.encoding.by_question and self.encoder.weighs_words and not is_set
 
     def _coverage(self, query: SearchResult, text: str, vectors: Iterable[Vector | None]) -> float:
         """Return the largest share of the weight of a question's words in one of the passages with these `vectors`."""
         passages = [vector.indices for vector in vectors if isinstance(vector, SparseVector)]
-        if embedder := self._encoder.embedder:  # with static vectors, the questions in own words lose a point
+        if embedder := self.encoder.embedder:  # with static vectors, the questions in own words lose a point
             text = text if is_static(embedder.name) else _HOW_LONG.sub("", text)
         asked = [self._words(text, [language]) for language in query.languages]
         frequencies = self.catalogue.frequencies
@@ -568,17 +567,17 @@ class SearchView:
 
     def _words(self, text: str, languages: Collection[str]) -> tuple[int, ...]:
         """Return the ids of a question's words, without those of grams."""
-        return words_of(self._encoder.sparse.query(text, languages).indices) if self._encoder.sparse else ()
+        return words_of(self.encoder.sparse.query(text, languages).indices) if self.encoder.sparse else ()
 
     def _full_match(self, text: str, languages: Collection[str]) -> float:
         """Return about the score by words of a passage that says all of a text."""
-        if self._encoder.weighs_words or not self._encoder.sparse:
+        if self.encoder.weighs_words or not self.encoder.sparse:
             return ranking.PER_WORD * max(1, len(self._words(text, languages)))
-        return math.hypot(*self._encoder.sparse.query(text, languages).values) ** 2
+        return math.hypot(*self.encoder.sparse.query(text, languages).values) ** 2
 
     def _fixed_weights(self, vectors: Collection[str]) -> dict[str, float]:
         """Return the configured weights of the legs; passage and sentence vectors share one weight."""
-        settings, encoding = self.settings, self._encoder.encoding
+        settings, encoding = self.settings, self.encoder.encoding
         both = DENSE in vectors and MULTI in vectors
         found: dict[str, float] = {}
         for name in vectors:
@@ -593,15 +592,17 @@ class SearchView:
         where = [*query.where, *conditions(query.types, (), {})]
         if not where:
             raise SearchError("there is no question", hint="ask one, or list passages by type, document or metadata")
-        points = list(self._store.scroll("chunks", where=where, fields=("file", "order")))
+        points = list(self.catalogue.reader.scroll("chunks", where=where, fields=("file", "order")))
         points.sort(key=lambda point: (point.payload.get("file", ""), point.payload.get("order", 0)))
-        wanted = self._store.get("chunks", [point.id for point in points[: query.options.limit]])
+        wanted = self.catalogue.reader.get("chunks", [point.id for point in points[: query.options.limit]])
         fields = query.options.fields
         return [hit_of(each.id, each.payload, fields=_chosen(each.payload, fields)) for each in wanted]
 
     def _sections(self, query: SearchResult, hits: Sequence[Passage], votes: Sequence[float]) -> tuple[Passage, ...]:
         voted = ranking.vote([hit.section for hit in hits], votes)[: query.options.limit]
-        stored = {point.id: point.payload for point in self._store.get("documents", [v.section for v in voted])}
+        stored = {
+            point.id: point.payload for point in self.catalogue.reader.get("documents", [v.section for v in voted])
+        }
         found = []
         for section, score, ranks in voted:
             hits_in = tuple(hits[rank - 1] for rank in ranks)

@@ -26,7 +26,7 @@ def test_every_encoding_has_its_vectors(name: str) -> None:
     """In the table's order or not, but the same; documents have none."""
     manifest = Manifest(name, "model", 7)
     found = vectors_of(manifest, "chunks")._asdict()
-    assert {each for each, is_there in found.items() if is_there} == set(ENCODINGS[name].vectors)
+    assert {each for each, is_there in found.items() if is_there} == set(ENCODINGS[name].vectors_with("model"))
     assert not any(vectors_of(manifest, "documents"))
 
 
