@@ -288,7 +288,7 @@ def load_settings(
     named = {tier: {"model": name} for tier, name in (overrides or {}).items() if tier not in copies}
     layers = [
         config.tables,
-        header_layer(header or {}, where=place),
+        *([header_layer(header, where=place)] if header else []),
         layer_of(named, "flags", lambda table, key: "model"),
     ]
     merged: dict[str, Values] = {}

@@ -25,8 +25,8 @@ MULTI: VectorName = "multi"
 
 @dataclass(frozen=True, slots=True)
 class Encoding:
-    """The source of each vector, and the weight of each leg of a query. With `by_question`, the weights depend on the
-    question (`lmm_education.search.ranking.weights`)."""
+    """The source of each vector, and the weight of each leg of a query, by default 1. With `by_question`, the weights
+    depend on the question (`lmm_education.search.ranking.weights`)."""
 
     name: str
     dense: Source | None = None
@@ -41,15 +41,6 @@ class Encoding:
         multi = () if self.multi == ("sentences",) and is_static(embedding) else self.multi
         named: list[tuple[VectorName, object]] = [(SPARSE, self.sparse), (DENSE, self.dense), (MULTI, multi)]
         return tuple(name for name, source in named if source)
-
-    @property
-    def embeds(self) -> bool:
-        """Whether an embedding model is needed."""
-        return bool(self.dense or self.multi)
-
-    def weight(self, vector: VectorName) -> float:
-        """Return the weight of a leg, by default 1."""
-        return self.weights.get(vector, 1.0)
 
 
 _WEIGHTS: Mapping[VectorName, float] = {"sparse": 0.75, "dense": 0.25}  # measured in benchmarks/retrieval.md

@@ -34,7 +34,6 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.blocks import verified
 from lmm_education.answer.chapters import choose_material
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
-from lmm_education.answer.lookup import Lookup, course_tools
 from lmm_education.answer.quoting import nothing_found, quoted_answer
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_request, tutoring_for
@@ -198,16 +197,16 @@ class Answering:
     ) -> AsyncGenerator[AnswerEvent]:
         """Iterate over the events of a written answer; an `agent` gets tools to search further, within its turns."""
         yield Found(result.text, tuple(sources))
-        within = self.options.replace(companion=False, sections=False, documents=result.documents, types=())
-        lookup = Lookup(self.searching, sources, within)
         turns, usage = self.searching.course.settings.answer.turns if agent else 1, result.usage
         if agent:
+            from lmm_education.answer.lookup import Lookup, course_tools
+
+            within = self.options.replace(companion=False, sections=False, documents=result.documents, types=())
+            lookup = Lookup(self.searching, sources, within)
             tools = tuple(tool.definition for tool in course_tools(lookup, among_others=False))
             request = dataclasses.replace(request, tools=tools)
         for turns_left in reversed(range(turns)):
-            if (
-                agent and not turns_left
-            ):  # tools stay declared, since some servers refuse a history of calls without them
+            if agent and not turns_left:  # tools stay declared: some servers refuse a history of calls without them
                 request = dataclasses.replace(request, messages=(*request.messages, _HURRY))
             pieces, done = list[str](), Reply("", "")
             yield Prompted(request.messages)

@@ -72,7 +72,7 @@ def chapter_sources(
     introduction and the summary stay whole, and long others are cut to equal shares of what is left.
     """
     catalogue = view.catalogue
-    chapter = _asked_for(result, catalogue) if asks_for_all(result.question, LANGUAGES) else None
+    chapter = _asked_for(result, catalogue) if asks_for_all(result.question) else None
     if chapter is None:
         return None
     inner = f"{chapter.number}." if chapter.number and not chapter.level else "\0"

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import dataclass, field
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
@@ -68,13 +69,15 @@ def ask(
     return DONE if answer.found else FAILED
 
 
+@dataclass
 class AnswerPrinter:
     """Prints an answer while it arrives: the text on standard output, everything else on standard error."""
 
-    def __init__(self, context: bool = False, prompt: bool = False, *, silent: bool = False) -> None:
-        self.context, self.prompt, self.silent = context, prompt, silent
-        self.started = False
-        self._text = MarkdownWriter()
+    context: bool = False
+    prompt: bool = False
+    silent: bool = False
+    started: bool = False
+    text: MarkdownWriter = field(default_factory=MarkdownWriter)
 
     def __call__(self, event: AnswerEvent) -> None:
         """Print an event."""
@@ -96,11 +99,14 @@ class AnswerPrinter:
                 self._break()
                 self._aside(terminal.styled(f"{event.reason}; again in {event.wait:.1f} s\n", "yellow", err=True))
             case AnswerBlock(text, failures) if not self.silent:
-                self._text.write(marked(text, failures, lambda failure: f"[{mark_of(failure)}]"))
+                self.text.write(marked(text, failures, lambda failure: f"[{mark_of(failure)}]"))
                 self.started = True
 
     def end(self, answer: Answer) -> None:
         """Print the sources, and notices about the answer."""
+        from lmm_education.answer.answer import basis_notice
+        from lmm_education.answer.verification import failure_text
+
         if not answer.found:
             terminal.say(answer.text)
         self._break()
@@ -109,29 +115,22 @@ class AnswerPrinter:
             terminal.say(f"{number} {place}  {source.path}  {source.place.link}".rstrip())
         if answer.offered and not answer.found:
             self._aside("nearest:\n" + "".join(f"  {each.place}  {each.path}\n" for each in answer.offered))
-        for notice in (*answer.notices, *_notices(answer)):
+        failures = (failure_text(each) for each in answer.verification.claims if each.problem)
+        notices = [*answer.notices, *failures, *basis_notice(answer)]
+        if answer.cut:
+            notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
+        if answer.stopped:
+            notices.append("the model wanted to search further; [answer] turns allows more")
+        for notice in notices:
             self._aside(terminal.styled(f"{notice}\n", "yellow", err=True))
         if answer.usage != Usage():
             self._aside(terminal.styled(f"{answer.model}: {usage_text(answer.usage)}\n", "dim", err=True))
 
     def _break(self) -> None:
         if self.started:
-            self._text.end()
+            self.text.end()
             terminal.say()
             self.started = False
 
     def _aside(self, text: str) -> None:
         terminal.say(text, err=True, end="")
-
-
-def _notices(answer: Answer) -> list[str]:
-    from lmm_education.answer.answer import basis_notice
-    from lmm_education.answer.verification import failure_text
-
-    notices = [failure_text(each) for each in answer.verification.claims if each.problem]
-    notices += basis_notice(answer)
-    if answer.cut:
-        notices.append("the model stopped at its output limit: set a larger 'max_tokens'")
-    if answer.stopped:
-        notices.append("the model wanted to search further; [answer] turns allows more")
-    return notices

@@ -485,14 +485,15 @@ def open_encoder(
     """
     encoding, language = find_encoding(settings.encoding), settings.preparation.language
     notices: tuple[str, ...] = ()
-    if encoding.embeds and embedder is None:
+    embeds = bool(encoding.dense or encoding.multi)
+    if embeds and embedder is None:
         embedder, notices = _open_embedder(encoding, language, embedding)
     # Where nothing knows what words mean, their letters tell which belong together.
     alone = encoding.by_question and embedder is None and settings.sparse_model == BUILTIN
     return Encoder(
         encoding,
         language,
-        embedder=embedder if encoding.embeds else None,
+        embedder=embedder if embeds else None,
         sparse=open_sparse(WITH_GRAMS if alone else settings.sparse_model) if encoding.sparse else None,
         notices=notices,
     )

@@ -8,7 +8,7 @@ from __future__ import annotations
 import functools
 import re
 import tomllib
-from collections.abc import Callable, Collection, Iterator
+from collections.abc import Callable, Collection
 from importlib import resources
 from typing import NamedTuple
 
@@ -36,19 +36,20 @@ def compared(question: str, languages: Collection[str]) -> tuple[str, ...]:
     >>> compared("Vergleiche Median und Modus in einer Tabelle.", ["de"]), compared("What is a trait?", ["en"])
     (('Median', 'Modus'), ())
     """
-    found = (table.compare.fullmatch(question.strip()) for table in _tables(languages))
+    tables = [_table(code) for code in LANGUAGES if code in languages]
+    found = (table.compare.fullmatch(question.strip()) for table in tables)
     return next(((match["one"], match["other"]) for match in found if match), ())
 
 
-def with_headings(question: str, languages: Collection[str], heading: Callable[[str], str]) -> str:
-    """Return a question with numbers of chapters replaced by their headings; `heading` returns the heading of a number,
-    empty if there is none.
+def with_headings(question: str, heading: Callable[[str], str]) -> str:
+    """Return a question, in any language, with numbers of chapters replaced by their headings; `heading` returns the
+    heading of a number, empty if there is none.
 
-    >>> with_headings("Summarize chapter 4.2.", ["en"], {"4.2": "Slices"}.get)
+    >>> with_headings("Summarize chapter 4.2.", {"4.2": "Slices"}.get)
     'Summarize Slices.'
     """
-    for table in _tables(languages):
-        question = table.numbered.sub(lambda match: heading(match["number"]) or match[0], question)
+    for code in LANGUAGES:
+        question = _table(code).numbered.sub(lambda match: heading(match["number"]) or match[0], question)
     return question
 
 
@@ -99,17 +100,13 @@ def chapter_words(question: str, languages: Collection[str]) -> frozenset[str]:
     return topic_words(question, languages) or frozenset(left)
 
 
-def asks_for_all(question: str, languages: Collection[str]) -> bool:
-    """Return whether a question wants a summary, or names a chapter as one.
+def asks_for_all(question: str) -> bool:
+    """Return whether a question, in any language, wants a summary, or names a chapter as one.
 
-    >>> asks_for_all("Summarize the chapter on stems.", ["en"]), asks_for_all("What is a stem?", ["en"])
+    >>> asks_for_all("Summarize the chapter on stems."), asks_for_all("What is a stem?")
     (True, False)
     """
-    return any(not _table(code).whole.isdisjoint(word_ids(question, code)) for code in languages if code in LANGUAGES)
-
-
-def _tables(languages: Collection[str]) -> Iterator[_Table]:
-    return (_table(language) for language in LANGUAGES if language in languages)
+    return any(not _table(code).whole.isdisjoint(word_ids(question, code)) for code in LANGUAGES)
 
 
 @functools.cache

@@ -319,11 +319,6 @@ first; 60 if the reader has it open, 22 if he has another section open."""
 
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
-def _words_in(text: str) -> tuple[str, ...]:
-    return tuple(WORD.findall(text.casefold()))
-
-
-@functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _names_of(heading: str, number: str) -> frozenset[str]:
     """Return a heading with and without its number, as words with blanks around them."""
     return frozenset(map(_spaced, (heading, named(number, heading)))) - {"  "}
@@ -331,7 +326,7 @@ def _names_of(heading: str, number: str) -> frozenset[str]:
 
 @functools.lru_cache(maxsize=KEPT_PASSAGES)
 def _spaced(text: str) -> str:
-    return f" {' '.join(_words_in(text))} "
+    return f" {' '.join(WORD.findall(text.casefold()))} "
 
 
 def words_named(question: str, topic: AbstractSet[str], hit: Passage) -> int:
@@ -353,7 +348,10 @@ def words_named(question: str, topic: AbstractSet[str], hit: Passage) -> int:
 
 
 def is_section(
-    path: Sequence[str], place: Location, title: str, words: Callable[[str], Sequence[str]] = _words_in
+    path: Sequence[str],
+    place: Location,
+    title: str,
+    words: Callable[[str], Sequence[str]] = lambda text: _spaced(text).split(),
 ) -> bool:
     """Return whether a text is in the section that a heading or a path of headings names, or has it inside.
 

@@ -302,7 +302,7 @@ class SearchView:
             said = with_here(text, options.section.heading) if this is None else text
             this, shown = this or said != text, shown if said == text else said
             text = said
-        text = with_headings(text, LANGUAGES, catalogue.numbered)
+        text = with_headings(text, catalogue.numbered)
         documents = tuple(dict.fromkeys((*query.documents, *documents)))
         return replace(
             query,
@@ -310,7 +310,7 @@ class SearchView:
             asked=shown,
             options=options,
             # What the page calls by its heading is the section that is open: others may have the same.
-            named=with_headings(query.text, LANGUAGES, catalogue.numbered),
+            named=with_headings(query.text, catalogue.numbered),
             this=bool(this),
             questions=compared(text, languages),
             documents=documents,
@@ -582,7 +582,7 @@ class SearchView:
         found: dict[str, float] = {}
         for name in vectors:
             configured = settings.sparse_weight if name == SPARSE else settings.dense_weight
-            own = encoding.weight(DENSE if both and name == MULTI else name)  # type: ignore[arg-type]
+            own = encoding.weights.get(DENSE if both and name == MULTI else name, 1.0)  # type: ignore[call-overload]
             weight = own if configured is None else configured
             found[name] = weight / 2 if both and name != SPARSE else weight
         return found
