@@ -17,10 +17,8 @@ from lmm.models.outgoing import Outgoing, schema_key
 T = TypeVar("T")
 CHOSEN = ("temperature", "top_p", "reasoning_effort")
 """Settings that models refuse: users have chosen them, and read that they are left out."""
-PAUSE, FEW = 0.08, 50
-"""Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text.
-If more than `FEW` replies arrive at once, it is longer in proportion, so that the next question has its turn."""
-_arriving = set[asyncio.Event]()
+PAUSE = 0.08
+"""Seconds between two pieces of a reply: readers see no difference, and a piece costs everybody as much as its text."""
 
 
 class Adapter(ABC):
@@ -84,9 +82,9 @@ class Adapter(ABC):
 
 
 async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
-    """Iterate over the same items in lists of those that arrive within `PAUSE` seconds. The connection is not read
-    meanwhile, so that one read returns all of them."""
-    held, arrived = list[T](), asyncio.Event()
+    """Iterate over the same items in lists of those that arrive within `PAUSE` seconds, or until the next list is asked
+    for. The connection is not read meanwhile, so that one read returns all of them."""
+    held, arrived, taken = list[T](), asyncio.Event(), asyncio.Event()
 
     async def read() -> None:
         begun = last = 0.0
@@ -96,14 +94,15 @@ async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
                 if len(held) == 1:
                     now = time.monotonic()
                     begun = begun or now
-                    pause = PAUSE * max(1.0, len(_arriving) / FEW)
-                    wait = last + min(pause, (now - begun) / 5) - now  # shorter at first: the first block is awaited
+                    wait = last + min(PAUSE, (now - begun) / 5) - now  # shorter at first: the first block is awaited
                     if wait > 0:
                         await asyncio.sleep(wait)
                     last = time.monotonic()
+                    taken.clear()
                     arrived.set()  # those that are here already are read before anybody notices
+                elif time.monotonic() - last > PAUSE:
+                    await taken.wait()
 
-    _arriving.add(arrived)
     reading = asyncio.create_task(read())
     reading.add_done_callback(lambda task: arrived.set())
     try:
@@ -112,10 +111,10 @@ async def batches(items: AsyncGenerator[T]) -> AsyncGenerator[list[T]]:
             arrived.clear()
             batch = held.copy()
             held.clear()
+            taken.set()
             if batch:
                 yield batch
         reading.result()
     finally:
-        _arriving.discard(arrived)
         reading.cancel()
         await ended(reading)

@@ -200,7 +200,8 @@ class Prompted:
 @dataclass(frozen=True, slots=True)
 class AnswerBlock:
     """Event: the pieces of text up to here complete these blocks; their quotations that were not found verbatim. Of a
-    block that does not end here, these are finished lines of code or items of a list; `is_code`: it is all code."""
+    block that does not end here, these are finished lines of code, items of a list, or sentences; `is_code`: it is all
+    code."""
 
     text: str
     failures: tuple[Quotation, ...] = ()

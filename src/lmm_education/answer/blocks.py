@@ -11,6 +11,7 @@ from dataclasses import replace
 
 from lmm.errors import LmmError
 from lmm.markdown.parse_markdown import unclosed_construct
+from lmm.markdown.sentences import sentence_ends
 from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Called
 from lmm_education.answer.verification import checked_quotations, verify
@@ -22,10 +23,13 @@ _CLOSERS = {"\\[": "\\]", "\\begin{": "\\end{"}
 # One answer after the other: more threads that compute would keep the event loop, and so all words, waiting.
 _VERIFYING = ThreadPoolExecutor(1, "verify")
 _BEGINNING = 12  # characters of a line in which a new item of a list begins
+_MARKUP = frozenset('`$<>\\|"“”„«»')  # what may go on after a sentence: code, formulas, tags, tables, quotations
+_LONGEST = 1000  # characters that are searched for the end of a sentence
 
 
 class BlockStream:
-    """Splits a text that arrives in pieces wherever a block, a line of code or an item of a list has certainly ended.
+    """Splits a text that arrives in pieces wherever a block has certainly ended, or in it a line of code, an item of a
+    list, or a sentence of plain text.
 
     >>> stream = BlockStream()
     >>> pieces = "One.\\n\\n- Tw", "o\\n- Three\\n- Fo", "ur\\n\\n```r\\nx\\n", "y\\n```\\n\\nEnd"
@@ -34,6 +38,8 @@ class BlockStream:
     [('One.\\n\\n', True), ('- Two\\n- Three\\n', False), ('- Four\\n\\n', True), ('```r\\nx\\ny\\n```\\n', True)]
     >>> stream.rest().text
     '\\nEnd'
+    >>> [block and block.text for block in map(BlockStream().feed, ("Leaves are", " green [1]. Th", "ey [see"))]
+    [None, 'Leaves are green [1]. ', None]
     """
 
     def __init__(self) -> None:
@@ -55,12 +61,22 @@ class BlockStream:
         if len(self._tail) - self._tail.rfind("\n") < _BEGINNING and _ITEM.match(self._tail):
             *_, item = (match.start() for match in _ITEM.finditer(self._tail))
             return self._part(0 if unclosed_construct(self._tail[:item]) else item)
-        return None
+        return None if _ITEM.match(self._tail) else self._part(self._sentences())
 
     def rest(self) -> AnswerBlock | None:
         """Return what is left at the end, if anything."""
         is_code = _FENCE.match(self._tail) is not None
         return self._until(len(self._tail), is_code=is_code) if self._tail else None
+
+    def _sentences(self) -> int:
+        """Return the end of the sentences of plain text after what was returned; 0 if there is none."""
+        text = self._tail[self._emitted :]
+        if len(text) > _LONGEST:
+            return 0
+        *_, end = (0, *(begin for _, begin in sentence_ends(text)))
+        found = text[:end]
+        is_plain = _MARKUP.isdisjoint(found) and all(found.count(a) == found.count(b) for a, b in ("[]", "()"))
+        return self._emitted + end if end and is_plain else 0
 
     def _part(self, end: int, *, is_code: bool = False) -> AnswerBlock | None:
         part, self._emitted = self._tail[self._emitted : end], max(self._emitted, end)

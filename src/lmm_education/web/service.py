@@ -23,7 +23,7 @@ from lmm.models.chat import shared_chat
 from lmm.models.client import Client
 from lmm.models.port import Ask, connected
 from lmm.models.structured import object_of
-from lmm_education.answer.answer import Answer, AnswerEvent, Found
+from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Found
 from lmm_education.answer.answering import Answering
 from lmm_education.answer.history import Exchange
 from lmm_education.config import StorageSettings
@@ -56,6 +56,9 @@ A_CLASS = 400
 _BEGINNERS, _BEGINNING = 3, 0.02
 """As many questions begin within so many seconds, or, where the event loop is late, at each of its turns: if all of a
 class were looked up side by side, the first word of each would come as late as that of the last."""
+_LOOK_UP, _LONGEST_PAUSE = 0.02, 1.0
+"""Seconds for which an answer pauses after a block for each question that is still looked up, and at most: a first word
+is awaited more than a further one."""
 _TEACHER_HOURS = 12  # until a session ends
 _BESIDES = 1500  # estimated tokens of a question besides its context: instructions, history, the answer
 _LONGEST_ERROR, _LONGEST_SUGGESTION = 1000, 200  # characters
@@ -118,6 +121,7 @@ class Service:
         self.local = all(is_loopback(host) for host in hosts)
         self._connections: AsyncExitStack | None = None
         self._beginning = asyncio.Semaphore(_BEGINNERS)
+        self._looked_up = set[str]()  # ids of questions whose material is being looked for
         self._answering = set[asyncio.Task[Any]]()  # those that read answers in progress
         self._stops = False
 
@@ -253,14 +257,21 @@ class Service:
         with self.gate.queue.turn() as turn:
             while (ahead := await self.gate.queue.ahead(turn, ahead)) > 0:
                 yield WaitingAnswer(ahead)
-            await self._beginning.acquire()
-            asyncio.get_running_loop().call_later(_BEGINNING, self._beginning.release)
-            async with (
-                self.gate.spending(self.texts["spent"]) as spending,
-                aclosing(self._answer(asked, history, spending)) as events,
-            ):
-                async for event in events:
-                    yield event
+            self._looked_up.add(asked.id)
+            try:
+                await self._beginning.acquire()
+                asyncio.get_running_loop().call_later(_BEGINNING, self._beginning.release)
+                async with (
+                    self.gate.spending(self.texts["spent"]) as spending,
+                    aclosing(self._answer(asked, history, spending)) as events,
+                ):
+                    async for event in events:
+                        self._looked_up.discard(asked.id)
+                        yield event
+                        if isinstance(event, AnswerBlock) and len(self._looked_up) > _BEGINNERS:
+                            await asyncio.sleep(min(_LOOK_UP * len(self._looked_up), _LONGEST_PAUSE))
+            finally:
+                self._looked_up.discard(asked.id)
 
     def _stamp(self) -> str:
         """Return a stamp of the current state of the texts, after reading what every question needs of it."""

@@ -36,3 +36,26 @@ def test_pieces_are_joined_and_none_waits_for_another() -> None:
     assert pieces[0] == "0 "
     assert "".join(pieces[: pieces.index("|")]) == "".join(f"{number} " for number in range(100))
     assert len(pieces) < 50
+
+
+def test_nothing_is_read_while_nobody_asks() -> None:
+    """What a model sends meanwhile stays in the connection, where it costs nothing, and comes in one list."""
+
+    async def lengths() -> list[int]:
+        async def read() -> AsyncGenerator[int]:
+            for number in range(200):
+                was_read.append(number)
+                yield number
+                await asyncio.sleep(0.001)
+
+        was_read, found = list[int](), list[int]()
+        async for _ in adapter.batches(read()):
+            found += [len(was_read)] * (len(found) < 2)
+            await asyncio.sleep(2 * adapter.PAUSE)
+            found += [len(was_read)] * (len(found) < 2)
+        assert len(was_read) == 200
+        return found
+
+    begun, later = asyncio.run(lengths())
+    assert begun == 1
+    assert later < 150
