@@ -141,14 +141,15 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
     is_exercise = is_exercise or (len(parts) == 2 and parts[0] in ("problem", *_SHEETS))
     if is_exercise and last and last != first:
         return first if parts[-2] in _AND else last
-    asked = {*_ASKED, *_names("exercise", plural=False)}
+    if not first:
+        return ""
     refers = (
         parts[1][0].isdigit()
         or (
             parts[1] in _TO
-            and parts[-1] in asked
             and {*parts[2:]} & {*_SOME, *_SHEETS}
-            and {"the", *asked, *_SOME} >= {*parts[2:]}
+            and parts[-1] not in _SOME
+            and all(one in ("the", *_SOME, *_ASKED) or kind_called(one, ["exercise"]) for one in parts[2:])
         )
         or (len(parts) == 3 and parts[1] in _TO and parts[2][0].isdigit())
         or any(
@@ -156,7 +157,7 @@ def named_type(title: str, types: Iterable[str], *, plural: bool = False) -> str
             for one, other in pairwise([*parts[1:], "."])
         )
     )
-    return first if first and refers and (not plural or kind_called(parts[0], kinds, plural=True)) else ""
+    return first if refers and (not plural or kind_called(parts[0], kinds, plural=True)) else ""
 
 
 def is_named_after_exercises(title: str) -> bool:

@@ -77,6 +77,7 @@ _WRITTEN = re.compile(
     r"|^(?P<lead>[ \t>]*)\#{1,6}[ \t]+(?P<heading>[^\n#]+?)[ \t#]*(?=\n|\Z)|<p\b[^<>]*>|~~|[✅✔☑🔑💡📝]\ufe0f?[ \t]?"
     r"|(?<=\*\*)[(\[]|[)\]](?=\*\*)"
 )
+_HAS_MARKS = re.compile(r"[<\\【~#✅✔☑🔑💡📝]|\*[(\[]")
 # Words after emphasis that make it the subject of a sentence: "**Solutions** of salt".
 _GOES_ON = {*("of", "in", "is", "are", "was", "were", "has", "have", "and", "or", "with", "that", "which", "to", "for")}
 _TITLE_WORDS = 4  # "Show the solution"; longer titles are about something else, unless they are named so
@@ -119,7 +120,8 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
         return Label(words, titled_type(words, types), True, True, _indentation(text))
     if underlined := _UNDERLINED.match(text):
         return Label(underlined[1], named_type(underlined[1], types), True, False, 0)
-    match = _LABEL.match(_WRITTEN.sub(_emphasized, text[:_LONGEST_LABEL]))
+    head = text[:_LONGEST_LABEL]
+    match = _LABEL.match(_WRITTEN.sub(_emphasized, head) if _HAS_MARKS.search(head) else head)
     if match is None:
         return None
     after, words = (match["after"] or "").strip(), (match["words"] or match["plain"]).strip()
