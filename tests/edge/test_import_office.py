@@ -60,6 +60,20 @@ def _workbook(path: Path) -> Any:
     return book
 
 
+def test_a_result_that_was_never_computed_is_no_number(tmp_path: Path) -> None:
+    """XlsxWriter stores 0 for what Excel computes when it opens the file."""
+    need_importer()
+    xlsxwriter = pytest.importorskip("xlsxwriter")
+    with xlsxwriter.Workbook(tmp_path / "a.xlsx") as book:
+        sheet = book.add_worksheet()
+        sheet.write_row(0, 0, ["n", "twice"])
+        sheet.write_number(1, 0, 0)
+        sheet.write_formula(1, 1, "=A2*2")
+    report = import_file(tmp_path / "a.xlsx")
+    assert "| 0 | `=A2*2` |" in report.text
+    assert report.notes == ("written as formulas, since the file contains no result: 1 cell(s); save it in Excel",)
+
+
 def test_what_is_around_the_values_is_kept_or_named(tmp_path: Path) -> None:
     """Links and comments stay; hidden columns and unknown formats are named; a title and two tables stay apart."""
     source = tmp_path / "notes.xlsx"
@@ -230,9 +244,13 @@ def _boxes(path: Path) -> None:
         file = pptx.Presentation()
         file.core_properties.title = "PowerPoint Presentation"
         slide = file.slides.add_slide(file.slide_layouts[6])
-        for top, text in ((3, "Leaves fall."), (1, "Autumn")):
+        for top, text in ((3, "Leaves fall."), (1, "Autumn 10")):
             inches = pptx.util.Inches
-            slide.shapes.add_textbox(inches(1), inches(top), inches(4), inches(1)).text_frame.text = text
+            box = slide.shapes.add_textbox(inches(1), inches(top), inches(4), inches(1)).text_frame
+            box.text = text
+        raised = box.paragraphs[0].add_run()
+        raised.text = "6"
+        raised._r.get_or_add_rPr().set("baseline", "30000")
         notes = slide.notes_slide.notes_placeholder
         for text in ("Say 10", "6"):
             notes.text_frame.paragraphs[0].add_run().text = text
@@ -245,7 +263,7 @@ def _boxes(path: Path) -> None:
         "<draw:frame svg-:x='1cm' svg-:y='{}cm'><draw:text-box><text:p>{}</text:p></draw:text-box></draw:frame>".format
     )
     notes = f"<pres:notes>{box(9, f'Say 10{SCRIPT}')}</pres:notes>"
-    page = f"<draw:page>{box(3, 'Leaves fall.')}{box(1, 'Autumn')}{notes}</draw:page>"
+    page = f"<draw:page>{box(3, 'Leaves fall.')}{box(1, f'Autumn<text:line-break/>10{SCRIPT}')}{notes}</draw:page>"
     path.write_bytes(_opendocument("presentation", STYLE + page))
 
 
@@ -257,9 +275,26 @@ def test_slides_of_boxes_have_titles_and_notes(tmp_path: Path, suffix: str) -> N
     report = import_file(tmp_path / f"a{suffix}")
     assert (report.notes, report.text) == (
         (),
-        f"---\ntitle: Autumn\nsource: a{suffix}\n---\n\n## Autumn\n\n<!-- slide 1 -->\n\nLeaves fall.\n\n"
+        f"---\ntitle: Autumn 10^6^\nsource: a{suffix}\n---\n\n## Autumn 10^6^\n\n<!-- slide 1 -->\n\nLeaves fall.\n\n"
         "::: notes\nSay 10^6^\n:::\n",
     )
+
+
+def test_a_chart_of_points_has_their_places(tmp_path: Path) -> None:
+    """The x values, too; the only text on the slide is its title."""
+    need_importer()
+    pptx, charts = pytest.importorskip("pptx"), pytest.importorskip("pptx.chart.data")
+    file = pptx.Presentation()
+    slide = file.slides.add_slide(file.slide_layouts[6])
+    data = charts.XyChartData()
+    for name, y in (("A", 10), ("B", 20)):
+        data.add_series(name).add_data_point(2.5, y)
+    slide.shapes.add_textbox(0, 0, 900_000, 300_000).text_frame.text = "Points"
+    slide.shapes.add_chart(pptx.enum.chart.XL_CHART_TYPE.XY_SCATTER, 0, 900_000, 900_000, 900_000, data)
+    file.save(tmp_path / "a.pptx")
+    report = import_file(tmp_path / "a.pptx")
+    assert "## Points\n" in report.text
+    assert [row for row in rows(report.text) if set(row[0]) - {"-"}] == [["x", "A", "B"], ["2.5", "10", "20"]]
 
 
 def test_slides_that_cannot_be_read_are_refused(tmp_path: Path) -> None:
@@ -290,6 +325,13 @@ def _paragraph(*parts: str) -> str:
     return f"<w:p>{''.join(parts)}</w:p>"
 
 
+def _field(form: str = "", code: str = "", inner: str = "") -> str:
+    """A field: its form, its code, and what stands within the code."""
+    parts = (f'<w:fldChar w:fldCharType="begin">{form}</w:fldChar>', f"<w:instrText>{code}</w:instrText>")
+    end = '<w:r><w:fldChar w:fldCharType="end"/></w:r>'
+    return "".join(f"<w:r>{part}</w:r>" for part in parts) + inner + end
+
+
 def _word_file(path: Path, body: str, chunk: str = "") -> Path:
     """A Word file with this body, and an embedded page."""
     kind = "http://schemas.openxmlformats.org/officeDocument/2006/relationships/aFChunk"
@@ -308,8 +350,9 @@ def _word_file(path: Path, body: str, chunk: str = "") -> Path:
 
 
 def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
-    """Furigana, runs with a direction, custom XML, embedded pages; deleted rows and hidden text are not shown."""
+    """Furigana, runs with a direction, custom XML, forms, embedded pages; not what is deleted or hidden."""
     need_importer()
+    form = "<w:ffData><w:{0}><w:{1} w:val='{2}'/></w:{0}></w:ffData>"
     ruby = f"<w:r><w:ruby><w:rt>{_run('かんじ')}</w:rt><w:rubyBase>{_run('漢字')}</w:rubyBase></w:ruby></w:r>"
     rows = [("", "Head"), ("", "kept"), ('<w:trPr><w:del w:id="1" w:author="a"/></w:trPr>', "deleted")]
     table = "".join(f"<w:tr>{marks}<w:tc>{_paragraph(_run(text))}</w:tc></w:tr>" for marks, text in rows)
@@ -319,14 +362,21 @@ def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
         f'<w:customXml w:element="x">{_paragraph(_run("custom"))}</w:customXml>',
         f"<w:tbl><w:tblGrid><w:gridCol/></w:tblGrid>{table}</w:tbl>",
         _paragraph(_run("shown"), _run(" the answer key", "<w:vanish/>"), _run(" again", '<w:vanish w:val="0"/>')),
+        _paragraph(_field(form.format("checkBox", "checked", 1)), _field(form.format("checkBox", "default", 0))),
+        _paragraph("<w:r><w:sym w:font='MS Gothic' w:char='2612'/></w:r>", _run(" a"), "<w:r><w:cr/></w:r>", _run("b")),
+        _paragraph(_field(code="EQ x(1;2)"), _field(code="IF", inner=_field("", "MERGEFIELD", _run("not shown")))),
+        _paragraph(
+            f'<w:fldSimple w:instr="HYPERLINK x">{_run("link")}</w:fldSimple>', f"<w:ins>{_run(' new')}</w:ins>"
+        ),
         '<w:altChunk r:id="rIdA"/>',
     ]
-    report = import_file(_word_file(tmp_path / "a.docx", "".join(body), "<p>Chunk</p><p>two"))
+    chunk = "<h2>Chunk</h2><p>10<sup>6</sup>"
+    report = import_file(_word_file(tmp_path / "a.docx", "".join(body), chunk))
     text = report.text.partition("---\n\n")[2]
     assert text.split("\n\n") == [
         "Before 漢字(かんじ) after", "turned", "custom", "|      |\n|------|\n| Head |\n| kept |", "shown again",
-        "Chunk", "two\n"]  # fmt: skip
-    assert report.notes == ("left out: hidden text (3 words: the answer key …)",)
+        "☒☐", "☒ a\\\nb", "EQ x(1;2)", "link new", "## Chunk", "10^6^\n"]  # fmt: skip
+    assert report.notes[0] == "left out: hidden text (3 words: the answer key …)"
 
 
 def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:

@@ -21,7 +21,7 @@ _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
 _R = "{http://schemas.openxmlformats.org/officeDocument/2006/relationships}"
 _PARTS = re.compile(r"word/(?:document\d*|footnotes|endnotes)\.xml")
 _STYLES = "word/styles.xml"
-_UNWRAPPED = tuple(f"{_W}{name}" for name in ("fldSimple", "dir", "bdo", "customXml", "smartTag"))
+_UNWRAPPED = tuple(f"{_W}{name}" for name in ("fldSimple", "dir", "bdo", "customXml", "smartTag", "ins", "moveTo"))
 _CODE, _QUOTE, _INLINE = "Source Code", "Block Text", "Verbatim Char"
 _KINDS = {"code": _CODE, "quote": _QUOTE, **{f"heading {level}": f"heading {level}" for level in range(1, 7)}}
 _KNOWN = ("heading ", "title ", "source code", "block text", "quote ", "list ", "caption", "toc ", "footnote", "header",
@@ -65,9 +65,9 @@ def read_choice(choice: str) -> tuple[str, str]:
     return name, kind
 
 
-def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...]]:
+def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...], list[bytes]]:
     """Open the wrappers in a Word file, and rename its styles to names that Pandoc recognises, as `chosen`, else by
-    usual names; return the changed members, and notes about what was left out or stays plain text.
+    usual names; return the changed members, notes about what was left out or stays plain text, and embedded documents.
 
     Raises:
         FileReadError: the file is damaged, or declares entities.
@@ -83,7 +83,7 @@ def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, by
         notes.append(f"left out: hidden text ({len(hidden)} words: {' '.join(hidden[:8])} …)")
     if charts := sum(part.charts for part in parts):
         notes.append(f"left out: {charts} chart(s)")
-    return changed, tuple(notes)
+    return changed, tuple(notes), [chunk for part in parts for chunk in part.chunks]
 
 
 def _rename(root: Any, used: Counter[str], chosen: Mapping[str, str]) -> Iterator[str]:
@@ -179,7 +179,7 @@ class _WordPart:
         }
         self.used = Counter(_get(node, "val") for node in self.root.iter(f"{_W}pStyle"))
         self.charts = sum(local(str(node.tag)) == "chart" for node in self.root.iter())
-        self.hidden = list(self._unseen())
+        self.hidden, self.chunks = list(self._unseen()), list[bytes]()
         self._open()
 
     def _open(self) -> None:
@@ -196,8 +196,8 @@ class _WordPart:
             read = "".join(text for part in ruby.iter(f"{_W}rt") for text in part.itertext(f"{_W}t"))
             _replace(ruby.getparent(), runs + ([_paragraph(f"({read})")[0]] if read else []))
         for node in list(self.root.iter(*_UNWRAPPED)):
-            if node.tag != f"{_W}fldSimple" or "HYPERLINK" not in node.get(f"{_W}instr", ""):
-                _replace(node, [child for child in node if not str(child.tag).endswith("Pr")])
+            _replace(node, [child for child in node if not str(child.tag).endswith("Pr")])
+        self._open_fields()
         for paragraph in [p for p in self.root.iter(f"{_W}p") if next(p.iter(f"{_W}txbxContent"), None) is not None]:
             boxes = paragraph.xpath(".//w:txbxContent[not(ancestor::w:txbxContent)]", namespaces={"w": _W[1:-1]})
             contents = [node for box in boxes for node in box]
@@ -209,7 +209,9 @@ class _WordPart:
             for node in reversed(contents):
                 paragraph.addnext(node)
         for chunk in list(self.root.iter(f"{_W}altChunk")):
-            _replace(chunk, list(self._embedded(chunk.get(f"{_R}id", ""))))
+            name = self._targets.get(_get(chunk, "id"), "")
+            _replace(chunk, [_paragraph(f"lmmchunk{len(self.chunks)}.")] if name in self._archive.names else [])
+            self.chunks += [self._archive.read(name)] if name in self._archive.names else []
         for diagram in [node for node in self.root.iter() if local(str(node.tag)) == "relIds"]:  # SmartArt
             name = self._targets.get(_get(diagram, "dm"), "")
             points = self._archive.xml(name).iter() if name in self._archive.names else ()
@@ -239,21 +241,38 @@ class _WordPart:
                 yield from "".join(run.itertext(f"{_W}t")).split()
                 _replace(run, [])
 
-    def _embedded(self, id: str) -> Iterator[Any]:
-        """Iterate over the paragraphs of an embedded document, which may be HTML, text or another Word file."""
-        name = self._targets.get(id, "")
-        data = self._archive.read(name) if name in self._archive.names else b""
-        if data.startswith(b"PK"):
-            with Archive(data, kind="Word") as inner:
-                part = _WordPart(inner, "word/document.xml")
-            yield from (node for body in part.root for node in body if node.tag != f"{_W}sectPr")
-            return
-        from selectolax.lexbor import LexborHTMLParser
+    def _open_fields(self) -> None:
+        """Write what fields show that Pandoc does not: check boxes, choices, symbols, the code of formulas; take out
+        fields within the code of others."""
+        for node in self.root.iter(f"{_W}cr"):
+            node.tag = f"{_W}br"
+        for art in list(self.root.iter("{*}textpath")):
+            next(art.iterancestors(f"{_W}r")).addprevious(_paragraph(art.get("string", ""))[0])
+        starts = list[Any]()  # of the fields whose code has not ended
+        for node in list(self.root.iter(f"{_W}fldChar", f"{_W}instrText", f"{_W}t", f"{_W}sym")):
+            kind, code, run = node.get(f"{_W}fldCharType"), (node.text or "").strip(), node.getparent()
+            if kind == "begin":
+                starts.append(run)
+                if shown := _shown_by_form(node):
+                    starts[0].addprevious(_paragraph(shown)[0])
+            elif kind is not None:
+                starts = starts[:-1]
+            elif node.tag == f"{_W}instrText" and re.match(r"(?i)eq\s", code) and starts:
+                starts[0].addprevious(_paragraph(code)[0])
+            elif node.tag == f"{_W}t" and starts:
+                node.text = ""
+            elif node.tag == f"{_W}sym" and not re.match("(?i)f0", letter := node.get(f"{_W}char", "")):
+                node.tag, node.text = f"{_W}t", chr(int(letter, 16)) if re.fullmatch("[0-9a-fA-F]{4}", letter) else ""
 
-        page = LexborHTMLParser(data.decode("utf-8", "replace"))
-        page.strip_tags(["script", "style", "head"])
-        lines = (page.body.text(separator="\n") if page.body is not None else "").splitlines()
-        yield from (_paragraph(" ".join(line.split())) for line in lines if line.strip())
+
+def _shown_by_form(field: Any) -> str:
+    """Return what a field of a form shows, which is a check box or a choice."""
+    for box in field.iter(f"{_W}checkBox"):
+        return "☒" if _is_on(_value(box, "checked" if box.find(f"{_W}checked") is not None else "default")) else "☐"
+    for choice in field.iter(f"{_W}ddList"):
+        entries, at = choice.findall(f"{_W}listEntry"), _value(choice, "result") or "0"
+        return _get(entries[int(at)], "val") if at.isdecimal() and int(at) < len(entries) else ""
+    return ""
 
 
 def _paragraph(text: str) -> Any:

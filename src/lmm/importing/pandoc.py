@@ -6,6 +6,7 @@ in its sandbox, so that no file or address named in a document is opened, with l
 
 from __future__ import annotations
 
+import email
 import importlib.util
 import os
 import re
@@ -24,14 +25,14 @@ from lmm.extras import install_command
 from lmm.importing.archive import Archive, local
 from lmm.importing.beamer import open_frames
 from lmm.importing.elements import HARM
-from lmm.importing.imported import Context, Imported, ImportedImage
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage
 from lmm.importing.markdown_text import defused
 from lmm.importing.office_text import open_text, open_word
 from lmm.markdown.blocks import HeaderBlock, serialize
 from lmm.markdown.parse_markdown import parse_markdown_text
 
 OLDEST = (3, 0)  # older versions lose texts in Word's shapes, and write figures as paragraphs
-_HEAP = "2g"
+_HEAP, _EMBEDDED = "2g", "an embedded document"
 _FILTER = Path(__file__).with_suffix(".lua")
 # Pipe tables, no HTML, no attributes; quotes and dashes as they are. Without raw_tex Pandoc writes the text \(x\) as
 # \\x\\.
@@ -127,11 +128,11 @@ def read(data: bytes, context: Context) -> Imported:
         FileReadError: it cannot be read, is empty, or takes too much time or memory.
     """
     values, hidden = dict[str, Any](), dict[str, str]()
-    notes: tuple[str, ...] = ()
+    notes, chunks = tuple[str, ...](), list[bytes]()
     if context.reader in ("docx", "odt"):
         with Archive(data, kind=context.kind) as archive:
             if context.reader == "docx":
-                changed, notes = open_word(archive, context.styles)
+                changed, notes, chunks = open_word(archive, context.styles)
             else:
                 changed, hidden = open_text(archive)
             data, values = archive.bounded((), changed), office_properties(archive)
@@ -140,9 +141,27 @@ def read(data: bytes, context: Context) -> Imported:
         data = open_frames(data.decode()).encode() if context.reader == "latex" else data
         data = _rich_text(data) if context.reader == "rtf" else data
     document = convert(data, context)
+    for number, chunk in enumerate(chunks):
+        document = _with_embedded(document, f"lmmchunk{number}.", chunk, context)
     if context.reader == "rtf":
         document = replace(document, body=_renumbered(document.body, data))
     return replace(with_title(document, values), notes=notes + document.notes, left_out=hidden)
+
+
+def _with_embedded(document: Imported, place: str, data: bytes, context: Context) -> Imported:
+    """Put a document that is embedded in a Word file (Word, RTF, a web page or an archive of one) in its place."""
+    if place not in document.body or context.kind == _EMBEDDED:
+        return document
+    reader = "docx" if data.startswith(b"PK") else "rtf" if data.startswith(b"{\\rtf") else ""
+    if reader:
+        inner = read(data, replace(context, reader=reader, kind=_EMBEDDED))
+    else:
+        mail = email.message_from_bytes(data)
+        pages = [part.get_payload(decode=True) for part in mail.walk() if part.get_content_type() == "text/html"]
+        inner = convert_html(as_utf8(next(filter(None, pages), data)).decode(), context)
+    count = len(document.images)
+    body = re.sub(rf"(?<={IMAGE})\d+", lambda number: str(int(number[0]) + count), inner.body)
+    return replace(document, body=document.body.replace(place, body.strip()), images=(*document.images, *inner.images))
 
 
 def with_title(document: Imported, values: Mapping[str, Any] = {}, *, pictures: bool = True) -> Imported:

@@ -33,7 +33,7 @@ _CONTENTS = (
 _PAGE_NUMBER = re.compile(
     r"[-–\s]*+(?:page|seite|p\.)?\s*(\d{1,4}|[ivxlc]{1,6})(?:\s*(?:/|of|von)\s*\d{1,4})?[-–\s]*+", re.I
 )
-_EDGE, _SIDE = 0.11, 0.22  # fractions of the page's height and width with running heads
+_EDGE, _SIDE = 0.125, 0.22  # fractions of the page's height and width with running heads
 Head = tuple[str, int]
 """The text of a running head without its page number, and its height in units of `_TOLERANCE`."""
 _TOLERANCE, _NOT_LARGER, _MOST = 6.0, 1.05, 0.4  # points; relative to the text; of the pages
@@ -284,6 +284,7 @@ class Look:
     lines: Mapping[int, Sequence[Segment]] = field(default_factory=dict)  # of each page
     left_out: dict[str, list[str]] = field(default_factory=dict)
     notes: list[MarkupElement] = field(default_factory=list)
+    gutter: float | None = None  # between the columns of most pages that have any
 
     def leave_out(self, kind: str, text: str) -> None:
         """Note that a text is not written."""
@@ -309,14 +310,17 @@ def look_of(pages: Sequence[PdfPage], outline: Iterable[tuple[int, str, int]]) -
         frozenset((number, round(line.base)) for number, line in titles),
     )
     running = _running(pages, lines, body)
-    return Look(body, ranked, entries, running=running, titles=places, words=words, lines=lines)
+    gutters = Counter(at for page in pages if (at := _gutter(lines[page.number], page.width)) is not None)
+    known = next((at for at, _ in gutters.most_common(1)), None)
+    return Look(body, ranked, entries, running=running, titles=places, words=words, lines=lines, gutter=known)
 
 
 def _slide_title(page: PdfPage, lines: Sequence[Segment], body: float) -> list[Segment]:
     """Return the lines of the title of a slide, which is a page that is wider than high: the largest, if few are."""
     largest = max((line.style.size for line in lines), default=0.0)
     title = [line for line in lines if line.style.size == largest and _is_wording(line.text)]
-    is_slide = page.width > page.height and largest >= _LARGE * body
+    is_first = bool(title) and title[0] is min(lines, key=lambda line: line.base)
+    is_slide = page.width > page.height and largest >= (_NOT_LARGER if is_first else _LARGE) * body
     return title if is_slide and len(title) <= max(1, len(lines) // 2) else []
 
 
@@ -501,7 +505,8 @@ def elements_of_layout(page: PdfPage, look: Look) -> list[MarkupElement]:
     for each in page.pictures:
         image = element("p", element("img", src=f"{IMAGE}{each.number}"))
         regions.append(Region(each.x0, each.top, each.x1, each.bottom, image))
-    columns = [column for column in columns_in_order(lines, page.width) if column]
+    columns = [column for column in columns_in_order(lines, page.width, slide=page.width > page.height,
+                                                     known=look.gutter) if column]  # fmt: skip
     placed: dict[int, list[Region]] = {}
     for region in sorted(regions, key=lambda region: region.top):  # in the last of the columns there that begins above
         there = [at for at, column in enumerate(columns) if _is_across(column, region)] or range(len(columns))
@@ -534,7 +539,8 @@ def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[Mar
     segments = [line for line in merged if isinstance(line, Segment)]
     right, body = max((line.x1 for line in segments), default=0.0), look.body
     steps = Counter(round(b.base - a.base) for a, b in pairwise(segments) if 0.8 * body < b.base - a.base < 2.2 * body)
-    leading = float(steps.most_common(1)[0][0]) if steps else 1.2 * body  # the usual distance of neighbouring lines
+    usual = max(steps, key=lambda step: (steps[step], -step), default=1.2 * body)
+    leading = float(usual)  # the distance of neighbouring lines
     drafts: list[_Draft | MarkupElement] = []
     for line in merged:
         last = drafts[-1] if drafts else None
@@ -626,7 +632,13 @@ def _goes_on(draft: _Draft, after: _Draft, leading: float, right: float) -> bool
     if "code" in kinds:
         return kinds[0] == kinds[1]
     if kinds[1] == "item":  # a dash at the beginning of a line may be within a sentence
-        return line.text[0] in "–-*·" and full and step < 1.35 * leading and abs(line.x0 - last.x0) < 2
+        return (
+            draft.marker != after.marker
+            and line.text[0] in "–-*·"
+            and full
+            and step < 1.35 * leading
+            and abs(line.x0 - last.x0) < 2
+        )
     first = draft.lines[0].x0
     if step > 1.35 * leading or draft.kind == "item":
         return step <= 1.35 * leading and line.x0 > first + 2
@@ -855,12 +867,16 @@ _PLACES = (0.5, 0.48, 0.52, 0.35, 0.65, 0.33, 0.67, 0.4, 0.6, 0.45, 0.55)
 _FEWEST = 6  # minimum number of lines in a column
 
 
-def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segment]]:
-    """Split the lines of a page of this width into groups, in reading order.
+def columns_in_order(
+    lines: Sequence[Segment], width: float, *, slide: bool = False, known: float | None = None
+) -> list[list[Segment]]:
+    """Split the lines of a page of this width into groups, in reading order; `known` is the gutter of other pages.
 
     A line across both columns divides the page: both columns above it are read first.
     """
-    gutter = _gutter(lines, width)
+    gutter = _gutter(lines, width, slide=slide)
+    if gutter is None and known is not None and (sides := _sides(lines, known, 0)) and _is_prose(sides[0]):
+        gutter = known
     if gutter is None:
         return [list(lines)]
     bands: list[tuple[list[Segment], list[Segment], list[Segment]]] = [([], [], [])]
@@ -876,19 +892,35 @@ def columns_in_order(lines: Sequence[Segment], width: float) -> list[list[Segmen
     return [part for band in parts for part in band if part]
 
 
-def _gutter(lines: Sequence[Segment], width: float) -> float | None:
-    """Return the position that divides the page into columns: few lines cross it, and those beside it are long. Many
-    fill their column, unlike cells of a table; lines of code need not."""
-    for x in (place * width for place in _PLACES):
-        sides = [[line for line in lines if line.x1 <= x], [line for line in lines if line.x0 >= x]]
-        crossing = len(lines) - sum(map(len, sides))
-        if min(map(len, sides)) < _FEWEST or crossing > 0.25 * len(lines):
+def _sides(lines: Sequence[Segment], x: float, fewest: int) -> tuple[list[Segment], list[Segment]] | None:
+    """Return the lines on both sides of a position, None if one side has too few, or if too many lines cross it."""
+    left, right = [line for line in lines if line.x1 <= x], [line for line in lines if line.x0 >= x]
+    crossing = len(lines) - len(left) - len(right)
+    is_gutter = min(len(left), len(right)) >= max(fewest, 1) and crossing <= max(fewest < _FEWEST, 0.25 * len(lines))
+    return (left, right) if is_gutter else None
+
+
+def _is_prose(lines: Sequence[Segment]) -> bool:
+    """Return whether lines are long, and many fill their column, unlike cells of a table."""
+    span = max(line.x1 for line in lines) - min(line.x0 for line in lines)
+    full = sum(line.x1 - line.x0 > 0.7 * span for line in lines)
+    return full >= 0.3 * len(lines) and sum(len(line.text) for line in lines) >= 22 * len(lines)
+
+
+def _gutter(lines: Sequence[Segment], width: float, *, slide: bool = False) -> float | None:
+    """Return the position that divides the page into columns: few lines cross it, and those beside it are prose, or
+    code; on slides, which have few lines, two items of a list on its right suffice."""
+    places = [place * width for place in _PLACES]
+    beside = [pair for row in rows_of(lines) for pair in pairwise(row) if slide]
+    lines = [line for line in lines if line.base > beside[0][0].base - 2] if beside else lines  # without the title
+    lists = [(a.x1, b.x0 - 1) for a, b in beside if (mark := _MARKER.match(f"{b.text} ")) and mark["bullet"]
+             and _is_wording(a.text.lstrip("•▪–* "))]  # fmt: skip
+    for x in (*places, *(b.x0 - 1 for _, b in beside)):
+        if (sides := _sides(lines, x, 2 if slide else _FEWEST)) is None:
             continue
         prose = [[line for line in side if not _is_code(line)] for side in sides]
-        wide = [max(line.x1 for line in side) - min(line.x0 for line in side) for side in sides]
-        full = [sum(line.x1 - line.x0 > 0.7 * span for line in side) for side, span in zip(prose, wide, strict=True)]
-        are_full = all(count >= 0.3 * len(side) for count, side in zip(full, prose, strict=True))
-        are_long = all(sum(len(line.text) for line in side) >= 22 * len(side) for side in prose)
-        if are_full and are_long and max(map(len, prose)) >= _FEWEST:
+        if sum(left <= x <= right for left, right in lists) > 1 or (
+            max(map(len, prose)) >= (2 if slide else _FEWEST) and all(not side or _is_prose(side) for side in prose)
+        ):
             return x
     return None

@@ -28,11 +28,11 @@ _MAX_CHARS = 300_000  # on one page
 _MAX_OBJECTS = 200_000
 _MAX_TAGS = 50_000
 BESIDE = 1_000  # points beside the page where nothing is read
-_LIGHT, _TILT = 1.5, 0.02
+_LIGHT, _TILT, _DOT = 1.5, 0.02, 14.0
 _BLANKS = frozenset({*range(1, 33), 0xA0, 0x2002, 0x2003, 0x2009}) - {2}
 # Characters of LaTeX's fonts (Cork encoding) at the codes of control characters and ÿ, in fonts without glyph names.
 _CORK = dict(zip(range(0x10, 0x20), map(ord, "“”„«»–—\u200b\u200bıȷ\ufb00\ufb01\ufb02\ufb03\ufb04"), strict=True))
-_CORK[0xFF] = ord("ß")
+_CORK |= {0xFF: ord("ß"), 0x88: ord("•")}
 Box = tuple[float, float, float, float]  # left, top, right, bottom
 Point = Callable[[float, float], tuple[float, float]]
 
@@ -110,6 +110,7 @@ class PdfPage:
     chars: tuple[Char, ...]
     rules: tuple[Rule, ...] = ()
     pictures: tuple[Picture, ...] = ()
+    dots: tuple[Box, ...] = ()  # small drawings as high as wide, which may be bullets
     tags: tuple[PdfTag, ...] = ()
 
 
@@ -139,7 +140,7 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
         page = document[number]
         width, height = page.get_size()
         place = _placing(page, width, height)
-        rules, pictures = _drawn(page, place, keep)
+        rules, pictures, dots = _drawn(page, place, keep)
         links, tags = _links(page, place), _tags(page)
         if flattened(document, page):
             page.close()
@@ -157,7 +158,7 @@ def read_page(document: Any, number: int, keep: Callable[[Any, int, int], int | 
     except pdfium.PdfiumError as error:
         raise FileReadError(f"page {number + 1} is damaged", hint="qpdf can repair some: qpdf IN OUT") from error
     return PdfPage(
-        number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, tags=tags
+        number=number + 1, width=width, height=height, chars=chars, rules=rules, pictures=pictures, dots=dots, tags=tags
     )
 
 
@@ -333,8 +334,8 @@ def _links(page: Any, place: Point) -> list[tuple[Box, str]]:
 
 def _drawn(
     page: Any, place: Point, keep: Callable[[Any, int, int], int | None]
-) -> tuple[tuple[Rule, ...], tuple[Picture, ...]]:
-    """Return the lines and pictures of a page.
+) -> tuple[tuple[Rule, ...], tuple[Picture, ...], tuple[Box, ...]]:
+    """Return the lines, pictures and dots of a page.
 
     Raises:
         FileReadError: there are too many, or there is so much text that PDFium would run out of memory.
@@ -343,6 +344,7 @@ def _drawn(
 
     rules: list[Rule] = []
     pictures: list[Picture] = []
+    dots: list[Box] = []
     letters = 0.0
     for count, item in enumerate(page.get_objects()):
         if count > _MAX_OBJECTS:
@@ -353,6 +355,10 @@ def _drawn(
             letters += long / short if short > 1e-6 else long  # about as many are side by side
             if letters > 4 * _MAX_CHARS:
                 raise FileReadError("a page has more than a million characters", hint=HARM)
+        if item.container is None and item.type != c.FPDF_PAGEOBJ_TEXT:
+            dot = _placed(place, *item.get_bounds())
+            wide, high = dot[2] - dot[0], dot[3] - dot[1]
+            dots += [dot] if 2 < wide < _DOT and abs(wide - high) < 0.2 * wide else []
         if item.type not in (c.FPDF_PAGEOBJ_PATH, c.FPDF_PAGEOBJ_IMAGE):
             continue
         box, outer = item.get_bounds(), item
@@ -366,7 +372,7 @@ def _drawn(
         if number is not None:
             mark = c.FPDFPageObj_GetMarkedContentID(item)
             pictures.append(Picture(x0, y0, x1, y1, number=number, mark=mark))
-    return tuple(rules), tuple(pictures)
+    return tuple(rules), tuple(pictures), tuple(dots)
 
 
 def _is_drawing(item: Any, page: Any) -> bool:
@@ -384,7 +390,8 @@ def _rules(item: Any, x0: float, y0: float, x1: float, y1: float) -> list[Rule]:
     import pypdfium2.raw as c
 
     wide, high = x1 - x0 > 6, y1 - y0 > 6
-    if (wide and y1 - y0 <= _LIGHT * 2) or (high and x1 - x0 <= _LIGHT * 2):
+    is_fraction = x1 - x0 > 2 and y1 - y0 < 1.6
+    if is_fraction or (wide and y1 - y0 <= _LIGHT * 2) or (high and x1 - x0 <= _LIGHT * 2):
         return [Rule(x0, y0, x1, y1)]
     if not (wide and high) or not 4 <= c.FPDFPath_CountSegments(item) <= 6:
         return []

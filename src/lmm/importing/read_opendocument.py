@@ -13,7 +13,7 @@ from xml.etree.ElementTree import Element
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
 from lmm.importing.elements import page_mark, table_html, to_html
-from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, first_title, given_title
 from lmm.importing.markdown_text import defused, escaped, link_target, plain
 from lmm.importing.pandoc import convert_html, office_properties
 from lmm.importing.read_pptx import LONGEST_TITLE, Box, cut, nested_list
@@ -44,7 +44,7 @@ def read(data: bytes, context: Context) -> Imported:
         raise FileReadError("there is no text in this file", hint="show what is hidden in LibreOffice first")
     notes = tuple(f"left out: {what}" for what in content.objects)
     left_out = {kind: "\n".join(texts) for kind, texts in content.hidden.items()}
-    title = given_title(str(values.get("title", ""))) or content.title
+    title = given_title(str(values.get("title", ""))) or (first_title(document.body) if pages else "")
     return replace(
         document, title=title, language=str(values.get("lang", "")),
         images=tuple(content.images), notes=(*document.notes, *notes), left_out=left_out,
@@ -59,7 +59,6 @@ class _Content:
         self.images: list[ImportedImage] = []
         self.hidden: dict[str, list[str]] = {}
         self.objects: list[str] = []
-        self.title = ""  # of the first slide
         self._unseen = {
             _get(style, "name")
             for style in self.root.iter()
@@ -87,18 +86,20 @@ class _Content:
         """Return the cells of a table as `written`, by row and column; a merged cell stands in each that it covers."""
         name, cells, row = _get(table, "name"), dict[tuple[int, int], str](), 0
         columns = [column for column in table.iter() if local(column.tag) == "table-column"]
-        seen = [not self._is_unseen(column) for column in columns for _ in range(_times(column, "columns"))]
+        every = (self._is_unseen(column) for column in columns for _ in range(_times(column, "columns")))
+        unseen = {at for at, is_unseen in enumerate(every) if is_unseen}
         for line in (node for node in table.iter() if local(node.tag) == "table-row"):
             column, filled = 0, dict[int, str]()
             for cell in line:
                 notes = (_all_text(node) for node in cell if local(node.tag) == "annotation")
                 text, comment = written(cell), " ".join(" ".join(notes).split())
-                if self._is_unseen(line) or (column < len(seen) and not seen[column]):
+                if self._is_unseen(line) or column in unseen:
                     self.hidden.setdefault(f"hidden rows or columns of {name}", []).append(_all_text(cell))
                 elif text or comment:
                     across, down = (int(_get(cell, f"number-{what}-spanned") or 1) for what in ("columns", "rows"))
                     filled |= {column + at: text for at in range(_times(cell, "columns"))}
-                    covered = ((row + i, column + j) for i in range(min(down, 1_000)) for j in range(min(across, 100)))
+                    places = {*range(column, column + min(across, 100))} - unseen
+                    covered = ((row + i, place) for i in range(min(down, 1_000)) for place in places)
                     cells |= dict.fromkeys(covered, text) if across * down > 1 else {}
                     comments += [f"- Comment on {_letters(column)}{row + 1}: {escaped(comment)}"] if comment else []
                 column += _times(cell, "columns")
@@ -150,9 +151,9 @@ class _Content:
             shapes = [shape for shape in shapes if shape not in repeated]
             titles = [shape for shape in shapes if _get(shape, "class") == "title" and _all_text(shape).strip()]
             titles = titles or self._top_line(shapes)
-            title = " ".join(_all_text(titles[0]).split()) if titles else ""
-            self.title = self.title or (title if number == 1 else "")
-            yield f"<h2>{escape(title) or f'Slide {number}'}</h2>{to_html(page_mark('slide', number))}"
+            lines = [part for part in titles[0].iter() if local(part.tag) in ("p", "h")] if titles else []
+            title = " ".join(" ".join(map(_html, lines)).split())
+            yield f"<h2>{title or f'Slide {number}'}</h2>{to_html(page_mark('slide', number))}"
             for shape in _ordered(shape for shape in shapes if shape not in titles[:1]):
                 yield from self._shape(shape, number)
             said = [

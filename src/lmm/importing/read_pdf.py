@@ -1,6 +1,6 @@
 """Reading PDF files with PDFium: by their tags if they have any, else by the layout of the pages.
 
-Formulas become their characters, and drawings are left out: a PDF does not say what they mean.
+Formulas become their characters, fractions ``a/b``; drawings are left out: a PDF does not say what they mean.
 """
 
 from __future__ import annotations
@@ -17,6 +17,7 @@ from lmm.errors import FileReadError
 from lmm.importing.elements import HEADINGS, MarkupElement, Node, element, page_mark, text_of, to_html, words_of
 from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
 from lmm.importing.pandoc import convert_html
+from lmm.importing.pdf_drawn import with_bullets, with_fractions
 from lmm.importing.pdf_layout import (
     Look,
     code_lines,
@@ -64,7 +65,8 @@ def read(data: bytes, context: Context) -> Imported:
     document = open_document(data)
     try:
         images = _Images()
-        pages = [in_reading_order(read_page(document, number, images.keep)) for number in range(len(document))]
+        found = (read_page(document, number, images.keep) for number in range(len(document)))
+        pages = [in_reading_order(with_fractions(with_bullets(page))) for page in found]
         metadata = document.get_metadata_dict()
         outline = list(_outline(document))
         language = wide(c.FPDFCatalog_GetLanguage, document)

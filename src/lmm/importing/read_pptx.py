@@ -15,12 +15,13 @@ from typing import Any, NamedTuple
 from lmm.errors import FileReadError
 from lmm.importing.archive import Archive
 from lmm.importing.elements import page_mark, table_html, to_html
-from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, given_title
+from lmm.importing.imported import IMAGE, Context, Imported, ImportedImage, first_title, given_title
 from lmm.importing.markdown_text import plain
 from lmm.importing.pandoc import convert, convert_html
 
 _A = "{http://schemas.openxmlformats.org/drawingml/2006/main}"
 _MC = "{http://schemas.openxmlformats.org/markup-compatibility/2006}"
+_C = "{http://schemas.openxmlformats.org/drawingml/2006/chart}"
 _M = "http://schemas.openxmlformats.org/officeDocument/2006/math"
 _W = "http://schemas.openxmlformats.org/wordprocessingml/2006/main"
 _DIAGRAM = "http://schemas.openxmlformats.org/drawingml/2006/diagram"
@@ -49,8 +50,9 @@ def read(data: bytes, context: Context) -> Imported:
         body = body.replace(f"lmmformula{number}.", formula)
     properties = slides.file.core_properties
     notes = (*slides.notes(), *document.notes)
-    title, language = given_title(str(properties.title or "")) or slides.title, str(properties.language or "")
-    return replace(document, body=body, title=title, language=language, images=tuple(slides.images), notes=notes)
+    title = given_title(str(properties.title or "")) or first_title(body)
+    images, language = tuple(slides.images), str(properties.language or "")
+    return replace(document, body=body, title=title, language=language, images=images, notes=notes)
 
 
 class _Slides:
@@ -70,7 +72,6 @@ class _Slides:
         self.formulas: list[str] = []
         self.hidden: list[str] = []
         self.objects: list[str] = []
-        self.title = ""  # of the first slide
 
     def notes(self) -> Iterator[str]:
         """Iterate over notes about what was left out."""
@@ -87,7 +88,6 @@ class _Slides:
             title = slide.shapes.title or self._top_line(slide)
             # A title may have line breaks.
             name = " ".join(title.text_frame.text.split()) if title is not None else ""
-            self.title = self.title or (name if number == 1 else "")
             if slide.element.get("show") == "0":
                 self.hidden.append(f"{number}{name and f' ({name})'}")
                 continue
@@ -106,7 +106,7 @@ class _Slides:
         """Return the box that stands for the title on a slide without one: a line at the top, or None."""
         boxes = [shape for shape in slide.shapes if shape.has_text_frame and shape.text_frame.text.strip()]
         top = min(boxes, key=lambda shape: int(shape.top or 0), default=None)
-        if top is None or len(boxes) < 2 or 3 * int(top.top or 0) > self.file.slide_height:
+        if top is None or len(slide.shapes) < 2 or 3 * int(top.top or 0) > self.file.slide_height:
             return None
         is_line = len(top.text_frame.paragraphs) == 1 and len(top.text_frame.text) <= LONGEST_TITLE
         return top if is_line and not (top.is_placeholder and _kind(top) in (*_REPEATED, *_BULLETED)) else None
@@ -250,7 +250,8 @@ def _run(run: Any) -> str:
     text = escape(plain(run.text)).replace("\n", " ")
     properties = run._r.rPr
     baseline = int(properties.get("baseline", "0")) if properties is not None else 0
-    address = run.hyperlink.address if properties is not None else None
+    address = run.hyperlink.address if properties is not None else ""
+    address = address if address and ":" in address else ""  # else another slide
     marks = [("sup", baseline > 0), ("sub", baseline < 0), ("code", _is_monospaced(run)),
              ("em", bool(run.font.italic)), ("strong", bool(run.font.bold))]  # fmt: skip
     core = text.strip()
@@ -308,19 +309,35 @@ def _chart(chart: Any) -> str:
     """Write the data of a chart as a table with a row for each category; empty if there are none."""
     try:
         name = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
-        series = [(each.name, list(each.values)) for plot in chart.plots for each in plot.series]
+        every = [each for plot in chart.plots for each in plot.series]
         categories = [str(each) for each in chart.plots[0].categories]
+        columns = [column for each in every for column in _columns(each)]
     except Exception:  # a kind of chart that python-pptx cannot read
         return ""
-    length = max([len(categories), *(len(values) for _, values in series)], default=0)
-    categories += [""] * (length - len(categories))
+    columns = list(dict.fromkeys(columns))  # several series may have the same x values
+    length = max([len(categories), *(len(values) for _, values in columns)], default=0)
     if not length:
         return ""
-    rows = [["", *(name for name, _ in series)]]
-    rows += [[category, *("" if i >= len(values) or values[i] is None else f"{values[i]:.15g}" for _, values in series)]
-             for i, category in enumerate(categories)]  # fmt: skip
+    first = [("", tuple(categories))] if categories or not columns else []
+    written = [[name, *values, *[""] * (length - len(values))] for name, values in (*first, *columns)]
+    rows = zip(*written, strict=True)
     title = f"<p>{escape(plain(name))}</p>" if name else ""
     return title + table_html([escape(plain(text)) for text in row] for row in rows)
+
+
+def _columns(series: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
+    """Iterate over the columns of a series: in charts of points its x values, its values, the sizes of its bubbles."""
+    for kind, name in (("xVal", "x"), ("val", series.name), ("yVal", series.name), ("bubbleSize", "size")):
+        for data in series._element.findall(f"{_C}{kind}"):
+            points = {int(point.get("idx")): point.findtext(f"{_C}v") or "" for point in data.iter(f"{_C}pt")}
+            yield name, tuple(_shortest(points.get(at, "")) for at in range(max(points, default=-1) + 1))
+
+
+def _shortest(number: str) -> str:
+    try:
+        return f"{float(number):.15g}"
+    except ValueError:  # a text
+        return number
 
 
 def _diagram_texts(shape: Any) -> list[str]:

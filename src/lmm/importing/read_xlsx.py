@@ -40,7 +40,8 @@ def read(data: bytes, context: Context) -> Imported:
         has_formulas = any(b"<f" in archive.read(name) for name in archive.names if name.startswith("xl/worksheets/"))
     values = _load(checked, data_only=True)
     formulas = _load(checked, data_only=False) if has_formulas else values
-    left_out = _LeftOut(drawings=drawn)
+    is_computed = not values.calculation.fullCalcOnLoad  # else a program wrote 0 for what Excel computes on opening
+    left_out = _LeftOut(drawings=drawn, is_computed=is_computed)
     sections = list[str]()
     for sheet in values.worksheets:
         if sheet.sheet_state != "visible":
@@ -98,6 +99,7 @@ class _LeftOut:
     """What was left out, or is not as the sheet shows it."""
 
     drawings: Mapping[str, int]
+    is_computed: bool
     sheets: list[str] = field(default_factory=list)
     hidden: list[str] = field(default_factory=list)
     formats: Counter[str] = field(default_factory=Counter)
@@ -147,7 +149,7 @@ class _Sheet:
         linked = _HYPERLINK.match(source)
         if linked and not value:
             value = linked[2] or linked[1]
-        if source and (value is None or value == ""):
+        if source and (value is None or value == "" or (value == 0 and not self._left_out.is_computed)):
             self._left_out.formulas += 1
             return f"`{_words(source, escape=False).replace('`', '')}`".replace("|", r"\|")
         if value is None:

@@ -144,14 +144,15 @@ def _word(data: bytes) -> Iterator[_Text]:
                         for value in part.attrib.values()
                     }
                     box.tag = "contents" if "Table of Contents" in kinds else box.tag
-                yield from _paragraphs(root, note, ("p",), ("t", "tab", "br"), _WORD_PLACES, _is_unseen)
+                yield from _paragraphs(root, note, ("p",), _WORD_TEXTS, _WORD_PLACES, _is_unseen)
             elif match := re.fullmatch(r"word/(?:(comments)|header\d*|footer\d*)\.xml", name):
                 place = _COMMENTS if match[1] else _HEADS
-                yield from _paragraphs(archive.xml(name), place, ("p",), ("t", "tab", "br"), {}, _is_unseen)
+                yield from _paragraphs(archive.xml(name), place, ("p",), _WORD_TEXTS, {}, _is_unseen)
             elif re.fullmatch(r"word/diagrams/data\d*\.xml", name):
                 yield from _paragraphs(archive.xml(name), "a diagram", ("pt",), ("t",), {})
 
 
+_WORD_TEXTS = ("t", "tab", "br", "cr", "noBreakHyphen")
 _WORD_PLACES = {"txbxContent": "a text box", "tbl": "a table", "fldSimple": "a field", "ruby": "furigana",
                 "contents": _CONTENTS}  # fmt: skip
 
@@ -180,7 +181,8 @@ def _slides(data: bytes) -> Iterator[_Text]:
                 elif kind:
                     parts = ("p",) if kind[1] == "notesSlides" else ("pt",)
                     texts = ("t", "v") if kind[1] == "charts" else ("t",)
-                    yield from _paragraphs(archive.xml(target), match[1], parts, texts, {}, _is_on_all_slides)
+                    lines = _paragraphs(archive.xml(target), match[1], parts, texts, {}, _is_on_all_slides)
+                    yield from dict.fromkeys(lines) if kind[1] == "charts" else lines  # each series repeats the names
 
 
 _BESIDE = re.compile(r"ppt/(comments|notesSlides|diagrams(?=/data)|charts(?=/chart))/")
@@ -239,6 +241,9 @@ def _open_document(data: bytes) -> Iterator[_Text]:
                                    lambda node: local(node.tag) in unseen or "/dc/elements/" in node.tag)  # fmt: skip
 
 
+_BLANK = ("br", "tab", "line-break", "s", "cr", "noBreakHyphen")
+
+
 def _paragraphs(
     root: Element,
     place: str,
@@ -259,7 +264,7 @@ def _paragraphs(
         if name in paragraphs or name in places:
             into = []
         if not texts or name in texts:
-            into.append((node.text or "") if name not in ("br", "tab", "line-break", "s") else " ")
+            into.append((node.text or "") if name not in _BLANK else " ")
         for child in node:
             walk(child, place, into)
             if not texts:

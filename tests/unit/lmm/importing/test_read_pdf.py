@@ -221,6 +221,37 @@ def test_a_table_between_rules_and_one_without() -> None:
     assert plain_lines(page) == [*table, " ".join(PROSE), *table]
 
 
+def test_fractions_stand_in_their_lines_and_what_is_underlined_is_none() -> None:
+    """A rule between two centred texts near to it; those around it belong to the line of the rule."""
+    page = PdfPage()
+    page.lines(72, 60, PROSE)
+    page.text(72, 120, "The rate is")
+    for y, text in ((116.3, "n+1"), (124.5, "2m")):
+        page.text(130 + 2.9 * (text == "2m"), y, text, size=8)
+    page.rule(129.5, 117.5, 144, 117.5)
+    page.text(148, 120, "here.")
+    page.text(72, 160, "Title")
+    page.rule(72, 161.5, 92, 161.5)
+    page.text(72, 172, "Under")
+    assert body(page).split("\n\n")[1:] == ["The rate is (n+1)/(2m) here.", "Title Under\n"]
+
+
+def test_drawn_dots_are_bullets_and_numbers_and_lists_beside_each_other_are_two() -> None:
+    """As LaTeX Beamer draws them, a ball before an item, with its number in it."""
+    page = PdfPage(width=1200)
+    page.text(72, 60, "Pumps", size=20)
+    for at, (left, right) in enumerate((("sodium", "out"), ("potassium", "in"))):
+        y = 120 + 20 * at
+        page.text(90, y, left)
+        page.text(600, y, f"\x95 {right}")
+        page.parts.append(f"76 {HEIGHT - y} 6 6 re f")
+        page.text(90, y + 100, left)
+        page.text(77, y + 100, str(at + 1), size=6)
+        page.parts.append(f"75 {HEIGHT - y - 101} 8 8 re f")
+    found = body(page).split("\n\n")
+    assert found == ["# Pumps", "- sodium\n- potassium", "1.  sodium\n2.  potassium", "- out\n- in\n"]
+
+
 def test_lines_of_a_figure_lie_where_it_lies() -> None:
     """Not where they would lie on a page of its own, there across the words of the text."""
     figure, page = PdfPage(), PdfPage()
