@@ -5,6 +5,7 @@
     LmmError                    anything we raise on purpose
     ├── DocumentError           a document on disk cannot be read or written
     │   ├── FileReadError
+    │   │   └── FileMissing     there is nothing at a path that was named
     │   ├── FileWriteError
     │   ├── Changed             the file was changed since we read it
     │   ├── DocumentBusy        another process holds the document's lock
@@ -147,6 +148,12 @@ class DocumentError(LmmError):
 
 class FileReadError(DocumentError):
     """The file is missing, a directory, not readable, or not UTF-8."""
+
+
+class FileMissing(FileReadError):
+    """There is nothing at a path that was named."""
+
+    is_usage = True
 
 
 class FileWriteError(DocumentError):

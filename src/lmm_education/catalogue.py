@@ -152,9 +152,9 @@ class Catalogue:
             only: look at these files only.
         """
         chosen = [each for each in self.documents if only is None or each.file in only]
-        states = {each.file: state for each in chosen if (state := _state_of(each, root))}
+        states = {each.file: state for each in chosen if (state := source_state(each.file, each.text_hash, root))}
         is_here = any(state != "gone" for state in states.values()) or len(states) < len(chosen)
-        if is_here or any(_state_of(each, root) != "gone" for each in self.documents):
+        if is_here or any(source_state(each.file, each.text_hash, root) != "gone" for each in self.documents):
             return states
         return {}
 
@@ -242,13 +242,12 @@ class Catalogue:
         return other[max(other) if step < 0 else min(other)] if other else ""
 
 
-def _state_of(document: StoredDocument, root: Path) -> Literal["", "gone", "newer"]:
-    """Return whether the file of a document is gone, or has another text than when it was ingested."""
+def source_state(file: str, text_hash: str, root: Path) -> Literal["", "gone", "newer"]:
+    """Return whether a file below a folder is gone, or has another text than one with this `hash_of_text`, if any."""
     try:
-        if (there := Folder(root, secrets=True).stat(document.file)) is None:
+        if (there := Folder(root, secrets=True).stat(file)) is None:
             return "gone"
-        state = there.st_mtime_ns, there.st_size, there.st_ino
-        is_same = document.text_hash in ("", _hash_at(root, document.file, state))
+        is_same = text_hash in ("", _hash_at(root, file, (there.st_mtime_ns, there.st_size, there.st_ino)))
     except LmmError:  # a link that leads out of the folder; a file that may not be read
         return ""
     return "" if is_same else "newer"

@@ -19,7 +19,9 @@ LmmError
 
 from __future__ import annotations
 
+import contextlib
 from collections.abc import Mapping
+from pathlib import Path
 from types import MappingProxyType
 
 from lmm.errors import LmmError
@@ -39,7 +41,17 @@ class StoreMissing(StoreError):
         *,
         hint: str = "run: lmm ingest PATH",
     ) -> None:
+        if others := other_courses(where):
+            hint += f"; there are stores of other courses: {', '.join(others)} (choose one with --course)"
         super().__init__(message, where=where, hint=hint)
+
+
+def other_courses(location: str) -> list[str]:
+    """Return the names of the courses with a store beside the one at this location, if that is a folder."""
+    with contextlib.suppress(OSError):
+        folders = sorted(Path(location).parent.iterdir()) if location else []
+        return [each.name for each in folders if each != Path(location) and (each / "current").is_file()]
+    return []
 
 
 class StoreMismatch(StoreError):

@@ -333,7 +333,7 @@ def test_two_files(server: ScriptedServer, document: Path, capsys: pytest.Captur
         "d.md: added 3 titles, 4 summaries; 3 calls, 33 tokens in, 21 out",
         "e.md: added 1 title; too short, or in a small entry, for 2 summaries",
     ]  # fmt: skip
-    assert (ran.code, ran.err) == (1, "lmm: no.md: there is no such file (check the path)\n")
+    assert (ran.code, ran.err) == (2, "lmm: no.md: there is no such file (check the path)\n")
 
 
 def test_what_is_made_anew_beside_an_old_hash_is_named(

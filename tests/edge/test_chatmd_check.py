@@ -101,7 +101,7 @@ def test_a_path_that_leads_out_of_the_folder_needs_consent(folder: Path, server:
     [
         ([], 2, "Missing argument"),
         (["--no-such", "a"], 2, "No such option"),
-        (["missing.md"], 1, "missing.md: there is no such file"),
+        (["missing.md"], 2, "missing.md: there is no such file"),
         (["."], 1, "this is a folder"),
     ],
 )

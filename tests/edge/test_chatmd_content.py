@@ -210,7 +210,7 @@ def test_render_counts_calls_results_and_tools(folder: Path, capsys: pytest.Capt
 @pytest.mark.parametrize(
     ("words", "code", "message"),
     [
-        (["none.chatmd"], 1, "none.chatmd: there is no such file"),
+        (["none.chatmd"], 2, "none.chatmd: there is no such file"),
         (["bad.chatmd"], 1, "bad.chatmd:1:1: <user> is never closed"),
         (["doc.chatmd"], 1, "doc.chatmd:1:7: 'no.md': there is no such file"),
         (["doc.chatmd", "--model", "Nobody/x"], 2, "Nobody"),

@@ -235,7 +235,7 @@ def test_several_files_of_which_one_fails(
         (folder / name).write_text(f"---\n?: q {name}\n---\nText.\n")
     (folder / "b.md").write_bytes(b"---\n?: q\n---\n\xff\n")
     ran = run_here(capsys, "messages", "a.md", "b.md", "missing.md", "c.md")
-    assert ran.code == 1
+    assert ran.code == 2
     assert server.prompts == ["q a.md", "q c.md"]
     assert [len(exchanges_of(folder / name)) for name in ("a.md", "c.md")] == [1, 1]
     assert "lmm: b.md:4:1: byte 0xff is not UTF-8" in ran.err
@@ -393,7 +393,7 @@ def test_a_file_that_is_deleted_meanwhile(
     server.answer = answer
     ran = run_here(capsys, "messages", "d.md")
     kept = "the replies are kept: asking the same again costs nothing"
-    assert (ran.code, ran.err) == (1, f"lmm: d.md: there is no such file (check the path; {kept})\n")
+    assert (ran.code, ran.err) == (2, f"lmm: d.md: there is no such file (check the path; {kept})\n")
     path.write_text("---\n?: one\n---\nText.\n")
     assert run_here(capsys, "messages", "d.md").out.endswith("d.md: 1 reply\n")
     assert len(server.requests) == 1

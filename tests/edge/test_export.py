@@ -197,7 +197,7 @@ def test_an_earlier_export_is_replaced(notes: Path, capsys: Capture) -> None:
         (["notes"], 2, "give an output folder"),
         (["notes", "-o", "notes"], 2, "notes cannot be exported into the folder of their sources"),
         (["notes", "-o", "away.csv"], 2, "this is a file, but you export a folder"),
-        (["none.md"], 1, "there is no such file"),
+        (["none.md"], 2, "there is no such file"),
         (["away.csv", "-o", "x.md"], 1, "this is not a markdown file"),
         (["notes/a.md", "-o", "none/x.md"], 1, "there is no such folder"),
         (["notes/sheet.md"], 1, "the whole document is special material (exercise) (--keep exercise"),

@@ -194,9 +194,9 @@ def test_wrong_usage(garden: ScriptedServer, capsys: pytest.CaptureFixture[str],
 
 @pytest.mark.parametrize("words", [["none.json", "garden.md"], ["plant.json", "none.md"]])
 def test_files_that_are_not_there(garden: ScriptedServer, capsys: pytest.CaptureFixture[str], words: list[str]) -> None:
-    """Exit 1, and no request."""
+    """Exit 2, and no request."""
     ran = run_here(capsys, "extract", *words)
-    assert (ran.code, ran.out, len(garden.requests)) == (1, "", 0)
+    assert (ran.code, ran.out, len(garden.requests)) == (2, "", 0)
     assert "there is no such file" in ran.err
 
 

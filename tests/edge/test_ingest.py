@@ -95,7 +95,7 @@ def test_json(capsys: pytest.CaptureFixture[str]) -> None:
     """One object on standard output, errors also on standard error."""
     ran = run_here(capsys, "ingest", "--json", ".", "missing.md")
     report = json.loads(ran.out)
-    assert ran.code == 1
+    assert ran.code == 2
     assert [document["embedded"] for document in report["documents"]] == [2, 1]
     assert report["errors"] == ["missing.md: there is no such file or folder (check the path)"]
     assert ran.err.startswith("lmm: missing.md: ")
@@ -131,12 +131,12 @@ def test_a_path_that_is_gone_can_be_pruned(capsys: pytest.CaptureFixture[str], c
     (course / "leaves.md").unlink()
     shutil.rmtree(course / "notes")
     ran = run_here(capsys, "ingest", gone)
-    assert (ran.code, f"{gone}: there is no such file" in ran.err) == (1, True)
+    assert (ran.code, f"{gone}: there is no such file" in ran.err) == (2, True)
     ran = run_here(capsys, "ingest", "--prune", gone)
     assert (ran.code, ran.err) == (0, "")
     assert "gone; removed from the store\n" in ran.out
     assert len(contents(course)["chunks"]) == (1 if gone == "leaves.md" else 2)
-    assert run_here(capsys, "ingest", "--prune", "nothing").code == 1
+    assert run_here(capsys, "ingest", "--prune", "nothing").code == 2
 
 
 @pytest.mark.parametrize("marked", ["config", "store"])
@@ -156,6 +156,11 @@ def test_a_folder_in_a_course_is_the_courses(
     assert not (course / "notes" / ".lmm").exists()
     (course / "notes" / ".git").mkdir()
     assert "nothing has been ingested yet" in run_here(capsys, "store", "status").out
+    (course / "notes/.lmm/store/botany").mkdir(parents=True)
+    (course / "notes/.lmm/store/botany/current").touch()
+    for command in (("store", "status"), ("search", "leaves")):
+        assert "there are stores of other courses: botany (choose one with --course)" in str(run_here(capsys, *command))
+    assert "'course' is new; there are stores of other courses: botany" in run_here(capsys, "ingest", ".").err
 
 
 def test_what_is_not_understood_is_told_with_its_place(capsys: pytest.CaptureFixture[str], course: Path) -> None:
@@ -214,9 +219,14 @@ def test_scan_of_a_folder_leaves_prepared_files(capsys: pytest.CaptureFixture[st
     """They are results of ingest; one that is named is scanned."""
     run_here(capsys, "ingest", "--save-files", "--no-ingest", ".")
     made = {path: path.read_bytes() for path in course.rglob("*.*.md")}
+    rendered = "note: left out 1 rendered file, made from .Rmd or .qmd beside it\n"
+    (course / "knitted.Rmd").write_text("Text.\n")
+    (course / "knitted.md").write_text("Text.\n")
     ran = run_here(capsys, "scan", ".")
     assert (ran.code, {path: path.read_bytes() for path in made}) == (0, made)
-    assert ran.err == f"note: left out {len(made)} prepared files of lmm ingest; to use one, name it\n"
+    assert ran.err == f"{rendered}note: left out {len(made)} prepared files of lmm ingest; to use one, name it\n"
+    assert (course / "knitted.md").read_text() == "Text.\n"
+    assert "docid" in (course / "knitted.Rmd").read_text()
     assert f"/{sorted(made)[0].name}:" in f"/{run_here(capsys, 'scan', '--check', sorted(made)[0].name).out}"
 
 

@@ -81,10 +81,10 @@ def test_a_name_that_is_not_utf_8(folder: Path, command: str) -> None:
 def test_no_file_to_read(
     server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str], command: str, name: str, says: str
 ) -> None:
-    """One line that says what is wrong, exit 1."""
+    """One line that says what is wrong; exit 2 if nothing is there."""
     (folder / "d.md").write_text(DOCUMENT)
     ran = run_here(capsys, command, name)
-    assert (ran.code, ran.out, ran.err) == (1, "", f"lmm: {name}: {says}\n")
+    assert (ran.code, ran.out, ran.err) == (2 if name == "missing.md" else 1, "", f"lmm: {name}: {says}\n")
 
 
 def test_an_empty_file(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:

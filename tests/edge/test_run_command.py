@@ -72,7 +72,7 @@ def test_a_message_that_waits_is_not_said_again(
     """A run that failed left it in the file; the same command goes on from there, and later says it once more."""
     path = write(folder, "<system>Be brief.</system>\n")
     for _ in range(2):
-        assert run_here(capsys, "run", "--say", "a < b?", "--model", "Recorded/none.json", "a.chatmd").code == 1
+        assert run_here(capsys, "run", "--say", "a < b?", "--model", "Recorded/none.json", "a.chatmd").code == 2
     assert path.read_text().count("a < b?") == 1
     assert run_here(capsys, "run", "--say", "a < b?", "a.chatmd").code == 0
     assert [message["content"] for message in server.requests[0].body["messages"]] == ["Be brief.", "a < b?"]
@@ -143,7 +143,7 @@ def test_what_the_model_will_not_see_is_told_before_it_is_asked(server: Scripted
 def test_exit_codes(server: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """0 when done or nothing is to do, 1 for what fails, 2 for what was asked wrongly."""
     path = write(folder, HI)
-    assert run_here(capsys, "run", "missing.chatmd").code == terminal.FAILED
+    assert run_here(capsys, "run", "missing.chatmd").code == terminal.USAGE
     assert run_here(capsys, "run", "--budget", "much", "a.chatmd").code == terminal.USAGE
     assert run_here(capsys, "run", "--ask", "a.chatmd").err.startswith("lmm: --ask needs a terminal")
     assert run_here(capsys, "run", "--model", "Nobody/x", "a.chatmd").code == terminal.USAGE

@@ -69,15 +69,15 @@ def test_settings_hold(course: Path, capsys: Capture) -> None:
 def test_where_nothing_can_be_read_only_that_is_said(folder: Path, capsys: Capture, command: str) -> None:
     """No empty plan, and no advice on questions."""
     ran = run_here(capsys, command, "none.md")
-    assert (ran.code, ran.out.strip()) == (1, "")
+    assert (ran.code, ran.out.strip()) == (2, "")
     assert ran.err == "lmm: none.md: there is no such file or folder (check the path)\n"
 
 
 def test_one_file_that_cannot_be_read_does_not_stop_the_others(course: Path, capsys: Capture) -> None:
-    """Exit 1, with what there is."""
+    """Exit 2 for a path that is not there, with what there is."""
     (course / "c.md").write_bytes(b"# C \xff\n")
     ran = run_here(capsys, "toc", "course", "none.md")
-    assert ran.code == 1
+    assert ran.code == 2
     assert "course/b.md: Autumn" in ran.out
     assert "c.md:1:5: byte 0xff is not UTF-8" in ran.err
     assert "none.md: there is no such file" in ran.err

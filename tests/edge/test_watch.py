@@ -283,7 +283,7 @@ def test_nothing_there(server: ScriptedServer, folder: Path) -> None:
     """A mistyped path is said at once."""
     process = start("watch", "d.md")
     _, err = process.communicate(timeout=PATIENCE)
-    assert (process.returncode, err.decode()) == (1, "lmm: d.md: there is no such file or folder (check the path)\n")
+    assert (process.returncode, err.decode()) == (2, "lmm: d.md: there is no such file or folder (check the path)\n")
 
 
 # -- stopping --------------------------------------------------------------------------------------

@@ -16,7 +16,7 @@ from chatmd.call_texts import call_line
 from chatmd.errors import WITHOUT
 from lmm import terminal
 from lmm.cli import options
-from lmm.errors import ConfigError, FileReadError, LmmError, Place
+from lmm.errors import ConfigError, FileMissing, LmmError, Place
 from lmm.extras import check_installed
 from lmm.messages import (
     Event,
@@ -234,7 +234,7 @@ def _create_conversation(file: Path, interactive: bool) -> None:
     from lmm.disk import files
 
     if not interactive:
-        raise FileReadError("there is no such file", where=str(file), hint="check the path, or create one with -i")
+        raise FileMissing("there is no such file", where=str(file), hint="check the path, or create one with -i")
     files.replace(file, "<user>\n\n</user>\n")
     terminal.say(f"{terminal.path_text(file)}: a new conversation", err=True)
 

@@ -13,7 +13,7 @@ import shlex
 import signal
 import sys
 import threading
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterable, Iterator, Sequence
 from pathlib import Path
 from types import FrameType
 from typing import TYPE_CHECKING, NamedTuple
@@ -212,7 +212,12 @@ def run(command: click.Command, name: str, words: Sequence[str]) -> int:
 
 def _report(error: LmmError) -> int:
     terminal.tell_error(error)
-    return USAGE if error.is_usage else FAILED
+    return code_of([error])
+
+
+def code_of(errors: Iterable[LmmError]) -> int:
+    """Return the exit code for errors."""
+    return max((USAGE if error.is_usage else FAILED for error in errors), default=DONE)
 
 
 def each(paths: Sequence[Path], act: Callable[[Path], int]) -> int:

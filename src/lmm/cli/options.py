@@ -132,16 +132,22 @@ verbose = flag("--verbose", help="Print every line, also where many are alike.")
 
 
 def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
-    """Return the named files, and the documents in named folders."""
-    from lmm.disk.folder import SUFFIXES, documents_below
+    """Return the named files, and the documents in named folders but those that R Markdown or Quarto made."""
+    from lmm.disk.folder import SUFFIXES, documents_below, knitted_from
 
     found: list[Path] = []
+    knitted = 0
     for path in paths:
         is_folder = os.path.isdir(path)  # noqa: PTH112  # pathlib's raises for a name that is too long
         inside = list(documents_below(path, on_skip=terminal.tell_error)) if is_folder else [path]
         if not inside:
             raise FileReadError(f"this folder has no {', '.join(SUFFIXES)} files", where=str(path))
-        found += inside
+        names = {document.parent: set(os.listdir(document.parent)) for document in inside} if is_folder else {}  # noqa: PTH208
+        own = [each for each in inside if not knitted_from(each.name, names.get(each.parent, ()))]
+        knitted += len(inside) - len(own)
+        found += own
+    if knitted:
+        terminal.note(f"left out {terminal.count(knitted, 'rendered file')}, made from .Rmd or .qmd beside it")
     return tuple(found)
 
 

@@ -22,7 +22,7 @@ import os
 import re
 import secrets as random
 import stat
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Container, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
@@ -31,7 +31,7 @@ from lmm.disk import digest
 from lmm.disk.names import IgnoreRule, comparable, is_ignored, is_secret_file, parse_ignore
 from lmm.disk.opened import Mode, OpenFolder, make_folders, open_folder, read_errors, write_errors
 from lmm.disk.swap import TEMPORARY, put_in_place
-from lmm.errors import DocumentError, FileReadError, FileWriteError, LinkOutside
+from lmm.errors import DocumentError, FileMissing, FileReadError, FileWriteError, LinkOutside
 
 OURS = (".lmm", ".chatmd", ".md_index")
 """Folders that only our programs write into."""
@@ -540,6 +540,17 @@ def is_document(path: PurePath) -> bool:
     return name.endswith(SUFFIXES) and not name.endswith(_MADE_BY_KNITR) and not hidden and not is_secret_file(path)
 
 
+def knitted_from(name: str, siblings: Container[str]) -> str:
+    """Return the R Markdown or Quarto file among the files beside a markdown file that it seems to be made from.
+
+    >>> knitted_from("a.md", ["a.md", "a.Rmd"]), knitted_from("a.md", ["b.Rmd"]), knitted_from("a.qmd", ["a.Rmd"])
+    ('a.Rmd', '', '')
+    """
+    stem, suffix = os.path.splitext(name)  # noqa: PTH122  # a thousand times a second
+    sources = [stem + ending for ending in (".Rmd", ".rmd", ".qmd")] if suffix.lower() in (".md", ".markdown") else []
+    return next((source for source in sources if source in siblings), "")
+
+
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:
     """Iterate over the documents at paths that the user named: files as they are, and all below folders, each once.
 
@@ -553,7 +564,7 @@ def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterato
     for path in paths:
         check_named(path)
         if not os.path.lexists(path):
-            raise FileReadError("there is no such file or folder", where=str(path), hint="check the path")
+            raise FileMissing("there is no such file or folder", where=str(path), hint="check the path")
         for document in Folder(path).documents(on_skip=on_skip) if path.is_dir() else (path,):
             real = Path(os.path.realpath(document))
             if real not in seen:

@@ -21,7 +21,7 @@ from functools import partial
 from pathlib import Path
 from typing import BinaryIO, Literal
 
-from lmm.errors import FileReadError, FileWriteError, LinkOutside
+from lmm.errors import FileMissing, FileReadError, FileWriteError, LinkOutside
 
 WALKS = os.open in os.supports_dir_fd and os.stat in os.supports_dir_fd and hasattr(os, "O_NOFOLLOW")
 _PASS = getattr(os, "O_PATH", os.O_RDONLY) | getattr(os, "O_DIRECTORY", 0) | getattr(os, "O_NOFOLLOW", 0)
@@ -232,6 +232,8 @@ def read_errors(
             words = "{said}"
         verb, done, right = ("read", "read", "r") if kind is FileReadError else ("write", "written", "w")
         spoken = partial(str.format, name=name, said=said, verb=verb, done=done, right=right)
+        if kind is FileReadError and error.errno == errno.ENOENT:
+            kind = FileMissing
         elsewhere = look and error.errno in (errno.ENOENT, errno.EISDIR, errno.ENOTDIR)
         raise kind(spoken(words), where=name, hint=look if elsewhere else spoken(hint)) from error
 

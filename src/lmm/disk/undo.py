@@ -24,7 +24,7 @@ from lmm.disk.diff import Conflict, hunks, three_way
 from lmm.disk.files import document_lock, read_settled, real, replace, state_errors, state_folder
 from lmm.disk.folder import check_named
 from lmm.disk.opened import make_folders, open_folder, write_errors
-from lmm.errors import Changed, FileReadError, LmmError
+from lmm.errors import Changed, FileMissing, LmmError
 
 KEEP_CHANGES = 50  # of one file
 KEEP_DAYS = 30
@@ -149,7 +149,7 @@ def take_back(path: Path) -> UndoneChange:
         if undone is not None:
             return with_values(undone, left=len(list(_records(path))))
     if not os.path.lexists(path):
-        raise FileReadError("there is no such file", where=str(path), hint="check the path")
+        raise FileMissing("there is no such file", where=str(path), hint="check the path")
     raise LmmError(
         "no change by lmm is left here to take back",
         where=str(path),

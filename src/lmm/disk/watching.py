@@ -17,7 +17,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from lmm.disk.folder import Folder, check_named, is_document
-from lmm.errors import DocumentError, FileReadError, LinkOutside
+from lmm.errors import DocumentError, FileMissing, LinkOutside
 
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
 _SHARE = 20  # looking takes at most one part in so many of a processor
@@ -59,7 +59,7 @@ class WatchedPaths:
                 files[path.parent.resolve() / path.name] = path  # a link, until an editor replaces it
                 files[path.resolve()] = path
             else:
-                raise FileReadError("there is no such file or folder", where=str(path), hint="check the path")
+                raise FileMissing("there is no such file or folder", where=str(path), hint="check the path")
         return cls(files, folders)
 
     def name(self, path: Path) -> Path | None:

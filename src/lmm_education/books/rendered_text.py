@@ -492,8 +492,8 @@ def _rendered_div(group: Attributes, inner: str, chapter: BookChapter) -> str:
         number = chapter.labels.get(f"{theorem}:{label}", "")
         name = chapter.labels.get(label) or f"{_word(chapter, theorem)} {number}"
         title, inner = _titled(values.get("name", ""), inner)
-        return f"**{name.strip()}{f' ({title})' if title else ''}.** {inner}"
-    return f"**{values['title']}**\n\n{inner}" if values.get("title") else inner
+        return f"**{name.strip()}{f' ({title})' if title else ''}.** {inner}".rstrip()
+    return f"**{values['title']}**\n\n{inner}".rstrip() if values.get("title") else inner
 
 
 def _is_for_others(classes: set[str], values: Mapping[str, str]) -> bool:
@@ -514,8 +514,8 @@ def _titled(title: str, inner: str) -> tuple[str, str]:
 
 
 def _quoted(word: str, title: str, inner: str) -> str:
-    head = f"**{word}{f': {title}' if title else ''}**"
-    return "\n".join(f"> {line}" if line else ">" for line in (head, "", *inner.split("\n"))).replace("> \n", ">\n")
+    lines = [f"**{word}{f': {title}' if title else ''}**", *(["", *inner.split("\n")] if inner else ())]
+    return "\n".join(f"> {line}" if line else ">" for line in lines).replace("> \n", ">\n")
 
 
 def _word(chapter: BookChapter, kind: str) -> str:

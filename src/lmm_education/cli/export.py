@@ -9,8 +9,9 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
+from lmm.cli.main import code_of
 from lmm.errors import ConfigError
-from lmm.terminal import DONE, FAILED
+from lmm.terminal import DONE
 from lmm_education.cli import course_options
 from lmm_education.options import ExportOptions
 
@@ -48,7 +49,7 @@ def export(*, path: Path, output: str | None, config: Path | None, verbose: bool
         _print_report(report, is_folder=path.is_dir(), verbose=verbose)
     for error in report.errors:
         terminal.tell_error(error)
-    return FAILED if report.errors else DONE
+    return code_of(report.errors)
 
 
 def _print_report(report: ExportReport, *, is_folder: bool, verbose: bool) -> None:

@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any
 
 from lmm import terminal
 from lmm.cli import options
+from lmm.cli.main import code_of
 from lmm.errors import ConfigError, LmmError
 from lmm.terminal import DONE, FAILED, INTERRUPTED
 from lmm_education.cli import course_options
@@ -45,7 +46,7 @@ def ingest(
 
     A second run embeds only what changed, and removes what is gone from a document.
     Folders are searched for .md, .markdown, .Rmd and .qmd files. A document that cannot be read is
-    reported, the others continue, and the exit code is 1.
+    reported, the others continue, and the exit code is 1; it is 2 for a path that is not there.
     """
     dry_run = how["dry_run"]
     if not how["ingest"] and (how["prune"] or how["again"]):
@@ -81,7 +82,7 @@ def print_ingest(
         printer.end()
     _print_report(report, as_json)
     _notices(course, report, printer)
-    return FAILED if report.failed else DONE
+    return max(code_of(report.errors), FAILED if report.failed else DONE)
 
 
 def _each_time(course: Course, printer: IngestPrinter, as_json: bool) -> Callable[[IngestReport | LmmError], None]:

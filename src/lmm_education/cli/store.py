@@ -128,7 +128,8 @@ def _as_text(status: StoreStatus, documents: list[tuple[str, str, str]]) -> str:
 
     rows = [("store", status.location)]
     if status.manifest is None:
-        rows.append(("content", str(StoreMissing())))
+        missing = StoreMissing(status.location)
+        rows.append(("content", f"{missing.message} ({missing.hint})"))
     else:
         manifest = status.manifest
         model = f"{manifest.embedding} ({manifest.dimensions} numbers)" if manifest.embedding else ""

@@ -10,6 +10,7 @@ import click
 
 from lmm import terminal
 from lmm.cli import options
+from lmm.cli.main import code_of
 from lmm.errors import ConfigError, LmmError
 from lmm.messages import Usage
 from lmm.terminal import DONE, FAILED, usage_text
@@ -180,4 +181,4 @@ def _ended(reading: Reading, failures: Sequence[LmmError] = ()) -> int:
         terminal.say(f"{path}: left out: {reason}", err=True)
     for error in (*reading.errors, *failures):
         terminal.tell_error(error)
-    return FAILED if reading.errors or failures else DONE
+    return code_of((*reading.errors, *failures))

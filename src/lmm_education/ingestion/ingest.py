@@ -37,6 +37,7 @@ from lmm.notebook.problems import unread
 from lmm.notebook.staleness import STALE
 from lmm_education.audience import EVERYONE, TEACHER
 from lmm_education.books.chapters import Books
+from lmm_education.catalogue import source_state
 from lmm_education.encode.bm25 import WORDS_FORMAT, language_code
 from lmm_education.encode.encoder import ENGLISH_ONLY, MULTILINGUAL, Vectors
 from lmm_education.encodings import ENCODINGS, SPARSE
@@ -47,6 +48,7 @@ from lmm_education.errors import (
     StoreMissing,
     StoreOutdated,
     UnreadableMetadata,
+    other_courses,
 )
 from lmm_education.frequencies import Frequencies
 from lmm_education.ingestion.findings import warnings
@@ -78,6 +80,7 @@ from lmm_education.ingestion.reports import (
     ignore,
 )
 from lmm_education.ingestion.source_files import (
+    MARK,
     POOLED,
     SourceFile,
     SourceFiles,
@@ -168,6 +171,10 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         run.stamp = _stamp_of(course)
         run.known = KnownFiles(course.root, run.stamp) if not options.annotate else None
     stored = _stored(run) if options.ingest else []
+    if options.ingest and not stored and (beside := other_courses(course.store.location)):
+        run.report.notices.append(
+            f"'{course.settings.storage.course}' is new; there are stores of other courses: {', '.join(beside)}"
+        )
     run.stored = {document.hash for document in stored}
     run.report.dry_run = options.dry_run
     if options.prune:
@@ -335,6 +342,18 @@ def _read(run: IngestRun, source: SourceFile) -> DocumentFile | None:
         return None
     if run.known is not None:
         run.known.add(read, state)
+    source_is = source_state(read.made_from, read.made_of, run.course.root) if read.made_from else ""
+    if source_is == "newer":
+        path = shlex.quote(str(display_path(run.course.root / read.made_from)))
+        run.report.notices.append(
+            f"{read.made_from} has changed since {read.file} was made, which is ingested in its place: make it again "
+            f"(lmm ingest --save-files --no-ingest {path}), or remove it"
+        )
+    elif source_is == "gone":
+        run.report.notices.append(
+            f"{read.file} was made from {read.made_from}, which is not there: correct 'source' in its header, or "
+            f"remove '{MARK}' from it to make it a document of its own"
+        )
     run.room -= len(read.text)
     return read if run.room > 0 else replace(read, text="")
 
@@ -351,11 +370,6 @@ def apply(run: IngestRun, plan: IngestPlan) -> None:
         run.fail(document.source, error)
     for document, prepared in plan.replaced:
         run.skip(document.source, f"{prepared.file}, made from it, is ingested in its place")
-        if document.text_hash != prepared.made_of:
-            run.report.notices.append(
-                f"{document.file} has changed since {prepared.file} was made, which is ingested in its place: make it "
-                f"again (lmm ingest --save-files --no-ingest {document.source.path}), or remove it"
-            )
     for planned in plan.unchanged:
         _report_unchanged(run, planned)
     run.report.lost += [Lost(lost.id, lost.file, options.prune) for lost in plan.missing]
@@ -474,7 +488,7 @@ def save_steps(
     For a review, missing annotations are made in the prepared document; `failures` gets those that cannot be made.
     """
     path = document.source.path
-    if not run.options.save_files or run.options.dry_run or document.made_from:
+    if not run.options.save_files or run.options.dry_run:
         return ()
     folder = path.parent
     if run.options.output is not None:  # documents of one name in several folders keep apart
@@ -483,8 +497,10 @@ def save_steps(
         folder = run.options.output / inside
     source = Path(os.path.relpath(path.resolve(), folder.resolve())).as_posix()
     kinds = run.course.settings.withholding
-    pooled = prepared_text(document.text, source, docid=document.id, file=document.file, kinds=kinds)
-    if failures is not None and run.options.is_review and _missing_annotations(document.text, run.course):
+    pooled = ""  # of a prepared document, only the lists are written
+    if not document.made_from:
+        pooled = prepared_text(document.text, source, docid=document.id, file=document.file, kinds=kinds)
+    if pooled and failures is not None and run.options.is_review and _missing_annotations(document.text, run.course):
         run.listener(Annotating(path))
         pooled = _annotated(run, Document.from_text(pooled, path=path, config=run.course.config), failures)
         prepared = prepare(replace(document, text=pooled), run.course)

@@ -327,7 +327,7 @@ def _duplicate_docid(
     ids_by_file: Mapping[str, str | None],
 ) -> IngestError | None:
     """Return the error for a file whose docid belongs to another file."""
-    hint = "remove the docid of the copy; lmm scan gives it a new one"
+    hint = "remove one of them" if document.made_from else "remove the docid of the copy; lmm scan gives it a new one"
     own = (document.file, document.made_from)  # a prepared document has the docid of its source
     is_elsewhere = own_record is not None and own_record.file not in own and not own_record.file.endswith(POOLED)
     if (

@@ -106,12 +106,12 @@ def read_mark(text: str) -> tuple[str, str]:
 
 
 def step_files(document: PreparedDocument, pooled: str) -> dict[str, str]:
-    """Return the prepared files of a document, by name: the prepared document, and the lists of the other steps.
+    """Return the prepared files of a document, by name: the prepared document, if any, and the lists of what is stored.
 
     >>> from lmm_education.config import Preparation
     >>> from lmm_education.ingestion.prepare import prepare_document
     >>> text, settings = "# Leaves\\n\\nThey are green.\\n", Preparation()
-    >>> files = step_files(prepare_document(text, docid="b", file="botany.md", settings=settings), "")
+    >>> files = step_files(prepare_document(text, docid="b", file="botany.md", settings=settings), text)
     >>> list(files)
     ['botany.pooled.md', 'botany.documents.md', 'botany.chunks.md']
     >>> print(files["botany.chunks.md"].partition("---\\n\\n")[2])
@@ -126,7 +126,7 @@ def step_files(document: PreparedDocument, pooled: str) -> dict[str, str]:
     stem = own_stem(document.file)
     lists: dict[str, Sequence[Section | Chunk]] = {"documents": document.sections, "chunks": document.chunks}
     header = {"docid": document.id, "source": PurePosixPath(document.file).name}
-    return {f"{stem}{POOLED}": pooled} | {
+    return ({f"{stem}{POOLED}": pooled} if pooled else {}) | {
         f"{stem}.{name}.md": _file(header | {MARK: {"step": name}}, map(_listed, items))
         for name, items in lists.items()
         if items or name == "chunks"

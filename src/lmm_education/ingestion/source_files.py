@@ -14,8 +14,8 @@ from pathlib import Path, PurePath
 
 from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
-from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document
-from lmm.errors import DocumentError, FileReadError, LinkOutside, LmmError
+from lmm.disk.folder import SUFFIXES, Folder, check_named, is_document, knitted_from
+from lmm.errors import DocumentError, FileMissing, FileReadError, LinkOutside, LmmError
 from lmm.markdown.parse_markdown import first_block, header_values
 from lmm_education.errors import IngestError
 from lmm_education.material import reading_order
@@ -242,7 +242,7 @@ def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -
         yield SourceFile(path, places.name(path))
     elif not os.path.lexists(path):
         sources.missing[file_name(path, places.root)] = path
-        sources.errors.append(FileReadError("there is no such file or folder", where=str(path), hint="check the path"))
+        sources.errors.append(FileMissing("there is no such file or folder", where=str(path), hint="check the path"))
     elif not path.is_file():
         sources.errors.append(
             FileReadError("this is not a file that can be read", where=str(path), hint="check the path")
@@ -255,7 +255,7 @@ def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -
 def _matching(pattern: str, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     matches = sorted(glob.glob(pattern, recursive=True))  # noqa: PTH207  # patterns may be absolute
     if not matches:
-        sources.errors.append(FileReadError("no file matches this pattern", where=pattern, hint="check the path"))
+        sources.errors.append(FileMissing("no file matches this pattern", where=pattern, hint="check the path"))
     below = Folder(Path(*itertools.takewhile(lambda part: not _PATTERN & set(part), Path(pattern).parts)))
     for match in map(Path, matches):
         try:
@@ -284,10 +284,7 @@ def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[
 
 def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     """Yield the document at a path, unless a file beside it seems to be the R Markdown or Quarto that made it."""
-    stem, suffix = os.path.splitext(path.name)  # noqa: PTH122  # a thousand times a second
-    made_from = [stem + ending for ending in (".Rmd", ".rmd", ".qmd")] if suffix.lower() in (".md", ".markdown") else []
-    siblings = places.siblings(path) if made_from else frozenset()
-    if source := next((name for name in made_from if name in siblings), ""):
+    if source := knitted_from(path.name, places.siblings(path)):
         sources.skipped.append((path, f"made from {source}"))
     else:
         yield SourceFile(path, places.name(path), named=False)

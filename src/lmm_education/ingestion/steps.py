@@ -9,6 +9,7 @@ from itertools import groupby, takewhile
 
 from lmm.markdown.sentences import sentence_ends
 from lmm.markdown.units import div_ends, unit_ends
+from lmm_education.books.rendered_text import rendered_text
 from lmm_education.config import Preparation
 from lmm_education.ingestion.block_kinds import OWN_WORDS, kind_of
 from lmm_education.ingestion.outline import Heading, Item, Outline, TextItem
@@ -69,8 +70,8 @@ def _kin(item: Item) -> int | None:
 
 def whole_blocks(outline: Outline, limits: Limits) -> Outline:
     """Return the outline with the texts of each unit joined, if they fit into a chunk together; other divs, or those
-    with headings, are split."""
-    items = outline.items
+    with headings, are split, and their first text begins with what names them: the title of a callout."""
+    items = list(outline.items)
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
     alone = [None if _kin(item) is None else text for item, text in zip(items, texts, strict=True)]
     divs = div_ends(texts)
@@ -84,10 +85,25 @@ def whole_blocks(outline: Outline, limits: Limits) -> Outline:
         whole = is_one and size <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
+            if at in divs and end < len(items):
+                items[end] = _after_title(items[at], items[end])
         else:
             blocks += [join(unit)] if whole else items[at:end]
         at = end
     return replace(outline, items=tuple(blocks))
+
+
+_LONGEST_TITLE = 500  # characters of the fences of divs that begin together
+
+
+def _after_title(fence: Item, text: Item) -> Item:
+    """Return the first text of a div, after what readers see of the div alone."""
+    opened = f"{fence.source}\n:::"
+    if isinstance(text, Heading) or text.types != fence.types or len(opened) > _LONGEST_TITLE:
+        return text
+    if kind_of(text.text) in ("table", "code", "equation") or not rendered_text(opened):
+        return text
+    return replace(text, text=f"{opened}\n\n{text.text}", lines=Lines(fence.lines.first, text.lines.last))
 
 
 def join(texts: Sequence[TextItem]) -> TextItem:

@@ -127,7 +127,7 @@ def test_the_lists_are_to_look_at() -> None:
         with pytest.raises(IngestError, match=r"for reading only.*pooled texts"):
             read_mark(files[name])
     without = prepare_document(TEXT, docid="b", file="botany.md", settings=SETTINGS.replace(documents="none"))
-    assert list(step_files(without, "")) == ["botany.pooled.md", "botany.chunks.md"]
+    assert list(step_files(without, "")) == ["botany.chunks.md"]
 
 
 @pytest.mark.parametrize("splitter", ["default", "none"])

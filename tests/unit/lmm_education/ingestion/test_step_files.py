@@ -141,11 +141,11 @@ def test_an_edited_document_stands_for_its_source(course: Course) -> None:
     (document,) = course.ingest("leaves.pooled.md").documents
     assert (document.state, document.embedded) == ("changed", 1)
     course.write("leaves.md", LEAVES.replace("green", "yellow"))
-    for paths in ((), ("leaves.md",)):
+    for paths in ((), ("leaves.md",), ("leaves.pooled.md",)):
         report = course.ingest(*paths)
         assert "Leaves are mostly green." in course.texts()
-        (reason,) = {each.reason for each in report.documents if each.file == "leaves.md"}
-        assert reason == "leaves.pooled.md, made from it, is ingested in its place"
+        reasons = {each.reason for each in report.documents if each.file == "leaves.md"}
+        assert reasons == {"leaves.pooled.md, made from it, is ingested in its place"} or "leaves.md" not in paths
         (notice,) = report.notices
         assert "leaves.md has changed since leaves.pooled.md was made" in notice
         assert "lmm ingest --save-files --no-ingest" in notice
@@ -164,8 +164,28 @@ def test_files_of_older_versions_and_without_a_source(course: Course) -> None:
     (error,) = course.ingest("leaves.pooled.md").failed
     assert "--save-files" in str(error)
     course.ingest("leaves.md", save_files=True, ingest=False)
-    (course.folder / "leaves.md").unlink()
-    assert (course.ingest().failed, course.files()) == ([], ["leaves.pooled.md"])
+    (course.folder / "leaves.md").rename(course.folder / "foliage.md")
+    report = course.ingest()
+    assert (report.failed, course.files()) == ([], ["foliage.md", "leaves.pooled.md"])
+    (notice,) = report.notices
+    assert notice.startswith("leaves.pooled.md was made from leaves.md, which is not there: correct 'source'")
+    path.write_text(path.read_text().replace("source: leaves.md", "source: foliage.md"))
+    report = course.ingest()
+    assert (report.notices, [lost.file for lost in report.lost]) == ([], [])
+    assert course.files() == ["foliage.md", "leaves.pooled.md"]
+
+
+def test_lists_of_a_prepared_document_are_made_from_it(course: Course) -> None:
+    """They show what was edited; it is not written itself. A copy of it is refused."""
+    course.ingest(save_files=True, ingest=False)
+    path = course.folder / "leaves.pooled.md"
+    path.write_text(edited := path.read_text().replace("are green", "are mostly green"))
+    (report,) = course.ingest("leaves.pooled.md", save_files=True, ingest=False).documents
+    assert [path.name for path in sorted(report.saved)] == STEPS[:2]
+    assert "are mostly green" in (course.folder / "leaves.chunks.md").read_text()
+    assert path.read_text() == edited
+    course.write("copy.pooled.md", edited)
+    assert [error.hint for error in course.ingest().failed] == ["remove one of them"] * 2
 
 
 def test_a_prepared_document_elsewhere_replaces_its_source_too(course: Course) -> None:
