@@ -2,13 +2,11 @@
 
 from __future__ import annotations
 
-import asyncio
 import dataclasses
 from collections.abc import AsyncGenerator, Sequence
 from contextlib import aclosing
 from dataclasses import dataclass, field
-from functools import partial
-from typing import TYPE_CHECKING
+from typing import NamedTuple
 
 from lmm.messages import ChatRequest, Message, Reply, Retrying, TextDelta, Usage, prompt_tag
 from lmm.models.builtin import NAME as EXTRACTIVE
@@ -34,7 +32,7 @@ from lmm_education.answer.answer import (
 from lmm_education.answer.blocks import verified
 from lmm_education.answer.chapters import choose_material
 from lmm_education.answer.history import Exchange, Understood, latest, understanding, with_latest
-from lmm_education.answer.quoting import nothing_found, quoted_answer
+from lmm_education.answer.quoting import hints_answer, nothing_found, quoted_answer
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tutoring import TURNS, Tutoring, explaining, hints_request, tutoring_for
 from lmm_education.answer.verification import without_quotations
@@ -44,10 +42,7 @@ from lmm_education.options import AskOptions
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search.instructions import with_here
 from lmm_education.search.query import SearchNotice, SearchResult
-from lmm_education.search.search import CourseSearch
-
-if TYPE_CHECKING:
-    from lmm_education.study.exercises import Exercise
+from lmm_education.search.search import CourseSearch, SearchView
 
 _JUDGED = {
     None: SearchNotice("not_judged", "no language model is set to judge this; compare it with the course"),
@@ -58,6 +53,16 @@ _SHARE = 0.6  # of the model's context window, for material; the rest is for ins
 _NO_MARKS = str.maketrans("*@", "  ")  # an exercise's own marks do not ask for material
 _HURRY = Message("user", "You have no calls left. Answer now, with what you have found.")
 _CANDIDATES = 20  # least number of passages that the context is chosen from
+
+
+class Material(NamedTuple):
+    """What an answer is made of: the sources, how the question is to be answered, whether something relevant was found,
+    and the answer itself if no language model writes it."""
+
+    sources: Sources
+    tutoring: Tutoring
+    is_relevant: bool
+    quoted: Answer | None = None
 
 
 @dataclass(frozen=True, slots=True)
@@ -92,24 +97,20 @@ class Answering:
             client = Client.of(self._aux)
             asked = await client.run(understanding(self._history, resolved, history, self._prompts))
             usage = client.usage
-        result, sources = await self._look_up(asked.search, this=resolved != question)
-
-        tutoring = Tutoring()
-        if course.is_for_students and settings.serve.tutors:
-            questions = [*(each.question for each in history[-TURNS:]), question, asked.search]
-            with course.view() as catalogue:
-                tutoring = await asyncio.to_thread(tutoring_for, catalogue, settings, result, questions)
+        questions = [*(each.question for each in history[-TURNS:]), question, asked.search]
+        result, found = await self._look_up(asked.search, questions, this=resolved != question)
+        sources, tutoring, quoted = found.sources, found.tutoring, found.quoted
         hinted = tutoring.hinted
         if hinted and not explaining(sources, hinted):
-            _, sources = await self._look_up(" ".join(hinted.headings[-1:]) or asked.search)
-
-        threshold, general = settings.search.threshold, settings.answer.general and self.can_write
-        is_near = result.this or threshold is None or result.relevance is None or result.relevance >= threshold
-        is_relevant = bool(self.is_agent or hinted or sources.chapter or general or (result.hits and is_near))
-        if not self.can_write:
-            events = _quoted(self.searching, result, sources, hinted, is_relevant=is_relevant)
+            _, found = await self._look_up(" ".join(hinted.headings[-1:]) or asked.search)
+            sources = found.sources
+        if hinted and not self.can_write:
+            quoted = hints_answer(hinted, result, sources)
+        is_relevant = bool(hinted) or found.is_relevant
+        if quoted:
+            events = _quoted(quoted, sources, is_relevant=is_relevant)
         elif not is_relevant:
-            nothing = nothing_found(self.searching, result, sources)
+            nothing = nothing_found(result, sources, settings)
             yield dataclasses.replace(nothing, question=question, usage=result.usage + usage)
             return
         else:
@@ -123,7 +124,7 @@ class Answering:
                 if isinstance(event, Answer):
                     claims = event.verification.claims
                     cited = tuple(extractive.narrowed(source, claims, course.root) for source in event.cited)
-                    usage, general = usage + event.usage, general and not hinted
+                    usage, general = usage + event.usage, settings.answer.general and self.can_write and not hinted
                     event = dataclasses.replace(event, question=question, usage=usage, general=general, cited=cited)
                 yield event
 
@@ -150,7 +151,8 @@ class Answering:
             LmmError: the store cannot be searched, or the model does not answer.
         """
         exercise = attempted.exercise.translate(_NO_MARKS)
-        result, sources = await self._look_up(exercise)
+        result, found = await self._look_up(exercise)
+        sources = found.sources
         if attempted.is_right is not None or not self.can_write:
             offered, notices = tuple(sources), (_JUDGED[attempted.is_right],)
             yield Answer(exercise, attempted.solution, result.text, offered, model=EXTRACTIVE, notices=notices)
@@ -243,17 +245,33 @@ class Answering:
             notices=tuple(notices),
         )  # fmt: skip
 
-    async def _look_up(self, query: str, *, this: bool = False) -> tuple[SearchResult, Sources]:
-        """Return the search result, and the sources for the model; for `this`, see `SearchOptions`."""
-        settings, configured = self.searching.course.settings, self.searching.course.models.major
+    async def _look_up(
+        self, query: str, questions: Sequence[str] = (), *, this: bool = False
+    ) -> tuple[SearchResult, Material]:
+        """Return the search result, and the material for an answer to the last of the student's `questions`; without
+        them, only the sources. For `this`, see `CourseSearch.asearch_with`. All is read in one view of the store."""
+        course, configured = self.searching.course, self.searching.course.models.major
+        settings = course.settings
         tokens = self.options.context_tokens or settings.answer.context_tokens
         if not self.options.context_tokens and self.can_write and self._model.name == str(configured.model):
             tokens = min(tokens, int((await window_of(configured)).tokens * _SHARE))
         # More passages than for a reader: the model reads as many as fit into the budget.
         limit = max(self.options.limit or settings.search.limit, _CANDIDATES)
         options = self.options.replace(limit=limit, sections=True, companion=False, reworded=True)
-        choose = partial(choose_material, budget=tokens, study=settings.study)
-        return await self.searching.asearch_with(query, options, choose, this)
+
+        def material(result: SearchResult, view: SearchView) -> Material:
+            sources, tutoring = choose_material(result, view, tokens, settings.study), Tutoring()
+            if questions and course.is_for_students and settings.serve.tutors:
+                tutoring = tutoring_for(view.catalogue, settings, result, questions)
+            threshold, general = settings.search.threshold, settings.answer.general and self.can_write
+            is_near = result.this or threshold is None or result.relevance is None or result.relevance >= threshold
+            is_relevant = bool(self.is_agent or sources.chapter or general or (result.hits and is_near))
+            if not questions or self.can_write or tutoring.hinted:
+                return Material(sources, tutoring, is_relevant)
+            quoted = quoted_answer(view, result, sources, settings, is_relevant=is_relevant)
+            return Material(sources, tutoring, is_relevant, quoted)
+
+        return await self.searching.asearch_with(query, options, material, this)
 
     @property
     def _aux(self) -> ChatModel:
@@ -268,13 +286,10 @@ class Answering:
         return course_prompts(self.searching.course.models.prompts.folder)
 
 
-async def _quoted(
-    searching: CourseSearch, result: SearchResult, sources: Sources, exercise: Exercise | None, *, is_relevant: bool
-) -> AsyncGenerator[AnswerEvent]:
-    """Iterate over the events of an answer without a language model; see `quoted_answer`."""
-    answer = await asyncio.to_thread(quoted_answer, searching, result, sources, exercise, is_relevant=is_relevant)
+async def _quoted(answer: Answer, sources: Sources, *, is_relevant: bool) -> AsyncGenerator[AnswerEvent]:
+    """Iterate over the events of an answer without a language model."""
     if answer.found or is_relevant:
-        yield Found(result.text, tuple(sources))
+        yield Found(answer.searched, tuple(sources))
     if answer.found:
         yield TextDelta(answer.text)
         yield AnswerBlock(answer.text)

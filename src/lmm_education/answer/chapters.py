@@ -80,7 +80,7 @@ def chapter_sources(
     places = [(section.id, section.place) for section, _ in catalogue.sections]
     below = (chapter.file, chapter.headings)
     ids = [id for id, at in places if at.file in files or (at.file, at.headings[: chapter.level]) == below]
-    sections = [each for each in view.fetch(ids).hits if each.text and not _is_called(each, without)]
+    sections = [each for each in view.sections(ids) if each.text and not _is_called(each, without)]
     if len(sections) < 2:
         return None
     costs = {each.id: cost_of(each, count) for each in sections}
@@ -114,7 +114,7 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
         found = [id for id, at in slides if at.first <= float(named["number"]) <= at.last]
         if not found:
             return f"There is no slide {named['number']} in the course." if slides else "", None
-        section = view.fetch(found[:1]).hits[0]
+        section = view.sections(found[:1])[0]
         part = re.search(rf"^#+ +{named[0]}\b.*?(?=^#|\Z)", section.text, re.IGNORECASE | re.MULTILINE | re.DOTALL)
         return "", replace(section, text=part[0] if part else section.text)
     if not (named := CALLED.search(result.text)):
@@ -136,7 +136,7 @@ def by_number(result: SearchResult, view: SearchView, study: StudySettings) -> t
     enclosing = [each for each in enclosing if each.place.lines.first <= exercise.line <= each.place.lines.last]
     own = labelled(exercise.text, named[1])
     text = own or (f"# {exercise.title}\n\n{exercise.text}" if exercise.title else exercise.text)
-    return "", replace(view.fetch([enclosing[-1].id]).hits[0], text=text) if enclosing else None
+    return "", replace(view.sections([enclosing[-1].id])[0], text=text) if enclosing else None
 
 
 _NUMBERED = re.compile(r"\b(?P<kind>[^\W\d_]{4,20})\s+(?P<number>\d+(?:[.-]\d+)*)")
@@ -160,7 +160,7 @@ def _labelled(result: SearchResult, view: SearchView) -> tuple[str, Passage | No
                 continue
             first, _, rest = hit.text[match.start() :].partition("\n\n")
             text = f"{first}\n\n{rest.partition(chr(10) * 2)[0]}" if first.rstrip().endswith(":") else first
-            return "", replace(view.fetch([hit.section]).hits[0], text=text)
+            return "", replace(view.sections([hit.section])[0], text=text)
     return _missing(named[0], number, known), None
 
 

@@ -15,12 +15,12 @@ from lmm_education.answer.chapters import by_number
 from lmm_education.answer.sources import Sources
 from lmm_education.answer.tutoring import explaining, hints_text
 from lmm_education.answer.verification import Claim, Verification
-from lmm_education.config import StudySettings
+from lmm_education.config import CourseSettings, StudySettings
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
 from lmm_education.search.query import SearchNotice, SearchResult
-from lmm_education.search.search import MEANING, NO_WORD, CourseSearch, SearchView
+from lmm_education.search.search import MEANING, NO_WORD, SearchView
 
 if TYPE_CHECKING:
     from lmm_education.study.exercises import Exercise
@@ -47,38 +47,42 @@ book (small vectors); of 828 that their course answers, 8 are refused, all of th
 
 
 def quoted_answer(
-    searching: CourseSearch, result: SearchResult, sources: Sources, exercise: Exercise | None, *, is_relevant: bool
+    view: SearchView, result: SearchResult, sources: Sources, settings: CourseSettings, *, is_relevant: bool
 ) -> Answer:
-    """Return an answer of quotations, which need no check; hints, if there is an `exercise` that is not solved; the
-    closest sources if nothing is quoted.
+    """Return an answer of quotations, which need no check; the closest sources if nothing is quoted.
 
     Raises:
         SearchError: there is no question besides the document or the type.
     """
-    text, numbers, claims, unsure = "", list[int](), list[Claim](), False
-    if exercise:
-        sources.renumber([each.number for each in explaining(sources, exercise)[:1]])
-        text = hints_text(exercise, result.question, sources)
+    missing, entry = by_number(result, view, settings.study)
+    if missing or not (entry or is_relevant):
+        return nothing_found(result, sources, settings, text=missing)
+    unsure: tuple[SearchNotice, ...] = ()
+    if entry:
+        text, numbers = extractive.quote_whole(entry.heading, entry.text, 1), [sources.offer(entry).number]
     else:
-        with searching.view() as view:
-            study = searching.course.settings.study
-            missing, entry = by_number(result, view, study)
-            if missing or not (entry or is_relevant):
-                return nothing_found(searching, result, sources, text=missing)
-            if entry:
-                text, numbers = extractive.quote_whole(entry.heading, entry.text, 1), [sources.offer(entry).number]
-            else:
-                text, numbers, match, only = _quotation(view, result, sources, study)
-                unsure = match < _UNSURE and not (result.this or result.types)
-        sources.renumber(numbers)
-        if not text:
-            return nothing_found(searching, result, sources, only)
-        parts = [part for part in text.split("\n\n") if part.startswith(">")]
-        claims = [Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1)]
+        text, numbers, match, only = _quotation(view, result, sources, settings.study)
+        unsure = (UNSURE,) * (match < _UNSURE and not (result.this or result.types))
+    sources.renumber(numbers)
+    if not text:
+        return nothing_found(result, sources, settings, only)
+    parts = [part for part in text.split("\n\n") if part.startswith(">")]
+    claims = [Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1)]
+    answer = _answer(f"{text}\n\n{extractive.NOTICE}", result, sources)
+    notices = answer.notices + unsure
+    return dataclasses.replace(answer, notices=notices, verification=Verification(claims=tuple(claims)))
+
+
+def hints_answer(exercise: Exercise, result: SearchResult, sources: Sources) -> Answer:
+    """Return hints for an exercise, which is not solved."""
+    sources.renumber([each.number for each in explaining(sources, exercise)[:1]])
+    return _answer(hints_text(exercise, result.question, sources), result, sources)
+
+
+def _answer(text: str, result: SearchResult, sources: Sources) -> Answer:
     return Answer(
-        result.question, text if exercise else f"{text}\n\n{extractive.NOTICE}", result.text, tuple(sources),
-        sources.cited_in(text), types=result.types, model=EXTRACTIVE, notices=result.notices + (UNSURE,) * unsure,
-        usage=result.usage, verification=Verification(claims=tuple(claims)),
+        result.question, text, result.text, tuple(sources), sources.cited_in(text), types=result.types,
+        model=EXTRACTIVE, notices=result.notices, usage=result.usage,
     )  # fmt: skip
 
 
@@ -141,11 +145,11 @@ def _quotation(
 
 
 def nothing_found(
-    searching: CourseSearch, result: SearchResult, sources: Sources, exercise: Passage | None = None, *, text: str = ""
+    result: SearchResult, sources: Sources, settings: CourseSettings, exercise: Passage | None = None, *, text: str = ""
 ) -> Answer:
     """Return the answer if nothing relevant was found, with the closest sources; first the `exercise` that has the
     question's words. Its `text` is by default the configured one."""
-    text = text or searching.course.settings.answer.nothing_found or NOTHING_FOUND
+    text = text or settings.answer.nothing_found or NOTHING_FOUND
     notices = tuple(notice for notice in result.notices if notice != NO_WORD)  # it is about results
     nearest, first = dict[str, Passage](), (exercise.id, exercise.section) if exercise else ()
     for source in sorted(sources, key=lambda source: source.id not in first):

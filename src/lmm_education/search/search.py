@@ -399,6 +399,10 @@ class SearchView:
         hits = tuple(self._passage(id, found[id], _chosen(found[id], fields)) for id in ids)
         return SearchResult("", "", hits, notices=notices_of_files(self.catalogue, self.root, hits))
 
+    def sections(self, ids: Sequence[str]) -> list[Passage]:
+        """Return sections by their ids, in this order."""
+        return [self._passage(point.id, point.payload) for point in self.catalogue.reader.get("documents", ids)]
+
     def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
         """Return all sections of some documents, in order."""
         ranks = {document.id: rank for rank, document in enumerate(documents)}
