@@ -17,6 +17,7 @@ from lmm_education.errors import SearchError, StoreMismatch, StoreMissing
 from lmm_education.material import Lines, Location
 from lmm_education.options import SearchOptions
 from lmm_education.store.edge import EdgeStore
+from lmm_education.store.server_requests import Requests
 
 pytestmark = pytest.mark.filterwarnings("ignore:Payload indexes have no effect")  # of qdrant-client's memory mode
 ASKED = [name for name in ENCODINGS if name != "none"]
@@ -411,3 +412,14 @@ def test_the_passage_that_says_what_it_is_comes_first(open_search: Open, questio
     assert result.sections[0].place.headings == ("Terms",)
     alone = searcher.search(question, SearchOptions(limit=1, sections=False))
     assert [hit.id for hit in alone.hits] == [id_of("told")]
+
+
+def test_a_question_to_a_server_is_three_requests(open_search: Open, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Is it new, the passages by all legs, the sections; what the course contains is read once."""
+    searching, calls, call = open_search(), list[str](), Requests.call
+    searching.search(GREEN)
+    monkeypatch.setattr(Requests, "call", lambda self, name, **how: calls.append(name) or call(self, name, **how))
+    for question in (GREEN, "water or light"):
+        calls.clear()
+        searching.search(question, SearchOptions(companion=True))
+        assert sorted(calls) in ([], ["query_batch_points", "retrieve", "retrieve"])
