@@ -366,6 +366,8 @@ _CLAUSE = 0.6
 """The same for a clause of a sentence that is about more."""
 _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many words fails if its sources contain less than this share of them."""
+_MOST_NUMBERS = 40
+"""A sentence with more numbers is a sequence: they are looked up, and not calculated from each other."""
 _LEAST, _ELSEWHERE, _MORE = 5, 0.6, 0.3
 """The fewest words of a sentence that is looked for in other sources, the share of them that another source has to
 have, and by how much more than the cited ones."""
@@ -435,7 +437,7 @@ def _numbers(
     near = [(share, each, source) for source in searched for share, each in source.common(claim)[:3]]
     near.sort(key=lambda each: -each[0])
     operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
-    missing = list[Number]()
+    missing, calculates = list[Number](), len(claim.numbers) <= _MOST_NUMBERS
     for number in claim.numbers:
         if number.is_month:
             continue
@@ -449,7 +451,7 @@ def _numbers(
             if other := has_other_unit(number, source_numbers):
                 source = next(each for each in searched if other in each.numbers.numbers)
                 return Discrepancy("units", (number.text,), source, other.text)
-        more = [*operands, *known, *(each for each in claim.numbers if each != number)]
+        more = [*operands, *known, *(each for each in claim.numbers if each != number)] if calculates else []
         has = any(source.numbers.has(number) for source in searched)
         if not (has or is_stated(number, known) or is_computed(number, more)):
             missing.append(number)

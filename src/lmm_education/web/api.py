@@ -202,21 +202,23 @@ def _above_sources(heading: str) -> str:
 
 
 _PICTURE = re.compile(
-    # In linear time: a bracket ends an address, and of an `<img` that is not closed soon, the name alone goes.
+    # In linear time: a bracket ends an address, and of a tag that is not closed soon, the name alone goes.
     r"!\[((?:[^\[\]]|\[[^\[\]]*\])*)\](?:\(\s*<?((?:[^()\s>\[]|\([^()\s\[]*\))*)[^)\n\[]*\)|\[[^\[\]]*\])?"
-    r"|<img\b(?:[^>]{0,4000}>)?",
+    r"|<img\b(?:[^>]{0,4000}>)?|<style\b|<[a-z][^<>]{0,500}?\b(?:url\(|background\s*=)(?:[^<>]{0,500}>)?"
+    r"|<(?:image|source|video|audio|track|i?frame|object|embed|input|link|script|use)\b[^<>=]{0,500}=(?:[^>]{0,4000}>)?",
     re.IGNORECASE,
 )
 _REMOTE = re.compile(r"[a-z][a-z0-9+.-]*:|//|\\\\", re.IGNORECASE)
 
 
 def without_remote_pictures(markdown: str) -> str:
-    """Return a text in which pictures of other sites, which clients would load, are their descriptions.
+    """Return a text in which pictures of other sites, which clients would load, are their descriptions, and without
+    HTML tags that load something.
 
     >>> without_remote_pictures("A ![leaf](leaf.png), ![x](https://evil.example/?q=1), `![x](https://a.b)`")
     'A ![leaf](leaf.png), x, `![x](https://a.b)`'
     """
-    if "![" not in markdown and "<img" not in markdown.lower():
+    if "![" not in markdown and "<" not in markdown:
         return markdown
 
     def shown(match: re.Match[str]) -> str:

@@ -101,15 +101,16 @@ class PageAnswer:
 
     def _html(self, text: str, failures: Sequence[Failure], numbers: Collection[int]) -> Markup:
         """Render a text with marks after quotations that are not in their sources."""
-        marks, place = list[str](), next(char for char in _PRIVATE if char not in text)
+        marks, place = list[str](), next((char for char in _PRIVATE if char not in text), _PRIVATE[0])
 
         def mark(failure: Failure) -> str:
             marks.append(notice_for(mark_of(failure), self.texts))
             return place
 
+        text = text.replace(place, "\ufffd")  # a reply may contain all of them
         html = to_html(marked(text, failures, mark), numbers=numbers, picture=self.picture)
         shown = iter(marks)
-        return Markup(re.sub(place, lambda _: _MARK.format(next(shown)), html)) if marks else html
+        return Markup(re.sub(place, lambda _: _MARK.format(next(shown)), html))
 
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import pytest
@@ -101,7 +102,9 @@ PICTURES = (
     "Look ![a [b] c](https://evil.example/x.png?q=secret) and\n\n"
     "![me][ref] ![here](leaf.png) ![d](data:image/png,x)\n\n"
     "![e](//evil.example/y) ![f](https://evil.example/[x]) ![g](https://evil.example/v 'a [t]')\n"
-    "<IMG SRC=https://evil.example/z>\n\n[ref]: https://evil.example/w.png\n\n"
+    "<IMG SRC=https://evil.example/z>\n<video poster='https://evil.example/p'></video>\n"
+    "<b style='background:url(//e.x)'>b</b> <svg><image href='https://evil.example/i'/></svg>\n"
+    "<picture><source srcset='https://evil.example/s'></picture>\n\n[ref]: https://evil.example/w.png\n\n"
     "```\n![kept](https://a.b/c.png)\n```\n\nWell!"
 )
 
@@ -114,6 +117,7 @@ def test_pictures_of_other_sites_become_their_texts() -> None:
     shown = [token for token in _tokens(sent) if token.type == "image"]
     assert [token.attrs["src"] for token in shown] == ["leaf.png"]
     assert "![kept](https://a.b/c.png)" in sent
+    assert re.findall(r"<[^>]*(?:=|url)[^>]*>", sent) == []
     assert sent.startswith("Look a [b] c and")
     for size in (1, 3, 50):
         stream = CompletionAnswer("botany", TEXTS, "http://127.0.0.1/")

@@ -27,6 +27,9 @@ def test_marks_are_ours_alone() -> None:
     assert html.count("not found in the sources") == 1
     assert all(char in html for char in ("\ue0007\ue001", "\ue0000\ue001"))
     assert html.index("unverified") > html.index("red at all times")
+    every = text + "".join(map(chr, range(0xE000, 0xF900)))
+    ((_, values),) = page.events(Answer("?", every, offered=(SOURCE,), verification=verify(every, [SOURCE])))
+    assert str(values["html"]).count("not found in the sources") == 1
 
 
 @given(st.text(st.sampled_from("ab $"), min_size=200, max_size=300))
