@@ -18,7 +18,7 @@ from lmm_education.answer.verification import verify
 from lmm_education.prompts.templates import course_prompts
 
 GOLDEN = Path(__file__).parents[2] / "golden" / "prompts"
-RESULTS = r"25[.,]5|6[.,]9|smok|Rauch|fum|moved"  # of the exercises
+RESULTS = r"25[.,]5|6[.,]9|smok|\brauch|\bfum|moved"  # of the exercises
 
 
 @dataclass
