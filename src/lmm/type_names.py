@@ -39,7 +39,12 @@ def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:
 
 def is_one_of(type: object, types: Collection[str]) -> bool:
     """Return whether a type is one of several, ignoring case."""
-    return str(type).strip().casefold() in {each.strip().casefold() for each in types}
+    return str(type).strip().casefold() in _folded(tuple(types))
+
+
+@functools.lru_cache(maxsize=64)
+def _folded(types: tuple[str, ...]) -> frozenset[str]:
+    return frozenset(each.strip().casefold() for each in types)
 
 
 # What texts of a type are called in headings and labels, besides the name of the type: one, and several.

@@ -27,7 +27,7 @@ from typing import Any
 
 from lmm.markdown.comments import is_comment
 from lmm.markdown.metadata import bare_key, is_slip
-from lmm.markdown.tree import HeadingNode, Node, TextNode, preorder
+from lmm.markdown.tree import HeadingNode, Node, TextNode, children, preorder
 from lmm.markdown.units import ITEM, continuations_of_units, enclosed, fences_of_divs, unit_ends
 from lmm.notebook.outputs import environments
 from lmm.type_names import (
@@ -213,6 +213,8 @@ def titled_type(title: str, types: Collection[str]) -> str:
     >>> titled_type("Show solution", ["solution"]), titled_type("Why a solution of salt conducts", ["solution"])
     ('solution', '')
     """
+    if not title:
+        return ""
     words = _WORD.findall(title.casefold())
     named = (kind_called(word, types) for word in words) if len(words) <= _TITLE_WORDS else ()
     return next(filter(None, named), "") or named_type(title, types)
@@ -347,7 +349,13 @@ class TypedDocument:
         self.solutions_end = 0  # where the solutions end that have been found so far
         self.exercises_end = self.exercise_section_end = 0  # where what belongs to the exercises so far ends
         self.order = list(preorder(tree))
+        self.texts = [node.text if isinstance(node, TextNode) else "" for node in self.order]
+        self._labels = dict[int, Label | None]()
         self.place = {id(node): at for at, node in enumerate(self.order)}
+        self.ends: list[int] = [*range(1, len(self.order) + 1)]  # of each node with everything below it
+        for at in range(len(self.order) - 1, -1, -1):
+            if below := children(self.order[at]):
+                self.ends[at] = self.ends[self.place[id(below[-1])]]
         self.continuations = continuations_of_units(tree)
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
         texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
@@ -364,8 +372,7 @@ class TypedDocument:
     def _read_gates(self) -> None:
         """Note what is between marks such as MyST's ``{solution-start}`` and ``{solution-end}``."""
         start = 0
-        for at, node in enumerate(self.order):
-            text = node.text if isinstance(node, TextNode) else ""
+        for at, text in enumerate(self.texts):
             gate = _GATE.match(text)
             name = (gate["marked"] or gate["hidden"] or gate["title"] or "").strip() if gate else ""
             kind = (gate["kind"] if gate else "") or titled_type(name, self.kinds.lasting)
@@ -431,8 +438,7 @@ class TypedDocument:
                     self._extend_solutions(types, self._end_of_section(start))
             kinds = (*types, self.typed.get(at))
             is_exercise = any(is_one_of(kind, self.kinds.exercises) for kind in kinds)
-            text = node.text if is_exercise and isinstance(node, TextNode) else ""
-            if parts := labels_within(text, self.kinds):
+            if parts := labels_within(self.texts[at] if is_exercise else "", self.kinds):
                 yield at, self._end_of_mixed(at, parts), Stretch((self.kinds.lasting[0],), node.line)
 
     def _own_types(self, node: Node) -> tuple[str, ...]:
@@ -493,7 +499,7 @@ class TypedDocument:
                 if start == at:
                     self.fences.setdefault(at, end - 1)
                 return named
-        label, parts = label_of(node.text, self.kinds.all), labels_within(node.text, self.kinds)
+        label, parts = self._label(at), labels_within(self.texts[at], self.kinds)
         is_exercise = label is not None and is_one_of(label.type, exercises)
         if parts and (is_exercise or at < self.exercises_end):
             return at, self._end_of_mixed(at, parts), self.kinds.lasting[0]
@@ -506,13 +512,16 @@ class TypedDocument:
             return None
         return at, self._end_of_labelled(at, label), label.type
 
+    def _label(self, at: int) -> Label | None:
+        if at not in self._labels:
+            self._labels[at] = label_of(self.texts[at], self.kinds.all)
+        return self._labels[at]
+
     def _end_of_mixed(self, at: int, parts: list[int]) -> int:
         """Note where to split a text with a solution inside; return the end of what belongs to that."""
         self.mixed[at] = parts
-        end, node = self.enclosed.get(at, at) + 1, self.order[at]
-        label = (
-            label_of(node.text[parts[-1] :], self.kinds.all) if isinstance(node, TextNode) and len(parts) % 2 else None
-        )
+        end = self.enclosed.get(at, at) + 1
+        label = label_of(self.texts[at][parts[-1] :], self.kinds.all) if len(parts) % 2 else None
         return max(end, self._end_of_labelled(at, label)) if label else end
 
     def _end_of_labelled(self, start: int, label: Label) -> int:
@@ -523,7 +532,7 @@ class TypedDocument:
             node = self.order[end]
             if not isinstance(node, TextNode) or end in self.typed or _says_something(node):
                 break
-            text, other = node.text, label_of(node.text, self.kinds.all)
+            text, other = self.texts[end], self._label(end)
             is_next = number is not None and re.match(rf" {{0,3}}{number + 1}[.)]\s", text)
             is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
             is_other = other is not None and ((other.type and other.is_emphasized) or other.is_numbered)
@@ -538,9 +547,9 @@ class TypedDocument:
     def _numbers(self) -> list[int | None]:
         """The number of the last list item above each node, below the same heading."""
         found, number = list[int | None](), None
-        for node in self.order:
+        for node, text in zip(self.order, self.texts, strict=True):
             found.append(number)
-            items = re.findall(r"^ {0,3}(\d{1,9})[.)]", node.text, re.MULTILINE) if isinstance(node, TextNode) else ()
+            items = re.findall(r"^ {0,3}(\d{1,9})[.)]", text, re.MULTILINE)
             number = int(items[-1]) if items else number if isinstance(node, TextNode) else None
         return found
 
@@ -556,7 +565,7 @@ class TypedDocument:
         return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
 
     def _end_of_section(self, at: int) -> int:
-        return at + sum(1 for _ in preorder(self.order[at]))
+        return self.ends[at]
 
     def _last_end(self, start: int, end: int) -> int:
         """Return the end of a lasting type, given that the text at `start` goes to `end`."""

@@ -26,7 +26,7 @@ def readable(outline: Outline, chapter: BookChapter, withholding: Withholding) -
     for item in outline.items:
         if isinstance(item, TextItem):
             text, heading = rendered_text(item.text, chapter), headings[id(item.heading)]
-            items.append(replace(item, text=text, heading=heading, blocks=()))
+            items.append(_with_text(item, text, heading=heading, blocks=()))
             continue
         numbers[item.path] = chapter.numbers.headings.get(item.line, "")
         own = tuple(numbers.get(item.path[:end], "") for end in range(len(item.path) + 1))
@@ -38,11 +38,14 @@ def readable(outline: Outline, chapter: BookChapter, withholding: Withholding) -
     withheld = [item for item in texts if withholding.of(item.types) == TEACHER]
     notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
     for at, item in enumerate(items):
-        if isinstance(item, TextItem):
-            text = with_notes(item.text, *notes[withholding.of(item.types)]) if "[^" in item.text else item.text
-            moved = item.lines.first + text.count("\n") != item.lines.last
-            items[at] = replace(item, text=text, moved=moved)
+        if isinstance(item, TextItem) and "[^" in item.text:
+            items[at] = _with_text(item, with_notes(item.text, *notes[withholding.of(item.types)]))
     return replace(outline, root=root, items=tuple(i for i in items if isinstance(i, Heading) or i.text.strip()))
+
+
+def _with_text(item: TextItem, text: str, **others: Any) -> TextItem:
+    moved = item.lines.first + text.count("\n") != item.lines.last
+    return replace(item, text=text, moved=moved, **others)
 
 
 def for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:
