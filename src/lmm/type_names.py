@@ -185,7 +185,12 @@ def names_of(type: str) -> set[str]:
 
 def kind_called(name: str, kinds: Iterable[str], *, plural: bool = False) -> str:
     """Return the type that is called so."""
-    return next((kind for kind in kinds if name in _names(kind.strip().casefold(), plural=plural)), "")
+    return _kinds_by_name(tuple(kinds), plural).get(name, "")
+
+
+@functools.lru_cache(maxsize=64)
+def _kinds_by_name(kinds: tuple[str, ...], plural: bool) -> dict[str, str]:
+    return {name: kind for kind in reversed(kinds) for name in _names(kind.strip().casefold(), plural=plural)}
 
 
 @functools.lru_cache(maxsize=64)

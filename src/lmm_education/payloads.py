@@ -6,12 +6,13 @@ already.
 
 from __future__ import annotations
 
+import hashlib
 import json
 import math
 import uuid
 from collections import Counter
 from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, fields
+from dataclasses import dataclass, fields, replace
 from typing import Any, Literal
 
 from lmm.disk import digest
@@ -57,14 +58,14 @@ class StoredDocument:
 
 
 OUTLINE = "outline"
-"""The field of a document's record with its headings and texts in order, for study material."""
+"""The field of a document's record with its headings and texts in order, as JSON, for study material."""
 STUDENTS = "for_students"
 """The field with the replacements of other fields for students."""
 RECORD = ("document", *StoredDocument.__slots__[1:])
 """The fields of a document's record that a `StoredDocument` is made from."""
 
 
-_OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "withhold", "metadata", OUTLINE)
+_OF_A_DOCUMENT = ("file", "title", "language", "sort_key", "part", "book", "withhold", "metadata")
 
 
 # -- to payloads -----------------------------------------------------------------------------------
@@ -142,10 +143,14 @@ def document_payload(
     words: Frequencies = Frequencies(),
 ) -> dict[str, Any]:
     """Return the record of a document; see `StoredDocument`. `words` are the frequencies of its chunks."""
+    shown = document.for_students
+    if OUTLINE in shown:
+        document = replace(document, for_students={**shown, OUTLINE: json.dumps(shown[OUTLINE])})
     return {
         "what": "document",
         "document": document.id,
         **{name: _listed(getattr(document, name)) for name in _OF_A_DOCUMENT},
+        OUTLINE: json.dumps(document.outline),  # nested values would take the engine three times as long
         "hash": hash,
         "text_hash": text_hash,
         "chunks": len(document.chunks),
@@ -319,4 +324,7 @@ class Ids:
 
 
 def _uuid(*parts: str) -> str:
-    return str(uuid.uuid5(_NAMESPACE, json.dumps(parts)))
+    # As `uuid.uuid5` does it, without its objects.
+    digest = hashlib.sha1(_NAMESPACE.bytes + json.dumps(parts).encode()).hexdigest()
+    variant = f"{int(digest[16], 16) & 3 | 8:x}"
+    return f"{digest[:8]}-{digest[8:12]}-5{digest[13:16]}-{variant}{digest[17:20]}-{digest[20:32]}"

@@ -21,7 +21,7 @@ import re
 from bisect import bisect_right
 from collections.abc import Collection, Iterable, Iterator, Mapping
 from dataclasses import dataclass
-from functools import cached_property
+from functools import cached_property, lru_cache
 from itertools import accumulate
 from typing import Any
 
@@ -51,7 +51,7 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     [2]
     """
     folded, found, starts = text.casefold(), set[int](), list[int]()
-    for name in {name for kind in types for name in names_of(kind)}:
+    for name in _shortest_names(tuple(types), folded.isascii()):
         at = folded.find(name)
         while at >= 0:
             starts = starts or [*accumulate((len(line) + 1 for line in folded.split("\n")), initial=0)]
@@ -60,7 +60,30 @@ def lines_naming(text: str, types: Iterable[str]) -> list[int]:
     return sorted(found)
 
 
+@lru_cache(maxsize=16)
+def _shortest_names(types: tuple[str, ...], ascii_only: bool) -> list[str]:
+    """Return the names of types, without those that contain another one of them."""
+    names = {name for kind in types for name in names_of(kind) if not ascii_only or name.isascii()}
+    return [name for name in names if not any(other in name for other in names - {name})]
+
+
 _WORD = re.compile(r"[^\W\d_]+")
+_MARKUP = ("{", "<", "\\", ":::", "```", "~~~", "///", "`r ")  # divs, chunks, environments and the like
+
+
+def _may_name(text: str, types: Collection[str]) -> bool:
+    """Return whether a text has a word of a name of the types, or markup that may stand for one: most have none."""
+    bare = text.replace("*", "").casefold()
+    words = _first_words(tuple(types))
+    return not words.isdisjoint(_WORD.findall(bare)) or any(mark in text for mark in _MARKUP)
+
+
+@lru_cache(maxsize=16)
+def _first_words(types: tuple[str, ...]) -> frozenset[str]:
+    """Return the first word of each name of the types."""
+    return frozenset(word for kind in types for name in names_of(kind) for word in _WORD.findall(name)[:1])
+
+
 # Words at the start of a paragraph, in emphasis or with a number or a stop: "**Solution 2.1.**", "Exercise 2:".
 _LABEL = re.compile(
     r"(?P<lead>(?:[ \t]|>!?|[-*+][ \t](?:\[[ xX]\][ \t])?|\d{1,9}[.)][ \t])*)"
@@ -351,6 +374,8 @@ class TypedDocument:
         self.order = list(preorder(tree))
         self.texts = [node.text if isinstance(node, TextNode) else "" for node in self.order]
         self._labels = dict[int, Label | None]()
+        self.mixed = dict[int, list[int]]()
+        """Where to split texts, by their places, so that a solution inside them is a text of its own."""
         self.place = {id(node): at for at, node in enumerate(self.order)}
         self.ends: list[int] = [*range(1, len(self.order) + 1)]  # of each node with everything below it
         for at in range(len(self.order) - 1, -1, -1):
@@ -358,16 +383,30 @@ class TypedDocument:
                 self.ends[at] = self.ends[self.place[id(below[-1])]]
         self.continuations = continuations_of_units(tree)
         self.fences = {self.place[id(first)]: self.place[id(last)] for first, last in fences_of_divs(tree)}
+        self.typed, self.enclosed = dict[int, str](), dict[int, int]()
+        self.titled = dict[int, tuple[int, int, str]]()
+        self.may_be_typed = self._may_be_typed()
+        if self.may_be_typed:
+            self._read_marks()
+        self.opened = {last: first for first, last in self.fences.items()}
+        if self.may_be_typed:
+            self._read_gates()
+            self.titled = dict(self._titled())
+
+    def _may_be_typed(self) -> bool:
+        """Return whether anything names a type, or is written as what may have one: most notes spare the rest."""
+        if any(self._own_types(node) for node in self.order if node.metadata_block is not None):
+            return True
+        titles = [node.title for node in self.order if isinstance(node, HeadingNode)]
+        return _may_name("\n".join((*titles, *self.texts)), self.kinds.all)
+
+    def _read_marks(self) -> None:
+        """Note which texts have a type by what encloses them."""
         texts = [node.block.source if isinstance(node, TextNode) and node.block else None for node in self.order]
-        environments = ((at, environment(text, kinds.lasting)) for at, text in enumerate(texts) if text)
+        environments = ((at, environment(text, self.kinds.lasting)) for at, text in enumerate(texts) if text)
         self.typed = {at: kind for at, kind in environments if kind}
         self.enclosed = enclosed(texts) if any(mark in text for text in texts if text for mark in _ENCLOSED) else {}
         self.fences = {at: end for at, end in self.enclosed.items() if at in self.typed} | self.fences
-        self.opened = {last: first for first, last in self.fences.items()}
-        self._read_gates()
-        self.titled = dict(self._titled())
-        self.mixed = dict[int, list[int]]()
-        """Where to split texts, by their places, so that a solution inside them is a text of its own."""
 
     def _read_gates(self) -> None:
         """Note what is between marks such as MyST's ``{solution-start}`` and ``{solution-end}``."""
@@ -403,7 +442,7 @@ class TypedDocument:
 
     def marks(self) -> Iterator[tuple[int, int, Stretch]]:
         """Iterate over start, end and types of typed ranges; of those with the same start, the innermost is last."""
-        for at, node in enumerate(self.order):
+        for at, node in enumerate(self.order if self.may_be_typed else ()):
             if kind := self.typed.get(at):
                 end = self.fences.get(at, at) + 1
                 yield at, end, Stretch((kind,), node.line)
@@ -499,6 +538,8 @@ class TypedDocument:
                 if start == at:
                     self.fences.setdefault(at, end - 1)
                 return named
+        if not _may_name(self.texts[at], self.kinds.all):
+            return None
         label, parts = self._label(at), labels_within(self.texts[at], self.kinds)
         is_exercise = label is not None and is_one_of(label.type, exercises)
         if parts and (is_exercise or at < self.exercises_end):

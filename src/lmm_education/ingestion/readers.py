@@ -20,18 +20,22 @@ from lmm_education.payloads import texts_of
 def readable(outline: Outline, chapter: BookChapter, withholding: Withholding) -> Outline:
     """Return an outline with its items as readers see them, each with its number in the book and with the footnotes
     that its readers may read; without blocks that are empty for them."""
-    root = replace(outline.root, numbers=tuple(filter(None, [chapter.numbers.number])))
+    root = outline.root
+    if chapter.numbers.number:
+        root = replace(root, numbers=(chapter.numbers.number,))
     headings, items = {id(outline.root): root}, list[Item]()
     numbers: dict[tuple[str, ...], str] = {(): chapter.numbers.number}
     for item in outline.items:
         if isinstance(item, TextItem):
             text, heading = rendered_text(item.text, chapter), headings[id(item.heading)]
-            items.append(_with_text(item, text, heading=heading, blocks=()))
+            items.append(_with_text(item, text, heading))
             continue
         numbers[item.path] = chapter.numbers.headings.get(item.line, "")
         own = tuple(numbers.get(item.path[:end], "") for end in range(len(item.path) + 1))
         path = tuple(rendered_text(title, chapter) for title in item.path)
-        headings[id(item)] = replace(item, title=path[-1], path=path, numbers=own if any(own) else ())
+        headings[id(item)] = item
+        if any(own) or path != item.path:
+            headings[id(item)] = replace(item, title=path[-1], path=path, numbers=own if any(own) else ())
         items.append(headings[id(item)])
     texts = [item for item in items if isinstance(item, TextItem)]
     public = [item for item in texts if withholding.of(item.types) == EVERYONE]
@@ -39,13 +43,15 @@ def readable(outline: Outline, chapter: BookChapter, withholding: Withholding) -
     notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
     for at, item in enumerate(items):
         if isinstance(item, TextItem) and "[^" in item.text:
-            items[at] = _with_text(item, with_notes(item.text, *notes[withholding.of(item.types)]))
+            items[at] = _with_text(item, with_notes(item.text, *notes[withholding.of(item.types)]), item.heading)
     return replace(outline, root=root, items=tuple(i for i in items if isinstance(i, Heading) or i.text.strip()))
 
 
-def _with_text(item: TextItem, text: str, **others: Any) -> TextItem:
+def _with_text(item: TextItem, text: str, heading: Heading) -> TextItem:
     moved = item.lines.first + text.count("\n") != item.lines.last
-    return replace(item, text=text, moved=moved, **others)
+    if text == item.text and moved == item.moved and heading is item.heading and not item.blocks:
+        return item
+    return replace(item, text=text, moved=moved, heading=heading, blocks=())
 
 
 def for_students(items: Sequence[Item], withholding: Withholding) -> tuple[Item, ...]:

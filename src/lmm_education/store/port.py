@@ -30,7 +30,7 @@ from lmm_education.material import Dense, SparseVector
 
 # -- what a store was made with --------------------------------------------------------------------
 
-FORMAT = 5
+FORMAT = 6
 """The version of what we store: the fields of payloads, the names of vectors, how ids are made."""
 
 

@@ -7,6 +7,7 @@ are left out of the notes, unless their type is kept.
 
 from __future__ import annotations
 
+import json
 import re
 from collections.abc import Collection, Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
@@ -186,7 +187,7 @@ def _below(file: str) -> str:
 def documents_in(catalogue: Catalogue) -> list[StudyDocument]:
     """Return the documents of a catalogue, in reading order, as they were ingested."""
     points = catalogue.reader.scroll("documents", where=[RECORDS], fields=("document", OUTLINE))
-    outlines = {point.payload["document"]: stored_outline(point.payload[OUTLINE]) for point in points}
+    outlines = {point.payload["document"]: stored_outline(json.loads(point.payload[OUTLINE])) for point in points}
     return [StudyDocument(each.id, each.file, outlines[each.id]) for each in catalogue.documents]
 
 
