@@ -196,7 +196,7 @@ class CourseParts:
     def embedding_in(self, header: Mapping[str, Any], document: Path) -> EmbeddingSettings | None:
         """Return the embedding model that a document's header names; None if it names none, or cannot be read."""
         try:
-            if "embedding" not in repr(header) or "embedding" not in header_layer(header):
+            if "embedding" not in header_layer(header):
                 return None
             found = config_files.settings_for(document, header, config=self.config, env=self.env).embedding
         except LmmError:  # lmm scan reports it

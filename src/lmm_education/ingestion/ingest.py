@@ -764,7 +764,8 @@ def _collect_notices(run: IngestRun, document: DocumentFile, prepared: PreparedD
     """Collect the notices about a document that was prepared."""
     text, path = document.text, document.source.path
     run.languages.add(language_code(prepared.language))
-    if run.options.ingest and (other := run.course.other_embedding(header_values(text), path)):
+    named = run.options.ingest and "embedding" in text
+    if named and (other := run.course.other_embedding(header_values(text), path)):
         run.report.notices.append(f"{path}: {other}")
     found = [*(unread(parsed(text)) if "---" in text or "\n===" in text else ())]
     found += warnings(document, prepared, run.course.settings.withholding)
