@@ -178,9 +178,9 @@ def test_the_size_of_the_context_is_kept(course: Path, server: ScriptedServer, t
 def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]) -> None:
     """What it looks up is paid from the budget; a request that it does not cover is not sent."""
     server.answer = lambda request: Action(calls=(("c", "search", '{"query": "roots"}'),))
-    ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "1100")
+    ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "1130")
     assert ran.code == 1
-    assert "the budget of 1,100 tokens (18 spent) does not cover" in ran.err
+    assert "the budget of 1,130 tokens (18 spent) does not cover" in ran.err
     assert "--context-tokens 1100" in ran.err
     assert len(server.requests) == 1
 

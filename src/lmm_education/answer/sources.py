@@ -54,12 +54,15 @@ class Sources:
         return tuple(self._by_id.values())
 
     def offer(self, source: Passage) -> Passage:
-        """Offer a source in its current form, with its earlier number if it was offered before, else the next. What an
-        answer says of it is compared with the longest of its forms."""
-        numbered = replace(source, number=self.number_of(source.id) or len(self) + 1)
-        if len(numbered.text) > len(self.add(numbered).text):
-            self._by_id[source.id] = numbered
-        return numbered
+        """Offer a source with the number under which it, or its section, was offered before, else the next. What an
+        answer says of it is compared with all that was shown of it."""
+        held = self._by_id.get(source.id) or self._by_id.get(source.section)
+        if held is None:
+            return self.add(replace(source, number=len(self) + 1))
+        if source.text.strip("… ") not in held.text:
+            text = source.text if held.text.strip("… ") in source.text else f"{held.text}\n\n{source.text}"
+            self._by_id[held.id] = replace(held, text=text, above=held.above or source.above)
+        return replace(source, number=held.number)
 
     def number_of(self, id: str) -> int | None:
         """Return the number of this chunk or section; None if it was not offered."""

@@ -6,6 +6,7 @@ import asyncio
 import re
 from collections.abc import Coroutine, Iterator
 from contextlib import contextmanager
+from dataclasses import replace
 from typing import Any
 
 import pytest
@@ -14,6 +15,7 @@ from memory import temporary_folder
 
 import lmm_education
 from lmm_education.answer.lookup import NOTHING, Lookup
+from lmm_education.answer.sources import Sources
 from lmm_education.errors import SearchError
 from lmm_education.search.search import CourseSearch
 
@@ -103,6 +105,21 @@ def test_a_long_section_is_read_page_by_page() -> None:
         assert 2498 <= (first + second).count("Water.") <= 2500  # one may be cut in two
         with pytest.raises(SearchError, match="the section has 2 pages"):
             run(course.open_section("leaves.md#Roots", page=3))
+
+
+def test_a_text_within_an_opened_section_has_its_number() -> None:
+    """Of whatever is read of it: by pages, by passages that are found in it, by mentions."""
+    with lookup() as course:
+        numbered = replace(course, sources=(sources := Sources()))
+        opened = run(numbered.open_section("leaves.md#Roots"))
+        assert '<source number="1"' in opened
+        for call in (numbered.open_section("leaves.md#Roots", page=2), numbered.search("Roots take up water", 1)):
+            assert '<source number="1"' in run(call)
+        assert '<source number="1"' in run(numbered.mentions("roots")).partition('number="2"')[0]
+        run(numbered.open_section("stems.md"))
+        assert [each.number for each in sources] == [1, 2]
+        (roots, _), pages = sources, [run(course.open_section("leaves.md#Roots", page=page)) for page in (1, 2)]
+        assert all(page.partition(">\n")[2].partition("\n</source")[0] in roots.text for page in pages)
 
 
 def test_material_cannot_pass_for_something_else() -> None:
