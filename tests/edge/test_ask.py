@@ -181,7 +181,7 @@ def test_a_budget_ends_an_agent(course: Path, server: ScriptedServer, capsys: py
     ran = run_here(capsys, "ask", "What do roots do?", "--agent", "--budget", "1130")
     assert ran.code == 1
     assert "the budget of 1,130 tokens (18 spent) does not cover" in ran.err
-    assert "--context-tokens 1100" in ran.err
+    assert "--context-tokens 1130" in ran.err
     assert len(server.requests) == 1
 
 
