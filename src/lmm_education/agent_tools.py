@@ -31,8 +31,9 @@ from lmm_education.answer.sources import LABEL
 from lmm_education.answer.verification import mark_of, marked
 from lmm_education.config import CourseSettings, StorageSettings
 from lmm_education.errors import SearchError, StoreMissing
-from lmm_education.ingestion.ingest import has_other_settings, ingest_into
+from lmm_education.ingestion.ingest import ingest_into
 from lmm_education.ingestion.reports import IngestReport
+from lmm_education.ingestion.stored import has_other_settings
 from lmm_education.material import Passage
 from lmm_education.options import IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts, course_root

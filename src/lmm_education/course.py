@@ -557,7 +557,7 @@ class Course(CourseParts):
         Raises:
             StoreError: no document has the name, or several have.
         """
-        from lmm_education.ingestion.ingest import remove_documents
+        from lmm_education.ingestion.stored import remove_documents
 
         return remove_documents(self.store, documents)
 

@@ -20,7 +20,7 @@ from lmm.cli.main import main
 from lmm_education import Course
 from lmm_education.config import StorageSettings
 from lmm_education.errors import StoreError, StoreMismatch, StoreMissing, StoreUnavailable
-from lmm_education.ingestion.ingest import find_stored
+from lmm_education.ingestion.stored import find_stored
 from lmm_education.material import SparseVector
 from lmm_education.payloads import StoredDocument, document_point_id
 from lmm_education.store import server_requests

@@ -30,7 +30,8 @@ from lmm_education.errors import StoreError, StoreMissing
 from lmm_education.evaluation import results
 from lmm_education.evaluation.judge import Expected, find_ranks, find_targets, is_named
 from lmm_education.evaluation.questions import READERS, Question
-from lmm_education.ingestion.ingest import ingest_into, stored_documents
+from lmm_education.ingestion.ingest import ingest_into
+from lmm_education.ingestion.stored import stored_documents
 from lmm_education.material import Passage
 from lmm_education.options import IngestOptions, SearchOptions
 from lmm_education.parts import CourseParts

@@ -14,8 +14,8 @@ from lmm.markdown import metadata
 from lmm.markdown.blocks import HeaderBlock
 from lmm_education.books.chapters import Books
 from lmm_education.ingestion.findings import warnings
-from lmm_education.ingestion.ingest import prepare
 from lmm_education.ingestion.plan import read_file
+from lmm_education.ingestion.run import prepare
 from lmm_education.ingestion.source_files import SourceFile
 from lmm_education.options import ExportOptions
 from lmm_education.parts import CourseParts

@@ -17,7 +17,7 @@ import lmm_education
 from lmm.disk import files
 from lmm.errors import ModelRejected, ModelUnavailable
 from lmm_education.errors import IngestError, StoreMismatch, StoreOutdated
-from lmm_education.ingestion import ingest as ingestion
+from lmm_education.ingestion import writing
 from lmm_education.ingestion.reports import Begun, Ended, Event, IngestReport
 from lmm_education.material import PreparedDocument
 from lmm_education.store.generations import checksum_of
@@ -382,9 +382,9 @@ def test_a_run_that_ends_in_the_middle_leaves_what_it_published(
     course: Course, monkeypatch: pytest.MonkeyPatch
 ) -> None:
     """Whole documents; the next run goes on with the others."""
-    monkeypatch.setattr(ingestion, "PUBLISH_EVERY", 0.0)
-    monkeypatch.setattr(ingestion, "PUBLISH_SHARE", 0.0)
-    monkeypatch.setattr(ingestion, "GROUP", 1)
+    monkeypatch.setattr(writing, "PUBLISH_EVERY", 0.0)
+    monkeypatch.setattr(writing, "PUBLISH_SHARE", 0.0)
+    monkeypatch.setattr(writing, "GROUP", 1)
     for number in range(10):
         course.write(f"{number}.md", section(f"Part {number}", 2, 10 * number))
     done = []
@@ -408,7 +408,7 @@ def test_a_long_run_keeps_no_more_than_the_group_it_is_at(
     course: Course, monkeypatch: pytest.MonkeyPatch, dry_run: bool
 ) -> None:
     """What was made of a document is let go when it is written: a course may be larger than the memory."""
-    monkeypatch.setattr(ingestion, "BATCH", 1)
+    monkeypatch.setattr(writing, "BATCH", 1)
     kept = list[int]()
 
     def count(event: Event) -> None:
