@@ -87,7 +87,7 @@ def chunk_payload(chunk: Chunk, *, language: str, hash: str) -> dict[str, Any]:
         "order": chunk.order,
         "type": list(types) if len(types) > 1 and types[0] == chunk.type else chunk.type,  # each can be searched for
         "text": chunk.text,
-        **_above(chunk),
+        **({"above": list(chunk.above)} if chunk.above else {}),
         "language": language,
         "hash": hash,
         "metadata": chunk.metadata,
@@ -129,7 +129,7 @@ def section_payload(section: Section, *, title: str) -> dict[str, Any]:
         "order": section.order,
         "title": title,
         "text": section.text,
-        **_above(section),
+        **({"above": list(section.above)} if section.above else {}),
         "metadata": section.metadata,
         **_audience(section),
     }
@@ -168,10 +168,6 @@ def hash_of_text(text: str) -> str:
 def words_of(payload: Payload) -> Frequencies:
     """Return the document frequencies in a document's record; empty for any other payload."""
     return Frequencies.from_text(payload.get(WORDS, ""))
-
-
-def _above(of: Chunk | Section) -> dict[str, Any]:
-    return {"above": list(of.above)} if of.above else {}
 
 
 # Every field of a `Location` is a field of the payload, the lines as two; those with a default may be missing.

@@ -71,7 +71,7 @@ def test_chunks_give_back_the_text_of_their_section(text: str, settings: Prepara
     """Without repeated lines, the chunks stand in their section's text in order, and nothing else but headings does."""
     settings = settings.replace(documents="heading" if settings.documents == "none" else settings.documents)
     document = prepared(text, settings)
-    headings = [item.source for item in read_outline(text).items if isinstance(item, Heading)]
+    headings = [item.text for item in read_outline(text).items if isinstance(item, Heading)]
     for section in document.sections:
         rests = {section.text}  # several: a line may be repeated, or stand there
         for chunk in texts_of(document):

@@ -461,11 +461,11 @@ class TypedDocument:
             lasts = self._lasts(types)
             stretch = Stretch(types, node.line)
             if types and isinstance(node, HeadingNode):
-                yield at, self._end_of_section(at), stretch
-                self._extend_solutions(types, self._end_of_section(at))
+                yield at, self.ends[at], stretch
+                self._extend_solutions(types, self.ends[at])
                 # Each subsection of a section of exercises is one exercise.
                 for below in node.headings if not lasts else ():
-                    yield self.place[id(below)], self._end_of_section(self.place[id(below)]), Stretch(types, below.line)
+                    yield self.place[id(below)], self.ends[self.place[id(below)]], Stretch(types, below.line)
             elif types:
                 end = at + 1 + len(self.continuations.get(id(node), ()))
                 end = self._last_end(at, end) if lasts else end
@@ -473,8 +473,8 @@ class TypedDocument:
                 self._extend_solutions(types, end)
                 if lasts and (heading := _heading_right_above(node)) is not None:
                     start = self.place[id(heading)]
-                    yield start, self._end_of_section(start), stretch
-                    self._extend_solutions(types, self._end_of_section(start))
+                    yield start, self.ends[start], stretch
+                    self._extend_solutions(types, self.ends[start])
             kinds = (*types, self.typed.get(at))
             is_exercise = any(is_one_of(kind, self.kinds.exercises) for kind in kinds)
             if parts := labels_within(self.texts[at] if is_exercise else "", self.kinds):
@@ -500,7 +500,7 @@ class TypedDocument:
         if not any(is_one_of(kind, self.kinds.exercises) for kind in types):
             return
         if isinstance(node, HeadingNode):
-            self.exercise_section_end = max(self.exercise_section_end, self._end_of_section(self.place[id(node)]))
+            self.exercise_section_end = max(self.exercise_section_end, self.ends[self.place[id(node)]])
         self.exercises_end = max(self.exercises_end, self.exercise_section_end)
         if end > self.exercises_end:  # else the next heading is where that of an earlier exercise is, or before it
             headings = (at for at in range(end, len(self.order)) if isinstance(self.order[at], HeadingNode))
@@ -604,9 +604,6 @@ class TypedDocument:
         if self.place[id(node)] < self.exercises_end and is_named_after_exercises(node.title):
             return kind_called("solution", self.kinds.lasting)
         return named_type(node.title, (*self.kinds.lasting, *(() if is_inside else self.kinds.exercises)))
-
-    def _end_of_section(self, at: int) -> int:
-        return self.ends[at]
 
     def _last_end(self, start: int, end: int) -> int:
         """Return the end of a lasting type, given that the text at `start` goes to `end`."""

@@ -87,36 +87,11 @@ def ingest_into(
 def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     started, course, options = time.perf_counter(), run.course, run.options
     sources = _sources(course.root, paths, prepared=not options.save_files)
-    if options.ingest:
-        course.beginning = course.beginning or _first_embedding(course, sources.documents)
-        run.stamp = _stamp_of(course)
-        run.known = KnownFiles(course.root, run.stamp) if not options.annotate else None
-    stored = _stored(run) if options.ingest else []
-    if options.ingest and not stored and (beside := other_courses(course.store.location)):
-        run.report.notices.append(
-            f"'{course.settings.storage.course}' is new; there are stores of other courses: {', '.join(beside)}"
-        )
-    run.stored = {document.hash for document in stored}
+    stored = _open_store(run, sources) if options.ingest else []
     run.report.dry_run = options.dry_run
-    if options.prune:
-        sources.allow_gone(document.file for document in stored)
     run.report.errors += sources.errors
     for path, reason in sources.skipped:
         run.end(SourceFile(path, str(path)), "skipped", reason=reason)
-    if run.report.rebuilt:  # what is stored in another way is of no use: every document has to come along
-        named = {source.file for source in sources.documents if source.named}
-        others = [document.file for document in stored if document.file not in named]
-        if not stored:
-            run.report.notices.append(
-                "it is not known which documents the damaged store had; those you gave are in it now"
-            )
-        for file in others:  # a store may come from a stranger
-            if not (course.root / file).resolve().is_relative_to(course.root.resolve()):
-                hint = "give it on the command line, with the folder of the others"
-                raise IngestError(
-                    "the store contains this document, which is outside of the course", where=file, hint=hint
-                )
-        add_sources(sources, others, course.root)
     run.listener(Begun(len(sources.documents)))
     documents = [document for source in sources.documents if (document := read_source(run, source)) is not None]
     if run.known is not None:
@@ -136,6 +111,36 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     run.report.documents.sort(key=lambda document: document.file)
     run.report.seconds = time.perf_counter() - started
     return run.report
+
+
+def _open_store(run: IngestRun, sources: SourceFiles) -> list[StoredDocument]:
+    """Return the documents in the store; if it has to be rebuilt, add their files to the sources."""
+    course, options = run.course, run.options
+    course.beginning = course.beginning or _first_embedding(course, sources.documents)
+    run.stamp = _stamp_of(course)
+    run.known = KnownFiles(course.root, run.stamp) if not options.annotate else None
+    stored = _stored(run)
+    run.stored = {document.hash for document in stored}
+    if options.prune:
+        sources.allow_gone(document.file for document in stored)
+    if not stored and (beside := other_courses(course.store.location)):
+        run.report.notices.append(
+            f"'{course.settings.storage.course}' is new; there are stores of other courses: {', '.join(beside)}"
+        )
+    if run.report.rebuilt:  # what is stored in another way is of no use: every document has to come along
+        if not stored:
+            notice = "it is not known which documents the damaged store had; those you gave are in it now"
+            run.report.notices.append(notice)
+        named = {source.file for source in sources.documents if source.named}
+        others = [document.file for document in stored if document.file not in named]
+        for file in others:  # a store may come from a stranger
+            if not (course.root / file).resolve().is_relative_to(course.root.resolve()):
+                message = "the store contains this document, which is outside of the course"
+                raise IngestError(
+                    message, where=file, hint="give it on the command line, with the folder of the others"
+                )
+        add_sources(sources, others, course.root)
+    return stored
 
 
 def _nothing_here(root: Path, folders: Iterable[str]) -> str:

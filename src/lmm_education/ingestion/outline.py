@@ -40,7 +40,7 @@ _OF_THE_HEADING_ONLY = "summary"  # not inherited, because it describes the sect
 class Heading:
     """A heading, or the document itself (level 0).
 
-    `path` are the titles from the outermost heading to this one; `source` is its line as written (for the document,
+    `path` are the titles from the outermost heading to this one; `text` is its line as written (for the document,
     `line` is the header's last); `values` is its metadata as read, which begins at `metadata_line`, `own` the
     properties in it; `all` includes those of the headings above, the nearest first. `owner` is as in `TextItem`.
     `numbers` are the document's in its book and those of the headings in `path`, if there are any. `types` are those
@@ -51,7 +51,7 @@ class Heading:
     level: int
     path: tuple[str, ...]
     line: int
-    source: str = ""
+    text: str = ""
     metadata_line: int = 0
     values: Mapping[str, Any] = field(default_factory=dict)
     own: Mapping[str, Any] = field(default_factory=dict)
@@ -98,19 +98,14 @@ class TextItem:
     moved: bool = False
 
     @property
-    def source(self) -> str:
-        """The text, as markdown."""
-        return self.text
-
-    @property
     def type(self) -> str:
         """The type of the text, the first if there are several."""
         return self.types[0] if self.types else "text"
 
     @property
-    def stretch(self) -> int:
-        """The owner of a text whose only property is the type; 0 for other texts."""
-        return self.owner if self.own.keys() == {"type"} else 0
+    def stretch(self) -> int | None:
+        """A key that is the same for texts that may be joined, without own properties or of one owner; else None."""
+        return 0 if not self.own else self.owner or None if self.own.keys() == {"type"} else None
 
 
 Item = Heading | TextItem
@@ -270,14 +265,14 @@ def _heading(node: HeadingNode, above: Heading | None, typed: Mapping[int, Stret
     path = (*above.path, title) if above is not None else ()
     values_block = node.metadata_block
     first, last = (values_block.line, values_block.line + values_block.content.count("\n")) if values_block else (0, 1)
-    source, line = (block.content, block.line) if block is not None else ("", last)
+    written, line = (block.content, block.line) if block is not None else ("", last)
     every = with_inherited(above, own)
     return Heading(
         title=title,
         level=node.level,
         path=path,
         line=line,
-        source=source,
+        text=written,
         metadata_line=first or line,
         values=values,
         own=own,
@@ -308,7 +303,7 @@ def item_values(item: Item) -> dict[str, Any]:
     own |= {"depth": len(item.path if isinstance(item, Heading) else item.heading.path)}
     if isinstance(item, TextItem):
         return {"text": item.text, "lines": list(item.lines), **own}
-    values = {"title": item.title, "level": item.level, "line": item.line, "source": item.source}
+    values = {"title": item.title, "level": item.level, "line": item.line, "source": item.text}
     return {**values, "number": item.numbers[-1] if item.numbers else "", **own}
 
 
@@ -362,18 +357,11 @@ def properties(values: Mapping[str, Any]) -> dict[str, Any]:
     {'questions': ['Why?'], 'topic': 'review'}
     """
     found: dict[str, Any] = {}
-    for key in values:
-        name = _name(key)
-        if name is not None and name not in found:
+    for key in without_conversation(values):
+        name = metadata.base_name(key) or key
+        if name not in _NOT_PROPERTIES and name not in found:
             found[name] = plain(metadata.lookup(values, name))
     return found
-
-
-def _name(key: str) -> str | None:
-    if key.startswith("~~") or key in _CONVERSATION:
-        return None
-    name = metadata.base_name(key) or key
-    return None if name in _NOT_PROPERTIES else name
 
 
 def without_conversation(values: Mapping[str, Any]) -> dict[str, Any]:

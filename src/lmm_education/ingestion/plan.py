@@ -113,7 +113,8 @@ def read_file(
             made_from = posixpath.normpath(posixpath.join(folder, name))
             chapter = books.chapter_of_prepared(source.path.parent / name, text)
         else:
-            chapter = without_solutions(books.chapter(source.path, text))
+            chapter = books.chapter(source.path, text)
+            chapter = without_solutions(chapter) if chapter.included else chapter
         if "<!--" in text:  # with marks of pages, it may be imported
             values = header_values(text)
             original = str(values.get(ORIGINAL) or values.get("source") or "")
@@ -359,12 +360,6 @@ class Changes:
     removed: tuple[str, ...] = ()
     sections: Mapping[str, Payload] = field(default_factory=dict)
     removed_sections: tuple[str, ...] = ()
-
-    @property
-    def updated(self) -> dict[str, Payload]:
-        """The payloads of chunks whose vectors stay as they are."""
-        encoded = {chunk.id for chunk in self.encode}
-        return {id: payload for id, payload in self.payloads.items() if id not in encoded}
 
 
 def changes(

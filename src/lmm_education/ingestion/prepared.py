@@ -73,7 +73,7 @@ def _written(before: Item | None, item: Item | None, lasting: Collection[str], p
             values.pop("type", None)
         elif lasts and not types_in(item.own):
             values["type"] = "text"
-    written = f"{MetadataBlock.make(values).source if values else ''}{item.source}\n\n"
+    written = f"{MetadataBlock.make(values).source if values else ''}{item.text}\n\n"
     return written + page if isinstance(item, Heading) else page + written
 
 

@@ -37,13 +37,14 @@ def readable(outline: Outline, chapter: BookChapter, withholding: Withholding) -
         if any(own) or path != item.path:
             headings[id(item)] = replace(item, title=path[-1], path=path, numbers=own if any(own) else ())
         items.append(headings[id(item)])
-    texts = [item for item in items if isinstance(item, TextItem)]
-    public = [item for item in texts if withholding.of(item.types) == EVERYONE]
-    withheld = [item for item in texts if withholding.of(item.types) == TEACHER]
-    notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
-    for at, item in enumerate(items):
-        if isinstance(item, TextItem) and "[^" in item.text:
-            items[at] = _with_text(item, with_notes(item.text, *notes[withholding.of(item.types)]), item.heading)
+    if any("[^" in item.text for item in items):
+        texts = [item for item in items if isinstance(item, TextItem)]
+        public = [item for item in texts if withholding.of(item.types) == EVERYONE]
+        withheld = [item for item in texts if withholding.of(item.types) == TEACHER]
+        notes = {EVERYONE: footnotes(public, public), TEACHER: footnotes(texts, withheld)}
+        for at, item in enumerate(items):
+            if isinstance(item, TextItem) and "[^" in item.text:
+                items[at] = _with_text(item, with_notes(item.text, *notes[withholding.of(item.types)]), item.heading)
     return replace(outline, root=root, items=tuple(i for i in items if isinstance(i, Heading) or i.text.strip()))
 
 
@@ -143,15 +144,15 @@ _NOTE_MARK = re.compile(r"\[\^([^\]\s]{1,100})\](:[ \t]*)?")
 
 def footnotes(texts: Iterable[TextItem], readers: Iterable[TextItem]) -> tuple[Mapping[str, str], frozenset[str]]:
     """Return the footnotes in texts, by name, and the names of those to which other texts refer."""
-    found = (match for piece in _with_marks(texts) for match in _FOOTNOTE.finditer(piece))
-    marks = (mark for piece in _with_marks(readers) for mark in _NOTE_MARK.finditer(piece))
+
+    def pieces(of: Iterable[TextItem]) -> Iterator[str]:
+        marked = (item.text for item in of if "[^" in item.text)
+        return (piece for text in marked for is_code, piece in code_apart(text) if not is_code)
+
+    found = (match for piece in pieces(texts) for match in _FOOTNOTE.finditer(piece))
+    marks = (mark for piece in pieces(readers) for mark in _NOTE_MARK.finditer(piece))
     notes = {match["name"]: " ".join(match["note"].split()) for match in found}
     return notes, frozenset(mark[1] for mark in marks if not mark[2])
-
-
-def _with_marks(texts: Iterable[TextItem]) -> Iterator[str]:
-    marked = (item.text for item in texts if "[^" in item.text)
-    return (piece for text in marked for is_code, piece in code_apart(text) if not is_code)
 
 
 def with_notes(text: str, notes: Mapping[str, str], used: Collection[str]) -> str:

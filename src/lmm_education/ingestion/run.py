@@ -129,7 +129,7 @@ def end_prepared(run: IngestRun, planned: PlannedDocument, state: State | None =
         reused=planned.reused,
         updated=len(changes.payloads) - len(changes.encode),
         removed=len(changes.removed),
-        moved_from=planned.stored.file if planned.stored and planned.stored.file != document.file else "",
+        moved_from=planned.moved_from,
         saved=planned.saved,
         withheld=prepared.withheld,
     )

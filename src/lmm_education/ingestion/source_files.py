@@ -11,6 +11,7 @@ import stat
 from collections.abc import Iterable, Iterator, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path, PurePath
+from typing import NamedTuple
 
 from lmm.book_project import Book, book_of, read_mdbook
 from lmm.disk import files
@@ -98,7 +99,7 @@ def find_sources(paths: Iterable[str | Path], root: Path) -> SourceFiles:
     # Files that were named come first: what is named is ingested even where a folder would pass it over.
     for found, path in sorted(named, key=lambda item: item[0] != "file"):
         for source in _sources_at(path, found, places, sources):
-            real = places.real(source.path)
+            real = places.of(source.path).real
             if real not in seen:
                 seen.add(real)
                 sources.documents.append(source)
@@ -113,7 +114,8 @@ def _follow_books(sources: SourceFiles, root: Path) -> None:
     looked_through: dict[Book, bool] = {}  # whether to name its files by relative paths
     places: list[tuple[list[list[str | int]], SourceFile]] = []
     for source in sources.documents:
-        path = original(source.path.absolute())
+        path = source.path.absolute()
+        path = original(path) if path.name.endswith(POOLED) else path
         folder = path.parent
         if folder not in books:
             books[folder] = book_of(path), [*_mdbooks_above(folder, searched)]
@@ -239,7 +241,7 @@ def _sources_at(path: Path, found: str, places: _Places, sources: SourceFiles) -
     elif found == "pattern":
         yield from _matching(str(path), places, sources)
     elif path.is_file() and path.suffix.lower() in SUFFIXES:
-        yield SourceFile(path, places.name(path))
+        yield SourceFile(path, places.of(path).name)
     elif not os.path.lexists(path):
         sources.missing[file_name(path, places.root)] = path
         sources.errors.append(FileMissing("there is no such file or folder", where=str(path), hint="check the path"))
@@ -284,43 +286,41 @@ def _in_folder(folder: Path, places: _Places, sources: SourceFiles) -> Iterator[
 
 def _unless_knitted(path: Path, places: _Places, sources: SourceFiles) -> Iterator[SourceFile]:
     """Yield the document at a path, unless a file beside it seems to be the R Markdown or Quarto that made it."""
-    if source := knitted_from(path.name, places.siblings(path)):
+    place = places.of(path)
+    if source := knitted_from(path.name, place.siblings):
         sources.skipped.append((path, f"made from {source}"))
     else:
-        yield SourceFile(path, places.name(path), named=False)
+        yield SourceFile(path, place.name, named=False)
+
+
+class _Place(NamedTuple):
+    """The real path of a file (for a link, that of its target), its name in the course, the names in its folder."""
+
+    real: str
+    name: str
+    siblings: frozenset[str]
 
 
 class _Places:
-    """The real paths of files and their names in the course: each folder is resolved once."""
+    """The places of files in a course: each folder is looked at once."""
 
     def __init__(self, root: Path) -> None:
         self.root = root
-        self._folders: dict[str, tuple[str, str]] = {}
-        self._names: dict[str, frozenset[str]] = {}
+        self._folders: dict[str, _Place] = {}
 
-    def real(self, path: Path) -> str:
-        """Return the real path of a file; for a link, that of its target."""
-        folder, name = os.path.split(path)  # a thousand times a second
-        file = os.path.join(self._folder(folder)[0], name)  # noqa: PTH118
-        return os.path.realpath(file) if os.path.islink(file) else file  # noqa: PTH114
-
-    def name(self, path: Path) -> str:
-        """Return the `file_name` of a file."""
-        folder, name = os.path.split(path)
-        return self._folder(folder)[1] + name
-
-    def siblings(self, path: Path) -> frozenset[str]:
-        """Return the names of the files in a file's folder."""
-        folder = os.path.dirname(path) or "."  # noqa: PTH120
-        if folder not in self._names:
-            self._names[folder] = frozenset(os.listdir(folder))  # noqa: PTH208
-        return self._names[folder]
-
-    def _folder(self, folder: str) -> tuple[str, str]:
-        if folder not in self._folders:
-            name = file_name(Path(folder), self.root)
-            self._folders[folder] = os.path.realpath(folder), "" if name == "." else f"{name}/"
-        return self._folders[folder]
+    def of(self, path: Path) -> _Place:
+        """Return the place of a file."""
+        above, name = os.path.split(path)  # a thousand times a second
+        folder = self._folders.get(above)
+        if folder is None:
+            inside = file_name(Path(above), self.root)
+            names = frozenset[str]()
+            with contextlib.suppress(OSError):
+                names = frozenset(os.listdir(above or "."))  # noqa: PTH208
+            folder = _Place(os.path.realpath(above), "" if inside == "." else f"{inside}/", names)
+            self._folders[above] = folder
+        file = os.path.join(folder.real, name)  # noqa: PTH118
+        return _Place(os.path.realpath(file) if os.path.islink(file) else file, folder.name + name, folder.siblings)  # noqa: PTH114
 
 
 def file_name(path: Path, root: Path) -> str:

@@ -40,8 +40,8 @@ def pool(items: Iterable[Item], limits: Limits, *, shorter_than: int) -> Iterato
     def needs_context(text: TextItem) -> bool:
         return len(text.text) < shorter_than or kind_of(text.text) in ("code", "equation")
 
-    for kin, run in groupby(items, key=_kin):
-        if kin is None:
+    for stretch, run in groupby(items, key=lambda item: item.stretch if isinstance(item, TextItem) else None):
+        if stretch is None:
             yield from run
             continue
         groups = list[list[TextItem]]()
@@ -63,17 +63,13 @@ def _in_parts(texts: Sequence[TextItem], limits: Limits) -> Iterator[TextItem]:
         yield join(texts[start:end])
 
 
-def _kin(item: Item) -> int | None:
-    """Return a key that is the same for texts that may be joined; None for what stays alone."""
-    return item.stretch if isinstance(item, TextItem) and (item.stretch or not item.own) else None
-
-
 def whole_blocks(outline: Outline, limits: Limits) -> Outline:
     """Return the outline with the texts of each unit joined, if they fit into a chunk together; other divs, or those
     with headings, are split, and their first text begins with what names them: the title of a callout."""
     items = list(outline.items)
+    kin = [item.stretch if isinstance(item, TextItem) else None for item in items]
     texts = [f"{item.text}\n" if isinstance(item, TextItem) else None for item in items]
-    alone = [None if _kin(item) is None else text for item, text in zip(items, texts, strict=True)]
+    alone = [None if key is None else text for key, text in zip(kin, texts, strict=True)]
     divs = div_ends(texts)
     ends, fences = unit_ends(alone, divs), {*divs, *divs.values()}
     at, blocks = 0, list[Item]()
@@ -81,7 +77,7 @@ def whole_blocks(outline: Outline, limits: Limits) -> Outline:
         end = ends[at]
         unit = [item for item in items[at:end] if isinstance(item, TextItem)]
         size = sum(limits.measure(item.text) + limits.joint for item in unit)
-        is_one = len(unit) == end - at and len(kin := set(map(_kin, unit))) == 1 and None not in kin
+        is_one = len(unit) == end - at and kin[at] is not None and len({*kin[at:end]}) == 1
         whole = is_one and size <= limits.high + limits.joint
         if at in fences and (end == at + 1 or not whole):
             end = at + 1
@@ -98,7 +94,7 @@ _LONGEST_TITLE = 500  # characters of the fences of divs that begin together
 
 def _after_title(fence: Item, text: Item) -> Item:
     """Return the first text of a div, after what readers see of the div alone."""
-    opened = f"{fence.source}\n:::"
+    opened = f"{fence.text}\n:::"
     if isinstance(text, Heading) or text.types != fence.types or len(opened) > _LONGEST_TITLE:
         return text
     if kind_of(text.text) in ("table", "code", "equation") or not rendered_text(opened):
@@ -137,7 +133,7 @@ class Part:
     @property
     def text(self) -> str:
         """The texts, with the lines of headings between them."""
-        return "\n\n".join(item.source for item in self.items)
+        return "\n\n".join(item.text for item in self.items)
 
     @property
     def lines(self) -> Lines:
@@ -174,7 +170,7 @@ def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
         if isinstance(item, Heading):
             while open_ and open_[-1].level >= item.level:
                 open_.pop()
-        size = limits.measure(item.source) + limits.joint
+        size = limits.measure(item.text) + limits.joint
         for heading in open_:
             sizes[id(heading)] += size
         if isinstance(item, Heading):
@@ -200,18 +196,16 @@ def _by_level(root: Heading, items: Sequence[Item], level: int, limits: Limits) 
         own.append(item)
         if isinstance(item, Heading):
             held[id(item)] = own
-    yield from (Part(heading, tuple(own), (heading,)) for heading, own in parts if _has_place(heading, own))
-
-
-def _has_place(heading: Heading, items: Sequence[Item]) -> bool:
-    return heading.level > 0 or bool(items) or bool(heading.own.get("summary"))
+    for heading, own in parts:
+        if heading.level or own or heading.own.get(SUMMARY):
+            yield Part(heading, tuple(own), (heading,))
 
 
 def _by_size(root: Heading, items: Sequence[Item], size: int) -> Iterator[Part]:
     """Iterate over parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
-    sizes = [sum(len(i.source) + 2 for i in element) for element in elements]
+    sizes = [sum(len(i.text) + 2 for i in element) for element in elements]
     keys = list[int]()  # higher headings are better places to cut, and any heading is better than none
     for first, *_ in elements:
         if isinstance(first, TextItem):
@@ -222,7 +216,7 @@ def _by_size(root: Heading, items: Sequence[Item], size: int) -> Iterator[Part]:
         held = tuple(item for element in elements[start:end] for item in element)
         first, opening = held[0], () if start else (root,)
         yield Part(first if isinstance(first, Heading) else first.heading, held, opening, by_size=True)
-    if not elements and _has_place(root, ()):
+    if not elements and root.own.get(SUMMARY):
         yield Part(root, (), (root,))
 
 
@@ -233,7 +227,7 @@ def _elements(items: Sequence[Item], limits: Limits) -> Iterator[list[Item]]:
         if isinstance(item, Heading):
             headings.append(item)
             continue
-        above = sum(len(heading.source) + limits.joint for heading in headings)
+        above = sum(len(heading.text) + limits.joint for heading in headings)
         room = replace(limits, high=max(limits.high // 2, limits.high - above))
         for piece in pieces_of(item, room):
             yield [*headings, piece]

@@ -53,7 +53,7 @@ def write(run: IngestRun, pending: deque[PlannedDocument], pruned: Sequence[str]
             if anew and run.report.failed:
                 run.report.notices.append("the store is unchanged, because some of its documents could not be ingested")
                 raise _NothingToWrite
-            if not pending and not anew:
+            if pruned and not pending and not anew:
                 remove(writer, pruned)
             ended = time.monotonic()
             if not written and (pending or not pruned):
@@ -150,7 +150,8 @@ def _encode_and_write(run: IngestRun, writer: Writer, group: Sequence[PlannedDoc
     writer.set_payload("chunks", {id: payload for id, payload in payloads.items() if id not in encoded})
     writer.delete("chunks", [id for item in group for id in item.changes.removed])
     writer.delete("documents", [id for item in group for id in item.changes.removed_sections])
-    remove(writer, [id for item in group for id in item.replaces])
+    if replaced := [id for item in group for id in item.replaces]:
+        remove(writer, replaced)
     unembedded = [chunk.id for item in group for chunk in item.prepared.chunks if chunk.id not in encoded]
     known = encoded | {
         point.id: point.vectors for point in writer.get("chunks", unembedded, fields=False, vectors=True)

@@ -230,7 +230,7 @@ def anchor_of(heading: Heading) -> str:
     >>> anchor_of(Heading("What is `R`, really?", 1, (), 1)), anchor_of(Heading("B", 1, (), 1, "# B {#b .x}"))
     ('what-is-r-really', 'b')
     """
-    return HeadingBlock(heading.source or f"# {heading.title}", 1).anchor
+    return HeadingBlock(heading.text or f"# {heading.title}", 1).anchor
 
 
 def _unique(anchor: str, taken: dict[str, int]) -> str:

@@ -58,7 +58,7 @@ def test_only_metadata_changed() -> None:
     first = changes(old, {}, hashes(old))
     plan = changes(new, apply({}, first), hashes(new))
     assert not plan.encode
-    assert plan.updated["a"]["metadata"] == {"x": True}
+    assert plan.payloads["a"]["metadata"] == {"x": True}
 
 
 def test_again_embeds_everything() -> None:
