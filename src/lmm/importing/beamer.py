@@ -14,10 +14,13 @@ _OVERLAY = re.compile(
 )
 _WITHOUT_GROUP = re.compile(r"\\(?:onslide|uncover|only|visible|pause)\b(?![ \t]*\{)")
 _SHOWING = re.compile(r"\\(?:begin|end)\{(?:onlyenv|uncoverenv|visibleenv|actionenv|overprint)\}")
-_BLOCK = re.compile(r"\\begin\{(?:block|exampleblock|alertblock)\}[ \t]*\{(?P<title>[^{}]*)\}")
+_BLOCK = re.compile(r"\\begin\{(?:block|exampleblock|alertblock)\}[ \t]*\{(?P<title>[^{}]*)\}(?:<[^<>\n]{0,40}>)?")
 _END_BLOCK = re.compile(
-    r"\\end\{(?:block|exampleblock|alertblock)\}|\\(?:begin|end)\{columns?\}(?:\[[^\]\n]{0,99}\]|\{[^{}\n]{0,99}\})*"
+    r"\\end\{(?:block|exampleblock|alertblock)\}"
+    r"|\\(?:(?:begin|end)\{columns?\}|column(?=[ \t]*\{))(?:\[[^\]\n]{0,99}\]|[ \t]*\{[^{}\n]{0,99}\})*"
 )
+_COLUMNS = re.compile(r"(?<=\\begin\{tabular\}\{)[^{}\n]{1,300}\}")
+_NUMBERS = re.compile(r"S(?:\[[^\]\n]{0,200}\])?")  # a column of siunitx
 _OLD_FRAME = re.compile(r"\\frame[ \t]*(?=\{)")
 _FRAME = re.compile(r"\\begin\{frame\}(?:[ \t]*\[[^\]\n]{0,200}\])*[ \t]*")
 _TITLE = re.compile(r"\\(?P<kind>frametitle|framesubtitle)(?:\[[^\]\n]{0,200}\])?[ \t]*(?=\{)")
@@ -33,13 +36,15 @@ _MACROS = "".join(
 
 
 def open_frames(text: str) -> str:
-    r"""Return a LaTeX file with each frame of Beamer's as a section, with what its overlays show; others unchanged.
+    r"""Return a LaTeX file with each frame of Beamer's as a section, with what its overlays show, and with columns of
+    numbers as Pandoc knows them.
 
     >>> slides = r"\documentclass{beamer}\begin{document}\begin{frame}[t]{Cells}A \only<2>{b}.\end{frame}"
     >>> shown = open_frames(slides)
     >>> r"\section{Cells}" in shown, "<2>" in shown
     (True, False)
     """
+    text = _COLUMNS.sub(lambda match: _NUMBERS.sub("r", match[0]), text)
     if not _BEAMER.search(text):
         return text
     used = max((level for level, name in enumerate(_SECTIONS) if f"\\{name}{{" in text), default=-1)

@@ -14,7 +14,7 @@ from lmm.importing.pdf_page import Char, PdfPage, Rule
 _MOST_DOTS = 60  # on a page: more are those of a diagram
 _LONGEST, _SHORTEST = 200.0, 6.0  # points: of fractions, and of lines that are not only those of fractions
 _MOST = 3_000  # lines of a page
-_ROW = 8.0  # points: the height of the bands of a page in which letters are looked for
+_ROW, _MOST_LETTERS = 8.0, 200  # the height of the bands of a page in which letters are looked for, and of how many
 _AXIS = 0.25  # fraction of the font size: the height of the line above the base line
 _SIMPLE = re.compile(r"\d+(?:[.,]\d+)?|[^\W\d_]")  # no brackets are needed around it
 
@@ -74,7 +74,7 @@ def _in_place(chars: Sequence[Char], replaced: Mapping[Char, Sequence[Char]]) ->
 def _near(rule: Rule, bands: Mapping[int, list[Char]], beside: float = 0.0) -> Iterator[Char]:
     """Iterate over the letters above, below and, up to a distance, beside a line."""
     for band in range(int(rule.y0 // _ROW) - 4, int(rule.y0 // _ROW) + 5):
-        for char in bands.get(band, ()):
+        for char in bands.get(band, [])[:_MOST_LETTERS]:
             if rule.x0 - 1 - beside <= (char.x0 + char.x1) / 2 <= rule.x1 + 1 + beside:
                 yield char
 

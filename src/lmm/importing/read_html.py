@@ -57,6 +57,7 @@ _NO_LANGUAGE = tags(
 TEX_MARKS = (("\\(", "\\)"), ("\\[", "\\]"), ("$$", "$$"))
 DOLLARS = (*TEX_MARKS, ("$", "$"))  # if a page configures its script so
 _HOLDERS = tags("ol ul section aside div")
+_HOLDERS_OF_BARS = tags("article main section aside blockquote figure header footer")
 _SCHEMES = tuple(f"{name}:" for name in ("http", "https", "ftp", "mailto", "doi", "tel", "file", "data"))
 _NOTE_MARKS = str.maketrans("*†‡§¶_", "xxxxxx")
 
@@ -130,11 +131,12 @@ def read_page(
     base = _joined(prefix, next(iter(bases), "")) if "://" in prefix else ""
     title = next((_words(node) for node in root.css("title")), "")
     language, values = _get(root, "lang") or _get(root, "xml:lang"), _values(root)
-    drawings = [node for node in body.css("svg") if _words(node) or len(node.css("*")) > 3]
+    drawn = sum(bool(_words(node)) or len(node.css("*")) > 3 for node in body.css("svg:not(mjx-container svg)"))
     _open_panels(body, parser)
-    _clean(body, title)
+    lost = _clean(body, title, parser)
     main, beside = _main(body)
-    notes = (f"left out: {len(drawings)} drawing{'s' * (len(drawings) > 1)} (SVG)",) if drawings else ()
+    counts = ((drawn, "drawing(s) (SVG)"), (lost, "formula(s) of which the page has only a drawing"))
+    notes = tuple(f"left out: {count} {what}" for count, what in counts if count)
     left_out = {"the page outside its main part": beside} if beside else {}
     _name_languages(main)
     _open_code_tables(main, parser)
@@ -194,11 +196,9 @@ def with_scripts(page: str, styles: str = "") -> str:
     >>> with_scripts("<style>.c1{vertical-align:super}</style>10<span class='c1'>6</span>").rpartition(">10")[2]
     '<sup>6</sup>'
     """
-    in_book = bool(styles)  # on pages of the web, scripts may show what styles hide
+    # On pages of the web, scripts may show what styles hide.
+    hidden = {name for name, body in _CLASS.findall(styles) if re.search(r"display:\s*none", body)} | {"linenos"}
     styles += "\n".join(re.split(r"</?style\b[^<>]*>", page, flags=re.IGNORECASE)[1::2])
-    hidden = (
-        {name for name, body in _CLASS.findall(styles) if re.search(r"display:\s*none", body)} if in_book else set()
-    )
     kinds = {name: kind for name, body in _CLASS.findall(styles) if (kind := _script(body))}
 
     def shown(span: re.Match[str]) -> str:
@@ -247,11 +247,17 @@ def _values(root: LexborNode) -> dict[str, Any]:
 # -- content of a page -------------------------------------------------------------------------------------
 
 
-def _clean(body: LexborNode, title: str) -> None:
-    """Remove scripts, navigation and the like, and the title if Pandoc or knitr repeats it."""
+def _clean(body: LexborNode, title: str, parser: LexborHTMLParser) -> int:
+    """Remove scripts, navigation and the like, and the title if Pandoc or knitr repeats it; return the number of
+    formulas that are only drawn."""
+    lost = 0
     for node in body.css(".katex, .mwe-math-element, mjx-container"):
-        if (formula := node.css_first("math")) is not None:
+        formula, named = node.css_first("math"), node.css_first("[data-latex]")  # as MathJax 4 writes it
+        if formula is None and named is not None:
+            formula = _formula(parser, _get(named, "data-latex"), is_display="display" in node.attributes)
+        if formula is not None:
             node.replace_with(formula)
+        lost += formula is None and node.css_first("img") is None
     # MathJax 2 leaves the formula, and what it made of it.
     is_set = body.css_first("script[type^='math/tex']") is not None
     for node in body.css(":is(.MathJax, .MathJax_Preview, .MathJax_SVG, .MathJax_CHTML)") if is_set else ():
@@ -268,6 +274,7 @@ def _clean(body: LexborNode, title: str) -> None:
         for name in ("colspan", "rowspan"):
             digits = re.match(r"\d{1,6}", _get(cell, name))
             cell.attrs[name] = str(max(1, min(int(digits[0]), _MAX_SPAN)) if digits else 1)
+    return lost
 
 
 _PANELS = """:is([role=tabpanel], .tab-pane, .tabcontent, .tab-content > div, .tabbed-block, .sd-tab-content, .collapse,
@@ -307,7 +314,12 @@ def _main(body: LexborNode) -> tuple[LexborNode, str]:
     """Return the main part of a page, if the page marks one, and the text of the rest."""
     mains = next(filter(None, map(body.css, ("main", "[role=main]", "article"))), [])
     if len(mains) != 1 or len(_words(mains[0])) * 20 < len(_words(body)):
-        return body, ""
+        bars = [bar for bar in body.css("header:not(:has(h1)), footer:not(:has(li[id]))")
+                if _HOLDERS_OF_BARS.isdisjoint(outer.tag for outer in _around(bar))]  # fmt: skip
+        texts = " ".join(map(_words, bars))
+        for bar in bars:
+            bar.decompose()
+        return body, texts
     inner = [mains[0].mem_id, *(part.mem_id for part in _around(mains[0]))]
     beside = (node for part in _around(mains[0]) for node in part.iter(include_text=True) if node.mem_id not in inner)
     return mains[0], " ".join(" ".join(node.text(separator=" ") for node in beside).split())

@@ -306,38 +306,34 @@ def _unwrap_alternatives(slide: Any) -> None:
 
 
 def _chart(chart: Any) -> str:
-    """Write the data of a chart as a table with a row for each category; empty if there are none."""
-    try:
-        name = chart.chart_title.text_frame.text if chart.has_title and chart.chart_title.has_text_frame else ""
-        every = [each for plot in chart.plots for each in plot.series]
-        categories = [str(each) for each in chart.plots[0].categories]
-        columns = [column for each in every for column in _columns(each)]
-    except Exception:  # a kind of chart that python-pptx cannot read
-        return ""
-    columns = list(dict.fromkeys(columns))  # several series may have the same x values
-    length = max([len(categories), *(len(values) for _, values in columns)], default=0)
-    if not length:
-        return ""
-    first = [("", tuple(categories))] if categories or not columns else []
-    written = [[name, *values, *[""] * (length - len(values))] for name, values in (*first, *columns)]
-    rows = zip(*written, strict=True)
-    title = f"<p>{escape(plain(name))}</p>" if name else ""
-    return title + table_html([escape(plain(text)) for text in row] for row in rows)
+    """Write the data of a chart as a table with a row for each category or point; empty if there are none."""
+    titled = chart.has_title and chart.chart_title.has_text_frame
+    title = f"<p>{escape(plain(chart.chart_title.text_frame.text))}</p>" if titled else ""
+    every = (column for series in chart._chartSpace.iter(f"{_C}ser") for column in _columns(series))
+    columns = list(dict.fromkeys(every))  # several series have the same categories or x values
+    height = max((len(values) for _, values in columns), default=0)
+    filled = [[name, *values, *[""] * (height - len(values))] for name, values in columns]
+    return (title + table_html([escape(plain(text)) for text in row] for row in zip(*filled, strict=True))) * (
+        height > 0
+    )
 
 
 def _columns(series: Any) -> Iterator[tuple[str, tuple[str, ...]]]:
-    """Iterate over the columns of a series: in charts of points its x values, its values, the sizes of its bubbles."""
-    for kind, name in (("xVal", "x"), ("val", series.name), ("yVal", series.name), ("bubbleSize", "size")):
-        for data in series._element.findall(f"{_C}{kind}"):
-            points = {int(point.get("idx")): point.findtext(f"{_C}v") or "" for point in data.iter(f"{_C}pt")}
-            yield name, tuple(_shortest(points.get(at, "")) for at in range(max(points, default=-1) + 1))
+    """Iterate over the columns of a series: its categories or x values, its values, the sizes of its bubbles."""
+    name = "".join(text for box in series.iterchildren(f"{_C}tx") for text in box.itertext(f"{_C}v"))
+    for kind, title in (("cat", ""), ("xVal", "x"), ("val", name), ("yVal", name), ("bubbleSize", "size")):
+        for data in series.iterchildren(f"{_C}{kind}"):
+            levels = list(data.iter(f"{_C}lvl"))[:1]  # the innermost of several
+            points = list((levels or [data])[0].iter(f"{_C}pt"))
+            texts = {point.get("idx", ""): _shortest(point.findtext(f"{_C}v") or "") for point in points}
+            last = max((int(at) for at in texts if re.fullmatch(r"\d{1,5}", at)), default=-1)
+            yield title, tuple(texts.get(str(at), "") for at in range(last + 1))
 
 
 def _shortest(number: str) -> str:
-    try:
-        return f"{float(number):.15g}"
-    except ValueError:  # a text
-        return number
+    """Return a number without the digits that only its storage has; a text as it is."""
+    is_number = re.fullmatch(r"-?\d+\.\d{15,}(?:E-?\d+)?", number)
+    return f"{float(number):.15g}" if is_number else number
 
 
 def _diagram_texts(shape: Any) -> list[str]:

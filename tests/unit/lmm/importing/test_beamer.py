@@ -26,10 +26,14 @@ DECK = r"""\documentclass[10pt]{beamer}
             "## T\n\nA B C D **E**\n",
         ),
         (r"\begin{frame}{T}\begin{itemize}\item<+-> A\item<2> B\end{itemize}\end{frame}", "## T\n\n- A\n\n- B\n"),
-        (r"\begin{frame}{T}\begin{block}{Why}Text.\end{block}\end{frame}", "## T\n\n**Why**\n\nText.\n"),
+        (r"\begin{frame}{T}\begin{block}{Why}<2->Text.\end{block}\end{frame}", "## T\n\n**Why**\n\nText.\n"),
         (
             r"\begin{frame}{T}\begin{columns}[T]\begin{column}{0.5\textwidth}A\end{column}\column{4cm}B\end{columns}\end{frame}",
             "## T\n\nA\n\nB\n",
+        ),
+        (
+            r"\begin{frame}{T}\begin{tabular}{lS[table-format=1.2]}A & {B}\\\hline a & 1.5\end{tabular}\end{frame}",
+            "## T\n\n| A   |   B |\n|:----|----:|\n| a   | 1.5 |\n",
         ),
         (r"\begin{frame}{T}$\alpha < 1 > \beta$\end{frame}", "## T\n\n$\\alpha < 1 > \\beta$\n"),
     ],

@@ -57,10 +57,12 @@ def test_chapters_in_reading_order_with_their_images() -> None:
 def test_titles_that_stand_only_in_the_contents_are_headings() -> None:
     """The paragraph that says the same is the heading; else the title comes before the text."""
     pages = {"OPS__text__a.xhtml": "<html><body><p class='t'>One</p><p>Text.</p></body></html>"}
-    pages["OPS__text__b c.xhtml"] = "<html><body><p>More text.</p></body></html>"
+    pages["OPS__text__b c.xhtml"] = (
+        "<html><body><p>More text.</p><pre><span class=linenos>1</span>x</pre></body></html>"
+    )
     nav = "<html><body><nav><ol><li><a href='text/a.xhtml'>One</a><ol><li><a href='text/b%20c.xhtml'>Two</a></li></ol>"
     document = book(**pages, **{"OPS__nav.xhtml": f"{nav}</li></ol></nav></body></html>"})
-    assert document.body == "# One\n\nText.\n\n## Two\n\nMore text.\n"
+    assert document.body == "# One\n\nText.\n\n## Two\n\nMore text.\n\n```\nx\n```\n"
 
 
 def test_notes_in_a_file_of_their_own_are_notes() -> None:

@@ -47,6 +47,8 @@ def test_what_is_beside_the_main_part_is_told() -> None:
     document = read(page.encode(), HERE)
     assert "Beside" not in document.body
     assert [*document.left_out] == ["the page outside its main part"]
+    drawn = read(b"<p>Let <span class=katex><span class=katex-html aria-hidden=true>x</span></span> be.", HERE)
+    assert drawn.notes == ("left out: 1 formula(s) of which the page has only a drawing",)
 
 
 @pytest.mark.parametrize(
@@ -136,6 +138,10 @@ GITHUB = """<table class=highlight><tr><td class=blob-num data-line-number=1><td
         (
             "<p>A<a id=r1 href='#/n1'><sup>1</sup></a><section><ol><li id=n1>Note.<a href='#/r1'>b</a></ol></section>",
             "A[^1]\n\n[^1]: Note.\n",
+        ),
+        (
+            "<header><a href=x>Home</a></header><p><mjx-container><svg data-latex='x<3'>x</svg></mjx-container> once.",
+            "$x<3$ once.\n",
         ),
         ("<p><span class=MathJax>x2</span><script type='math/tex'>x^2</script> once.", "$x^2$ once.\n"),
     ],
