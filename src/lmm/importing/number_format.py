@@ -145,7 +145,7 @@ def _sections(code: str) -> list[_Section] | None:
         elif kind not in ("fill", "bracket"):
             section.tokens.append((kind, text))
     is_sound = len(found) <= 4 and all(len(section.tokens) <= 50 for section in found)
-    return found if is_sound and len(code) <= 255 else None  # the most that Excel takes
+    return found if is_sound else None
 
 
 # -- numbers ---------------------------------------------------------------------------------------------

@@ -84,6 +84,8 @@ class _Content:
         self, table: Element, written: Callable[[Element], str], comments: list[str]
     ) -> dict[tuple[int, int], str]:
         """Return the cells of a table as `written`, by row and column; a merged cell stands in each that it covers."""
+        from openpyxl.utils import get_column_letter
+
         name, cells, row = _get(table, "name"), dict[tuple[int, int], str](), 0
         columns = [column for column in table.iter() if local(column.tag) == "table-column"]
         every = (self._is_unseen(column) for column in columns for _ in range(_times(column, "columns")))
@@ -101,7 +103,11 @@ class _Content:
                     places = {*range(column, column + min(across, 100))} - unseen
                     covered = ((row + i, place) for i in range(min(down, 1_000)) for place in places)
                     cells |= dict.fromkeys(covered, text) if across * down > 1 else {}
-                    comments += [f"- Comment on {_letters(column)}{row + 1}: {escaped(comment)}"] if comment else []
+                    comments += (
+                        [f"- Comment on {get_column_letter(column + 1)}{row + 1}: {escaped(comment)}"]
+                        if comment
+                        else []
+                    )
                 column += _times(cell, "columns")
             rows = range(row, row + (_times(line, "rows") if filled else 0))
             if len(cells) + len(rows) * len(filled) > MOST_CELLS:
@@ -287,15 +293,6 @@ def _drawn(node: Element, inside: bool = False) -> Iterator[Element]:
             yield child
         elif local(child.tag) != "annotation":
             yield from _drawn(child, is_inside)
-
-
-def _letters(column: int) -> str:
-    """Return the name of a column, which counts from 0.
-
-    >>> _letters(0), _letters(27)
-    ('A', 'AB')
-    """
-    return (_letters(column // 26 - 1) if column > 25 else "") + chr(65 + column % 26)
 
 
 def _all_text(node: Element) -> str:

@@ -84,7 +84,7 @@ def read(data: bytes, context: Context) -> Imported:
             look.leave_out(kind, segment.text)
     written = convert_html(to_html(_body(shown, look)), context)
     title = given_title(str(metadata.get("Title") or "")) or title_of_layout(shown, look)
-    notes += tuple(images.notes())
+    notes += (f"left out: {images.too_large} image(s) that are too large",) * bool(images.too_large)
     left_out = {kind: "\n".join(texts) for kind, texts in look.left_out.items()}
     return replace(written, title=title, language=language, images=tuple(images.kept), notes=notes, left_out=left_out)
 
@@ -236,11 +236,7 @@ class _Images:
     def __init__(self) -> None:
         self.kept: list[ImportedImage] = []
         self._known: dict[str, int] = {}
-        self._bytes = self._too_large = 0
-
-    def notes(self) -> list[str]:
-        """Return notes about what was left out."""
-        return [f"left out: {self._too_large} image(s) that are too large"] if self._too_large else []
+        self._bytes = self.too_large = 0
 
     def keep(self, item: Any, width: int, height: int) -> int | None:
         """Keep an image and return its number, or None if it is only a symbol, or too large."""
@@ -248,7 +244,7 @@ class _Images:
             return None
         pixels = item.get_px_size()
         if pixels[0] * pixels[1] > _MAX_PIXELS or self._bytes > _MAX_IMAGE_BYTES:
-            self._too_large += 1
+            self.too_large += 1
             return None
         image = _image(item)
         if image is None:
