@@ -75,7 +75,7 @@ def rows() -> list[Row]:
             cached = open_embedder(minilm)
             first_row("MiniLM", cached, cached, part)
             found.append(first_row("MiniLM, found in the cache", cached, cached, part))
-    return [*found, again_row(builtin), *many_rows(builtin)]
+    return [*found, again_row(builtin), *many_rows()]
 
 
 def first_row(name: str, embedder: Embedder, peers: Embedder, book: Book) -> Row:
@@ -159,37 +159,87 @@ def again_row(embedder: Embedder) -> Row:
     )
 
 
-def many_rows(embedder: Embedder) -> list[Row]:
-    """Courses of few and of many small files: what each file costs, in processor time of this process."""
-    few, many = (many_files(count, embedder) for count in MANY)
+def many_rows() -> list[Row]:
+    """Courses of few and of many small files: what each file costs, in processor time of a process of its own; beside
+    it the same of an earlier commit, where this is a clone that has it."""
+    few, many = (many_files(count, SOURCES / "src") for count in MANY)
     first, again = (f"{large / small:.2f} ×" for small, large in zip(few, many, strict=True))
     name = " / ".join(f"{count:,}" for count in MANY)
     even = many[0] <= 1.5 * few[0]
-    return [
+    found = [
         Row(f"ingest {name} small files, each", _each(few[0]), _each(many[0]), first, "the same", even),
         Row(f"ingest {name} unchanged files, each", _each(few[1]), _each(many[1]), again),
     ]  # fmt: skip
+    with sources_at(EARLIER) as source:
+        before = many_files(MANY[1], source) if source else None
+    if before is None:
+        return found
+    ratios = [now / then for now, then in zip(many, before, strict=True)]
+    what = (f"ingest {MANY[1]:,} {kind} files, each" for kind in ("small", "unchanged"))
+    targets = zip(what, before, many, ratios, (0.89, 1.0), strict=True)
+    return [
+        *found,
+        *(
+            Row(name, f"{EARLIER}: {_each(then)}", _each(now), f"{ratio:.2f} ×", f"≤ {most} ×", ratio <= most)
+            for name, then, now, ratio, most in targets
+        ),
+    ]
 
 
 def _each(seconds: float) -> str:
     return f"{seconds * 1e3:.2f} ms"
 
 
-def many_files(count: int, embedder: Embedder) -> tuple[float, float]:
-    """Seconds of processor time for each of so many small files, the first time and when nothing has changed."""
-    taken = []
+EARLIER = "f916c17"
+SOURCES = Path(__file__).parents[1]
+# Run with the sources of either commit: it uses only what both have.
+_MANY_FILES = """
+import sys, time
+from pathlib import Path
+from lmm_education import ingest
+
+folder, count = Path(sys.argv[1]), int(sys.argv[2])
+config, taken = folder / "config.toml", []
+(folder / "warm.md").write_text("# Warm\\n\\nWords.\\n")
+ingest(folder, config=config)
+for number in range(count):
+    file = folder / f"part{number // 100}" / f"note{number}.md"
+    file.parent.mkdir(exist_ok=True)
+    file.write_text(sys.argv[3].format(number=number, word=number % 997, other=number % 613), encoding="utf-8")
+for _ in range(2):
+    start = time.process_time()
+    assert not ingest(folder, config=config).failed
+    taken.append((time.process_time() - start) / count)
+print(*taken)
+"""
+
+
+def many_files(count: int, source: Path) -> tuple[float, float]:
+    """Seconds of processor time for each of so many small files, the first time and when nothing has changed, with the
+    program in the folder `source`."""
     with temporary_folder() as folder:
-        (folder / "config.toml").write_text("")
-        for number in range(count):
-            file = folder / f"part{number // 100}" / f"note{number}.md"
-            file.parent.mkdir(exist_ok=True)
-            file.write_text(SMALL.format(number=number, word=number % 997, other=number % 613), encoding="utf-8")
-        for _ in range(2):
-            start = time.process_time()
-            report = ingest(folder, config=folder / "config.toml", embedder=embedder)
-            taken.append((time.process_time() - start) / count)
-            assert not report.failed
-    return taken[0], taken[1]
+        (folder / "config.toml").write_text(f'[embedding]\nmodel = "{BUILTIN}"\n')
+        command = [sys.executable, "-c", _MANY_FILES, str(folder), str(count), SMALL]
+        run = subprocess.run(
+            command, env=os.environ | {"PYTHONPATH": str(source)}, check=True, capture_output=True, text=True
+        )
+    first, again = map(float, run.stdout.split()[-2:])
+    return first, again
+
+
+@contextmanager
+def sources_at(commit: str) -> Iterator[Path | None]:
+    """The sources at a commit, in a temporary worktree; None where git or the commit is missing."""
+    git = ["git", "-C", str(SOURCES), "worktree"]
+    with temporary_folder() as folder:
+        there = folder / "sources"
+        add = [*git, "add", "--detach", str(there), commit]
+        is_there = shutil.which("git") and subprocess.run(add, capture_output=True, check=False).returncode == 0
+        try:
+            yield there / "src" if is_there else None
+        finally:
+            if is_there:
+                subprocess.run([*git, "remove", "--force", str(there)], capture_output=True, check=False)
 
 
 # -- large courses ---------------------------------------------------------------------------------
