@@ -17,24 +17,21 @@ _CELL_WITHIN = re.compile(r"(?<=[;\t\r\n])[^;\t\r\n]+")
 _LIST_ITEM = re.compile(r"(?<=[\r\n]) *[-+] [^\t\r\n(!|#$\uff01\uff03\uff04\uff08\uff5c]*+(?![^\r\n])")
 
 
-def csv_text(
-    columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n", by_strangers: bool = False
-) -> str:
-    r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON. In texts
-    `by_strangers`, formulas after semicolons, tabs and line ends become text, too: with German or French settings, a
-    spreadsheet begins cells there. Lists and tables in markdown stay as they are.
+def csv_text(columns: Sequence[str], rows: Iterable[Sequence[object]], *, newline: str = "\n") -> str:
+    r"""Format columns and rows as CSV: nothing for None, text as `harmless` text, anything else as JSON. Formulas after
+    semicolons, tabs and line ends become text, too: with German or French settings, a spreadsheet begins cells there.
+    Lists and tables in markdown stay as they are.
 
     >>> print(csv_text(["name", "size"], [["=HYPERLINK(1)", -5], ["a;b", None]]), end="")
     name,size
     '=HYPERLINK(1),-5
     "a;b",
-    >>> print(csv_text(["question"], [["Why;=1+1"], ["| a |-b |"]], by_strangers=True), end="")
+    >>> print(csv_text(["question"], [["Why;=1+1"], ["| a |-b |"]]), end="")
     question
     "Why;'=1+1"
     "| a |-b |"
     """
-    cell = _cell_within if by_strangers else _cell
-    return "".join(",".join(map(cell, row)) + newline for row in (columns, *rows))
+    return "".join(",".join(map(_cell, row)) + newline for row in (columns, *rows))
 
 
 def harmless(text: str) -> str:
@@ -50,12 +47,6 @@ def _is_formula(text: str) -> bool:
     return text.lstrip().startswith(_FORMULA) and not _NUMBER.fullmatch(text.strip())
 
 
-def _cell_within(value: object) -> str:
-    if isinstance(value, str):
-        value = _CELL_WITHIN.sub(_harmless_within, value)
-    return _cell(value)
-
-
 def _harmless_within(cell: re.Match[str]) -> str:
     is_formula = _is_formula(cell[0].lstrip(' "')) and not _LIST_ITEM.match(cell.string, cell.start())
     return f"'{cell[0]}" if is_formula else cell[0]
@@ -64,5 +55,8 @@ def _harmless_within(cell: re.Match[str]) -> str:
 def _cell(value: object) -> str:
     if value is None:
         return ""
-    text = harmless(value) if isinstance(value, str) else json.dumps(value, ensure_ascii=False)
+    if isinstance(value, str):
+        text = harmless(_CELL_WITHIN.sub(_harmless_within, value))
+    else:
+        text = json.dumps(value, ensure_ascii=False)
     return '"' + text.replace('"', '""') + '"' if not _QUOTED.isdisjoint(text) or text != text.strip() else text

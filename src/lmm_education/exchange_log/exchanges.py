@@ -252,7 +252,7 @@ def as_csv(exchanges: Iterable[LoggedExchange]) -> str:
         cited = (f"{s.file}: {' > '.join(s.headings)}" for s in exchange.sources if s.cited)
         values = as_values(exchange) | {"sources": "; ".join(cited)}
         rows.append([values[name] for name in names])
-    return csv_text(names, rows, newline="\r\n", by_strangers=True)
+    return csv_text(names, rows, newline="\r\n")
 
 
 # -- question files --------------------------------------------------------------------------------
