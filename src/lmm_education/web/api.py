@@ -63,6 +63,9 @@ IGNORED = frozenset(
         "min_tokens", "ignore_eos", "length_penalty", "n_predict", "n_keep", "timings_per_token", "return_progress",
         "dynatemp_range", "dynatemp_exponent", "xtc_probability", "xtc_threshold", "dry_multiplier", "dry_base",
         "dry_allowed_length", "dry_penalty_last_n", "backend_sampling", "skip_special_tokens", "stop_token_ids",
+        "enable_thinking", "thinking_budget", "ttl", "id_slot", "slot_id", "priority", "prediction", "request_id",
+        "stream_tool_calls", "add_generation_prompt", "continue_final_message", "include_stop_str_in_output",
+        "spaces_between_special_tokens", "truncate_prompt_tokens", "max_new_tokens", "do_sample", "use_beam_search",
     )
 )  # fmt: skip
 """Parameters that clients send by themselves and that change nothing, because the course decides how it answers: the
@@ -76,7 +79,6 @@ _OWN = ("system", "developer")
 _RESULTS = ("tool", "function")
 _PARTS = ("text", "input_text", "output_text")
 _LONGEST_RESULT = 2000  # characters
-_LEFT = 499  # the client has disconnected
 _OWNER = "lmm"
 _SHOWN = tuple(name for name in SOURCE if name != "document")
 
@@ -417,7 +419,7 @@ async def completions(request: Request) -> Response:
         first = await unless_caller_leaves(request, _first(events))
     except CallerLeft:
         await events.aclose()
-        return Response(status_code=_LEFT)
+        raise
     return EventsResponse(_streamed(service, reply, first, events), headers)
 
 
@@ -531,7 +533,7 @@ async def search(request: Request) -> Response:
     options = _search_options(body).replace(section=await read_here(service, body))
     await service.guard.admit(request)
     searching = GatedSearch(service.searching.course, gate=service.gate, refusal=service.texts["spent"])
-    result = await loop.run_async(searching.asearch(question, options))
+    result = await unless_caller_leaves(request, loop.run_async(searching.asearch(question, options)))
     return JSONResponse(result.as_json())
 
 

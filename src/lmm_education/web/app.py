@@ -29,6 +29,7 @@ from lmm_education.web.guard import CONSENT_HEADER
 from lmm_education.web.http import (
     HEADERS,
     POLICY,
+    CallerLeft,
     HttpFailure,
     static,
 )
@@ -104,7 +105,7 @@ def create_app(
             Middleware(TrustedHostMiddleware, hosts, www_redirect=False),
             Middleware(CourseMiddleware, service, _failed),
         ],
-        exception_handlers={HTTPException: _refused, LmmError: _failed, Exception: _failed},
+        exception_handlers={HTTPException: _refused, CallerLeft: _left, LmmError: _failed, Exception: _failed},
     )
     app.state.service = service
     return app
@@ -114,6 +115,10 @@ async def _failed(request: Request, error: Exception) -> Response:
     service = service_of(request)
     failure = service.failed(error, texts_of(request, service.settings))
     return JSONResponse(failure.as_json(), failure.status, headers=dict(failure.headers))
+
+
+async def _left(request: Request, error: Exception) -> Response:
+    return Response(status_code=int(LEFT))
 
 
 async def _refused(request: Request, error: Exception) -> Response:

@@ -6,6 +6,7 @@ import re
 import threading
 from collections.abc import Callable, Iterable, Mapping, Sequence
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import cycle, groupby
 from pathlib import PurePosixPath
 from types import MappingProxyType
@@ -306,12 +307,13 @@ def section_values(
         secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
         neighbours = _neighbours(catalogue, ids)
     texts = [each.text for each in secret if is_one_of(each.type, hidden)]
-    picture = pictures(asked.place.file) if pictures else None
     html = Markup()
     for each in shown:
         is_open = each.id == asked.id
         lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if is_open else None
-        text = marked_html(each.text, lines, _lines_of_all(texts, each.text), label, picture=picture)
+        text = _section_html(
+            each.text, lines, tuple(_lines_of_all(texts, each.text)), label, asked.place.file, pictures
+        )
         heading = _HERE if is_open else _HEADING
         html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
     path = asked.place.path(title)
@@ -322,6 +324,18 @@ def section_values(
         "html": html,
         **neighbours,
     }
+
+
+@lru_cache(maxsize=2_000)  # a document of 300 kB takes as long as ten answers, and nobody is limited in reading
+def _section_html(
+    text: str,
+    lines: Lines | None,
+    hidden: tuple[Lines, ...],
+    label: str,
+    file: str,
+    pictures: Callable[[str], Picture] | None,
+) -> Markup:
+    return marked_html(text, lines, hidden, label, picture=pictures(file) if pictures else None)
 
 
 def _neighbours(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:

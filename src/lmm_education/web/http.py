@@ -237,7 +237,8 @@ def failure_of(error: BaseException, texts: Mapping[str, str]) -> HttpFailure:
     'Later.'
     """
     if isinstance(error, RequestError):
-        kind, headers = _ERRORS.get(error.status, "invalid_request_error"), error.headers
+        kind = "server_error" if error.status >= 500 else _ERRORS.get(error.status, "invalid_request_error")
+        headers = error.headers
         return HttpFailure(error.status, kind, error.at_prompt, error.code, error.param, logged=False, headers=headers)
     if isinstance(error, SearchError):
         return HttpFailure(400, "invalid_request_error", error.at_prompt, logged=False)

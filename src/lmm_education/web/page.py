@@ -30,7 +30,16 @@ from lmm_education.material import Location, Passage
 from lmm_education.study.exercises import folded, right_choices
 from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
 from lmm_education.web.contents import Chapter, follow_ups, name_of, section_values, starters
-from lmm_education.web.http import NO_STORE, EventsResponse, HttpFailure, read_json, server_sent, short_text, template
+from lmm_education.web.http import (
+    NO_STORE,
+    EventsResponse,
+    HttpFailure,
+    read_json,
+    server_sent,
+    short_text,
+    template,
+    unless_caller_leaves,
+)  # fmt: skip
 from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.pictures import POLICY
@@ -338,7 +347,8 @@ async def suggest(request: Request) -> Response:
     if not service.answering.can_write:
         raise RequestError("no language model is set", status=404)
     await service.guard.admit(request)
-    return JSONResponse({"questions": await loop.run_async(service.suggested(question, answer))}, headers=NO_STORE)
+    found = await unless_caller_leaves(request, loop.run_async(service.suggested(question, answer)))
+    return JSONResponse({"questions": found}, headers=NO_STORE)
 
 
 def _history(pairs: object) -> list[Exchange]:
