@@ -30,7 +30,32 @@ def open_chat(settings: ModelSettings) -> ChatModel:
         ModelNotFound: `Builtin` has no model of that name, or the provider only embeds.
         ModelNotInstalled: the extra for the provider is not installed.
     """
-    model = _open(settings)
+    name, provider = settings.model, PROVIDERS[settings.model.provider.lower()]
+    check_chat(settings)
+    model: ChatModel
+    if provider.name == "Builtin":
+        model = ExtractiveModel()
+    elif provider.name == "Recorded":
+        model = RecordedModel(Path(name.model))
+    elif settings.missing_key:
+        raise ModelKeyMissing(
+            f"{name} needs an API key",
+            where=settings.origin,
+            hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
+        )
+    elif provider.name == "ACP":
+        program, path = installed_agent(name.model)
+        from lmm.models.agent_client import AgentModel  # which imports the extra
+
+        model = AgentModel(settings, program, path, refused_settings(settings))
+    elif provider.extra or settings.api == "responses":  # a protocol of its own
+        from lmm.models.pydantic_ai_adapter import PydanticAIModel
+
+        model = PydanticAIModel(settings)
+    else:
+        from lmm.models.completions import ChatCompletions
+
+        model = ChatCompletions(settings)
     return Resilient(model, settings.max_retries, asyncio.Semaphore(settings.concurrency))
 
 
@@ -43,34 +68,6 @@ def shared_chat(settings: ModelSettings) -> ChatModel:
 
 
 _shared = functools.lru_cache(maxsize=16)(open_chat)
-
-
-def _open(settings: ModelSettings) -> ChatModel:
-    name = settings.model
-    provider = PROVIDERS[name.provider.lower()]
-    check_chat(settings)
-    if provider.name == "Builtin":
-        return ExtractiveModel()
-    if provider.name == "Recorded":
-        return RecordedModel(Path(name.model))
-    if settings.missing_key:
-        raise ModelKeyMissing(
-            f"{name} needs an API key",
-            where=settings.origin,
-            hint=f"export {settings.missing_key}=…, or choose another model: lmm status",
-        )
-    if provider.name == "ACP":
-        program, path = installed_agent(name.model)
-        from lmm.models.agent_client import AgentModel  # which imports the extra
-
-        return AgentModel(settings, program, path, refused_settings(settings))
-    if provider.extra or settings.api == "responses":  # a protocol of its own
-        from lmm.models.pydantic_ai_adapter import PydanticAIModel
-
-        return PydanticAIModel(settings)
-    from lmm.models.completions import ChatCompletions
-
-    return ChatCompletions(settings)
 
 
 def check_chat(settings: ModelSettings) -> None:
