@@ -1,6 +1,5 @@
 """Convert Office files, PDF, web pages, books and notebooks to markdown; check the result before building on it."""
 
-from lmm.importing.formats import FORMATS, Format, format_of
-from lmm.importing.import_document import ImportReport, import_file
+from lmm.lazy_names import lazy_names
 
-__all__ = ["FORMATS", "Format", "ImportReport", "format_of", "import_file"]
+__getattr__, __dir__, __all__ = lazy_names(__name__, __file__)

@@ -11,7 +11,6 @@ from typing import Any
 
 from lmm.config import ANNOTATIONS
 from lmm.disk.folder import Folder
-from lmm.document import Document
 from lmm.errors import ConfigError, Failure, LmmError, ModelError
 from lmm.markdown.parse_markdown import header_values
 from lmm.models.tokens import count_tokens
@@ -77,6 +76,8 @@ def read_source(run: IngestRun, source: SourceFile) -> DocumentFile | None:
     try:
         read = read_file(source, run.stamp, run.books, prepared=not run.options.save_files, stored=run.stored)
         if run.options.annotate and not run.options.dry_run and not isinstance(read, str):
+            from lmm.document import Document  # which loads all that asks models
+
             run.listener(Annotating(source.path))
             with (
                 errors_naming(source.file, source.path),
@@ -199,15 +200,18 @@ def save_steps(
         pooled = prepared_text(document.text, source, docid=document.id, file=document.file, kinds=kinds)
     if pooled and failures is not None and run.options.is_review and _missing_annotations(document.text, run.course):
         run.listener(Annotating(path))
-        pooled = _annotated(run, Document.from_text(pooled, path=path, config=run.course.config), failures)
+        pooled = _annotated(run, pooled, path, failures)
         prepared = prepare(replace(document, text=pooled), run.course)
     written, notices = write_step_files(step_files(prepared, pooled), folder, docid=document.id, source=source)
     run.report.notices += notices
     return written
 
 
-def _annotated(run: IngestRun, document: Document, failures: list[Failure]) -> str:
+def _annotated(run: IngestRun, text: str, path: Path, failures: list[Failure]) -> str:
     """Return the text of a prepared document with the missing annotations; collect those that could not be made."""
+    from lmm.document import Document
+
+    document = Document.from_text(text, path=path, config=run.course.config)
     try:
         report = document.annotate()
     except ConfigError as error:
@@ -260,5 +264,7 @@ def _missing_annotations(text: str, course: CourseParts) -> int:
     on = {name for name in ANNOTATIONS if getattr(course.models.annotations, name)}
     if not ("RAG" in text or on - {"titles"} or (titles and on)):
         return 0
+    from lmm.document import Document
+
     visited = Document.from_text(text, config=course.config).annotate(estimate=True).results
     return sum(found.state in STALE and (titles or found.field != "titles") for found in visited)
