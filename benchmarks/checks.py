@@ -20,7 +20,9 @@ from lmm_education.material import Lines, Location, Passage
 CASES = Path(__file__).parents[1] / "tests/fixtures/checks"
 _SQUAD, _RUST, _COURSE = SHARED / "eval/squad/docs", SHARED / "corpus/rust-book", Path(str(files("lmm"))) / "example"
 _TYPES, _OWNS, _REFS = "ch03-02-data-types.md", "ch04-01-what-is-ownership.md", "ch04-02-references-and-borrowing.md"
-_LINEAR = "course/01-linear-models.md"
+_LINEAR, _GLM = "course/01-linear-models.md", "course/03-generalized.md"
+_GERMAN = Path(__file__).parent / "questions/german"
+_RC, _THREADS, _MAPS = "ch15-04-rc.md", "ch16-01-threads.md", "ch08-03-hash-maps.md"
 PASSAGES = {  # file and beginning of the heading of each source, numbered from 1
     "oxygen": (_SQUAD, [("Oxygen.md", "The common allotrope"), ("Oxygen.md", "Highly concentrated"),
                         ("Oxygen.md", "Oxygen is a chemical"), ("Oxygen.md", "In this dioxygen"),
@@ -35,6 +37,34 @@ PASSAGES = {  # file and beginning of the heading of each source, numbered from 
                         (_LINEAR, "The matrix"), (_LINEAR, "Linear models")]),
     "cities": (_SQUAD, [("Jacksonville_Florida.md", "Much of"), ("Super_Bowl_50.md", "There would"),
                         ("Immune_system.md", "Immunodeficiencies"), ("Immune_system.md", "When suffering")]),
+    "pharmacy": (_SQUAD, [("Pharmacy.md", heading) for heading in
+                          ("Of particular", "In some rural", "The clinical", "In Europe")]),
+    "tesla": (_SQUAD, [("Nikola_Tesla.md", heading) for heading in
+                       ("In 1898", "While experimenting", "Tesla later", "Near the end", "In 1952")]),
+    "memory": (_RUST, [(_RC, "`Rc<T>`"), (_RC, "Sharing"), (_RC, "Cloning"),
+                       ("ch14-01-release-profiles.md", "Customizing"), (_THREADS, "Using Threads"),
+                       (_THREADS, "Creating a New"), ("ch16-02-message-passing.md", "Transfer Data"),
+                       (_MAPS, "Storing Keys"), (_MAPS, "Creating a New"), (_MAPS, "Accessing")]),
+    "statistik": (_GERMAN, [("02-lage-und-streuung.md", "Varianz"), ("02-lage-und-streuung.md", "Median"),
+                            *(("05-schaetzen-und-testen.md", heading) for heading in
+                              ("Standardfehler", "Konfidenz", "Hypothesen", "Fehler", "Mehrfaches")),
+                            ("07-versuche-und-umfragen.md", "Geschichtete")]),
+    "glm": (_COURSE, [(_GLM, heading) for heading in
+                      ("Why", "Maximum", "Odds", "Example:", "Rates", "Overdispersion", "Comparing", "Poisson",
+                       "The three")]),
+    "law": (_SQUAD, [("European_Union_law.md", heading) for heading in
+                     ("The European Commission", "While the", "The concept", "European Union law is", "The Social")]),
+    "nature": (_SQUAD, [("Victoria_Australia.md", "Victoria abbr"), ("Victoria_Australia.md", "Victorian schools"),
+                        ("Jacksonville_Florida.md", "Like much"), ("Black_Death.md", "Gasquet")]),
+    "vectors": (_RUST, [("ch08-01-vectors.md", "Creating"), ("ch08-01-vectors.md", "Reading"), (_MAPS, "Adding"),
+                        (_MAPS, "Overwriting"), (_MAPS, "Updating a Value"), (_MAPS, "Managing"),
+                        (_MAPS, "Updating a Hash"), (_MAPS, "Hashing"), ("ch08-02-strings.md", "Defining")]),
+    "zufall": (_GERMAN, [*(("03-wahrscheinlichkeit.md", heading) for heading in
+                           ("Satz von Bayes", "Rechenregeln", "Unabh")),
+                         ("06-zusammenhang-und-regression.md", "Lineare"),
+                         ("06-zusammenhang-und-regression.md", "Ursache"), ("08-diagramme.md", "Achsen"),
+                         ("01-daten-und-merkmale.md", "Skalen"), ("01-daten-und-merkmale.md", "Fehlende"),
+                         ("03-wahrscheinlichkeit.md", "Zufallsexp"), ("03-wahrscheinlichkeit.md", "Gesetz")]),
 }  # fmt: skip
 
 
@@ -49,7 +79,8 @@ def _passage(file: Path, heading: str, number: int) -> Passage:
     title, _, text = next(part for part in parts if part.lstrip("# ").startswith(heading)).partition("\n")
     text = re.sub(r"^---\n.*?^---\n", "", text, flags=re.MULTILINE | re.DOTALL)
     place = Location(file.name, file.name, Lines(1, 2), (title.strip("# "),))
-    return Passage(f"{file.name}#{heading}", place, text.strip(), number=number, language="en")
+    language = "de" if file.is_relative_to(_GERMAN) else "en"
+    return Passage(f"{file.name}#{heading}", place, text.strip(), number=number, language=language)
 
 
 def cases(name: str) -> Iterator[tuple[str, str, str]]:

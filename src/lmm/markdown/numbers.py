@@ -20,6 +20,7 @@ _WORDS = (
     "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert"
 )
 _IN_WORDS = dict(zip(_WORDS.split(), cycle((*range(1, 18), *range(20, 110, 10))), strict=False))
+_DIGITS = "one|two|three|four|five|six|seven|eight|nine|ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _NAMES = (
     "january february march april may june july august september october november december "
     "januar februar märz april mai juni juli august september oktober november dezember"
@@ -33,7 +34,7 @@ _NUMBER = re.compile(
     rf"|\b(?P<month>{'|'.join(_MONTHS)})\b"
     r"|(?P<sign>(?<![\w)\]}.,])[-−])?(?P<money>[$€£])?(?<![\w.,])"
     r"(?P<number>\d{1,3}(?:[ \u00a0\u202f'’]\d{3})+(?!\d)|\d+(?:[.,]\d+|_\d{3})*"
-    rf"|\b(?:{'|'.join(_IN_WORDS)})\b)(?:(?P<ordinal>st|nd|rd|th)\b|\^\{{?(?P<power>\d{{1,2}})\b\}}?|(?P<decade>s)\b)?"
+    rf"|\b(?:(?:{_DIGITS})und)?(?:{'|'.join(_IN_WORDS)})(?:-(?:{_DIGITS}))?\b)(?:(?P<ordinal>st|nd|rd|th)\b|\^\{{?(?P<power>\d{{1,2}})\b\}}?|(?P<decade>s)\b)?"
     rf"(?:[ \u00a0-](?P<scale>{'|'.join(_SCALES)})\b)?)",
 )  # of a text in lower case: without regard to case, it takes twice as long
 _AFTER = re.compile(
@@ -52,7 +53,7 @@ _PREFIXED = {  # units that take prefixes, by what they measure; words may have 
 _OTHERS = {  # with the factor to the first one of its kind
     "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344 meile 1609",
     "mass": "t 1000000 ton 1000000 tonne 1000000 lb 453.6 lbs 453.6 pound 453.6 pfund 500 ounce 28.35 oz 28.35",
-    "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1",
+    "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1 promille .1",
     "time": "sec 1 min 60 minute 60 h 3600 hour 3600 stunde 3600 day 86400 tag 86400 week 604800 woche 604800"
             " month 2629746 monat 2629746 year 31556952 jahr 31556952 decade 315569520 century 3155695200",
     "pressure": "bar 100000 atm 101325", "power": "hp 735.5 horsepower 735.5", "celsius": "°C 1", "fahrenheit": "°F 1",
@@ -219,7 +220,8 @@ def _readings(number: str) -> Iterator[Decimal]:
     number = re.sub(r"[ \u00a0\u202f'’_]", "", number)
     *whole, last = re.split(r"[.,]", number)
     if not whole:
-        yield Decimal(_IN_WORDS.get(number, number))
+        in_words = [_IN_WORDS.get(part, 1) for part in re.split("und|-", number)]
+        yield Decimal(sum(in_words) if number[0].isalpha() else number)
         return
     if len(last) == 3 and all(len(part) == 3 for part in whole[1:]) and len(whole[0]) <= 3:
         yield Decimal("".join([*whole, last]))
@@ -362,15 +364,15 @@ class NumberIndex:
                 for size in (_size(value), _size(value / 100)) if share else (_size(value),):
                     self._by_size[size].append(number)
 
-    def has(self, number: Number, *, roughly: bool = False) -> bool:
+    def has(self, number: Number) -> bool:
         """Return whether one of them is the number: see `is_stated`."""
         others = self.numbers
-        if not (roughly or number.unit or number.is_ordinal or number.is_decade):
+        if not (number.unit or number.is_ordinal or number.is_decade):
             sizes = {_size(value) for value in number.values}
             if all(size < _ROUND or size % _ROUND for size in sizes):  # else it may be rounded
                 near = {each + by for each in sizes for by in (-1, 0, 1)}
                 others = [other for size in near for other in self._by_size.get(size, ())]
-        return is_stated(number, others, roughly=roughly)
+        return is_stated(number, others)
 
 
 _ROUND = 1000
@@ -412,7 +414,7 @@ def _is_same(number: Number, other: Number, decimals: int, *, roughly: bool) -> 
         if number.per and other.per:
             factor *= number.per.factor / other.per.factor if number.per.measures == other.per.measures else 0
         pairs = [(value, each * Decimal(factor)) for value, each in pairs]
-        return any(_close(value, each, decimals) or abs(value - each) <= abs(each) / 100 for value, each in pairs)
+        return any(abs(value - each) <= max(abs(each) / 100, _last_digit(value)[2] / 2) for value, each in pairs)
     return any(_close(value, abs(each) if value > 0 else each, decimals, roughly=roughly) for value, each in pairs)
 
 
@@ -451,13 +453,29 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
     if number.unit is None and any(1000 <= value <= 2100 for value in targets):  # a year: some years after another one
         spans = {value for each in operands if each.unit and each.unit.measures == "time" for value in each.values}
         return any(abs(value - each) in spans for value in targets for each in values)
-    if number.unit and number.unit.measures == "share":
-        targets |= {value / 100 for value in targets}
-        values = [*values, Decimal(100)]
-    decimals = number.decimals
+    decimals, is_share = number.decimals, number.unit is not None and number.unit.measures == "share"
+    values += [Decimal(100)] if is_share else []
     alike = [value for other in others if other.unit and other.unit == number.unit for value in other.values]
     counts = [value for other in others if not (other.unit or other.decimals) for value in other.values]
     results = [each * count for each in alike for count in counts]
     for a, b in permutations(values, 2):
         results += (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
+        if is_share and b:  # a part of the whole, or what it lacks or adds
+            results += (100 * abs(a / b), abs(100 * (a - b) / b))
     return any(_close(value, each, decimals) for each in results for value in targets)
+
+
+def is_difference(number: Number, own: Sequence[Number], others: Sequence[Number]) -> bool:
+    """Return whether a number is the sum or difference of one of its sentence's own and another one, or a number of
+    years between two others.
+
+    >>> is_difference(*((each := numbers_of("124 yards: 265 yards, 141"))[0], each[1:2], each[2:]))
+    True
+    >>> is_difference(*((each := numbers_of("96 years, 1221, 1317"))[0], [], each[1:]))
+    True
+    """
+    years = [value for each in others for value in each.values if 1000 <= value <= 2100 and not value % 1]
+    pairs = [(a, b) for one in own for a in one.values for other in others for b in other.values]
+    if number.unit and number.unit.measures == "time":
+        pairs += permutations(years, 2)
+    return any(value in (a + b, abs(a - b)) for a, b in pairs for value in number.values)

@@ -22,6 +22,7 @@ from lmm.markdown.numbers import (
     calculated,
     has_other_unit,
     is_computed,
+    is_difference,
     is_factor,
     is_stated,
     numbers_of,
@@ -56,17 +57,18 @@ _NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Exam
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:[.,]\d+)*|[^\W\d_]+|[^\s\w{}$`&~*]")
 _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
-_WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:.()!?—–]")
+_WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:()!?—–]")
 _RAISED_PART = re.compile(r"\^((?:[^\s^\\{}]|\\ ){1,40})\^")  # as Pandoc writes it
 _VALUE = re.compile(r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*(?:\\?%)?\s*\$*")
 
 
 class Clause(NamedTuple):
-    """The words of a clause, those that are denied directly, and whether it denies. A `half` one is not compared."""
+    """The words of a clause, each with the sign −1 if a prefix denies it (*unstable*), whether it denies them in all,
+    and the words after its negation. A `half` one, such as a condition, is not compared."""
 
-    words: tuple[Key, ...]
-    denied: tuple[Key, ...] = ()
+    words: Mapping[Key, int]
     denies: bool = False
+    focus: frozenset[Key] = frozenset()
     half: bool = False
 
 
@@ -136,7 +138,6 @@ def _grammar(language: str) -> re.Pattern[str]:
     roles = {
         "all": any_of("conditions"),
         "half": rf"(?:{any_of('half')})\w*",
-        "none": own.get("nobody", "(?!)"),
         "no": any_of("determiners"),
         "not": own.get("negations", "(?!)"),
         "and": own.get("clauses", "(?!)"),
@@ -152,43 +153,65 @@ def _role(word: str, language: str) -> str:
     return (role.lastgroup or "") if role else "" if word[0].isalpha() else "and"
 
 
-_NOT_QUITE = re.compile(
-    r"\W+(?:only|even|just|merely|quite|as|so|nur|bloß|ganz|so|seulement|solo|sólo|alleen|longer|mehr|un\w{4,}"
-    r"|\w{3,}less)\b",
-    re.IGNORECASE,
+_PREFIX = re.compile(
+    r"(?:un|non|dis|im(?=[mp])|il(?=l)|ir(?=r)|in(?=\w+(?:[ai]ble|[ae]nt|[ai]te|ive|al|ar|ct|id|ous)\Z))(\w{4,})"
 )
+_NO_NEGATION = re.compile(r"\W+(?:only|just|merely|even|nur|bloß|allein|seulement|solo|sólo|alleen)\b", re.IGNORECASE)
+_NOT_QUITE = re.compile(
+    r"\W+(?:quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|mehr|ganz|immer|alle)\b", re.IGNORECASE
+)
+_OR_NOT = re.compile(r"\b(?:(?:can|may|should|will|do|does|is|are|whether) and|or|oder|ou) (?:\w+ )?\Z")
 
 
-_OR_NOT = re.compile(r"\b(?:can|may|should|will|do|does|is|are|whether) (?:and|or) (?:\w+ )?\Z")
-_DENIED = {"not": 1, "no": 2, "none": 99}  # how many of the next words of the clause are denied
+@lru_cache(maxsize=50_000)
+def _signed(word: str, language: str) -> tuple[Key, int] | None:
+    """Return by what a word is compared, and its sign: *unstable* is compared by *stable*, with −1."""
+    word = word.casefold()
+    key = _key(word, language) or (word if word in _opposites(language) else None)
+    denied = _PREFIX.match(word)
+    base = _key(denied[1], language) if denied else None
+    return None if key is None else (key, 1) if base is None else (base, -1)
 
 
 @lru_cache(maxsize=20_000)
 def _clauses(text: str, language: str) -> tuple[Clause, ...]:
-    """Divide a sentence into clauses, each with what it denies: the word after *not*, the two words after *no*, all
-    words after *none*."""
-    opposites = _opposites(language)
-    found, words = list[Clause](), list[Key]()
-    since, width, half, vague = -1, 1, False, False
+    """Divide a sentence into clauses. What two negations in a clause say is left open, but where both are one."""
+    found, signs, vague, concord = (
+        list[Clause](),
+        dict[Key, int](),
+        False,
+        by_language().get(language, {}).get("concord"),
+    )
+    words, focus, denies, half, wait = dict[Key, int](), set[Key](), False, False, 0
     for match in [*_WORD_OR_END.finditer(text), None]:
-        word = match[0] if match else "."
-        kind = _role(word, language)
+        kind = _role(match[0], language) if match else "and"
         if match is None or kind in ("and", "if"):
             if words:
-                denied = () if since < 0 else tuple(words[since : since + width])
-                found.append(Clause(tuple(words), denied, since >= 0, half))
-            words, since, width, half = [], -1, 1, kind == "if"
-        elif match and kind in _DENIED:
-            half = half or since >= 0 or _NOT_QUITE.match(text, match.end()) is not None
+                is_brief = denies and not focus and len(words) == 1  # the other one does not
+                found.append(Clause(words, denies, frozenset(focus or [[*words][-1]]), half or is_brief))
+                words, focus, denies, wait = {}, set(), False, 0
+            half = kind == "if"
+        elif kind in ("not", "no"):
+            is_said = kind == "no" and text.startswith(",", match.end())  # No, it is not.
+            if is_said or text[: match.start()].endswith("`") or _NO_NEGATION.match(text, match.end()):
+                continue
+            is_first = kind == "not" and LETTERS.search(text, 0, match.start()) is None  # Not this, but that
+            half = half or is_first or (denies and not concord) or _NOT_QUITE.match(text, match.end()) is not None
             half = half or _OR_NOT.search(text, max(match.start() - 20, 0), match.start()) is not None
-            since, width = len(words), _DENIED[kind]
+            denies, wait = True, 1 if kind == "not" else 2
         elif kind in ("half", "all"):
             half, vague = True, vague or kind == "all"
-        else:
-            key = _key(word, language) or (word.casefold() if word.casefold() in opposites else None)
-            if key is not None:
-                words.append(key)
-    return tuple(each._replace(half=True) for each in found) if vague else tuple(found)
+        elif signed := _signed(match[0], language):
+            key, sign = signed
+            words[key] = sign
+            signs[key] = sign if signs.get(key, sign) == sign else 0  # both are said: signed and unsigned
+            focus |= {key} if wait > 0 else set()
+            wait -= 1
+        elif denies and match[0].casefold() in ("or", "oder", "ou"):
+            wait = 1
+    return tuple(
+        each._replace(words={word: signs[word] for word in each.words}, half=vague or each.half) for each in found
+    )
 
 
 _MAY_HOLD = re.compile(r"[`$\\~<]|^(?:\t| {4})", re.MULTILINE)
@@ -206,7 +229,8 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         """Keep inline code, and formulas that only give a value."""
         if span.kind not in _FORMAL:
             return None
-        formulas.extend(map(_tokens, span.text.splitlines() if span.kind == "code_block" else [span.text]))
+        lines = span.text.splitlines() if span.kind == "code_block" else []
+        formulas.extend(map(_tokens, [*lines, span.text] if len(lines) != 1 else lines))
         return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
 
     has_markup = _MAY_HOLD.search(text) is not None
@@ -226,7 +250,7 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
     )
     used = tuple(number for each in operands for number in numbers_of(each))
-    return Statement(text, words, prose, language, tuple(numbers_of(counted)), used, names, tuple(formulas))
+    return Statement(text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas))
 
 
 def calculated_numbers(text: str) -> list[Number]:
@@ -303,7 +327,9 @@ def _weights(claim: Statement, sources: Sequence[Source]) -> dict[Key, float]:
 
 
 def _values(numbers: Iterable[Number]) -> frozenset[Key]:
-    return frozenset(f"#{value.normalize()}" for number in numbers for value in number.values)
+    """Return what numbers are compared by; a month and a number that may count something are words."""
+    counted = (each for each in numbers if not (each.is_month or each.is_count))
+    return frozenset(f"#{value.normalize()}" for number in counted for value in number.values)
 
 
 _MARKER = re.compile(r"[ \t>]*(?:[-*+]|(?P<number>\d{1,9})[.)])[ \t]")
@@ -360,10 +386,8 @@ def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:
 
 # -- comparison ------------------------------------------------------------------------------------
 
-_SAME, _ALIKE, _NEAR, _FAR = 0.8, 0.7, 0.5, 0.25
-"""The share of common words above which a sentence is the same as another, repeats it, is about the same, or may be."""
-_CLAUSE = 0.6
-"""The same for a clause of a sentence that is about more."""
+_ALIKE, _NEAR, _FAR = 0.7, 0.5, 0.25
+"""The share of common words above which a sentence repeats another, is about the same, or may be."""
 _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many words fails if its sources contain less than this share of them."""
 _MOST_NUMBERS = 40
@@ -442,7 +466,8 @@ def _numbers(
         if number.is_month:
             continue
         if number.is_count:
-            missing += [number] if _counts_differ(number, near) else []
+            denies = any(each.denies for each in claim.clauses)  # not two: one
+            missing += [number] if not denies and _counts_differ(number, near) else []
             continue
         if number.unit:
             source_numbers = [each for source in searched for each in source.numbers.numbers if each.unit]
@@ -451,9 +476,11 @@ def _numbers(
             if other := has_other_unit(number, source_numbers):
                 source = next(each for each in searched if other in each.numbers.numbers)
                 return Discrepancy("units", (number.text,), source, other.text)
-        more = [*operands, *known, *(each for each in claim.numbers if each != number)] if calculates else []
-        has = any(source.numbers.has(number) for source in searched)
-        if not (has or is_stated(number, known) or is_computed(number, more)):
+        rest = [each for each in claim.numbers if each != number]
+        said = any(source.numbers.has(number) for source in searched) or is_stated(number, known)
+        if said or (calculates and is_computed(number, [*operands, *known, *rest])):
+            continue
+        if not calculates or not any(is_difference(number, rest, source.numbers.numbers) for source in searched):
             missing.append(number)
     for number in claim.operands:
         if not (
@@ -572,78 +599,111 @@ def _has_name(name: str, text: str) -> bool:
 
 # -- opposites -------------------------------------------------------------------------------------
 
+_COVERED, _HELD, _REPEATED = 0.6, 0.75, 0.8
+"""The share of the words of a sentence, of a clause of the source, and of a repeated sentence that are common."""
+
+
+class Contrast(NamedTuple):
+    """How two sentences compare: the words that both say, those that one says and the other denies, and all common
+    ones; of how many words the clauses consist that have them."""
+
+    same: frozenset[Key]
+    denied: frozenset[Key]
+    common: frozenset[Key]
+    size: int
+
 
 def _opposite(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None:
-    """Return the sentence of a source that denies what this one says, or says the opposite, if no other that is as
-    like it says the same."""
-    contested, agreed = list[tuple[float, int, Key, Statement, Source]](), list[tuple[float, int, frozenset[Key]]]()
-    for source in sources:
-        for share, sentence in source.common(claim):
-            common = len(claim.words & sentence.words)
-            is_held = common >= max(_SAME * len(sentence.words), 3) or any(
-                len(each.words) >= 3 and sentence.words.issuperset(each.words) for each in claim.clauses
-            )
-            if not is_held and (share < _NEAR or common < max(2, min(3, len(sentence.words) - 1))):
-                continue
-            is_far = share < _NEAR  # then one clause has to be about the same
-            for likeness, at, word in _contested(claim, sentence, 3 if is_far else 0):
-                if is_far and likeness < _CLAUSE:
-                    continue
-                if word is None:
-                    agreed.append((likeness, at, sentence.words))
-                else:
-                    contested.append((likeness, at, word, sentence, source))
-    for likeness, at, word, sentence, source in sorted(contested, key=lambda each: -each[0]):
-        if not any(other >= likeness and place == at and word in words for other, place, words in agreed):
+    """Return the sentence of a source that denies what this one says, or says the opposite, if no other says it."""
+    if claim.is_question:
+        return None
+    clauses = claim.clauses
+    units = [clauses, *((each,) for each in clauses if len(clauses) > 1 and len(each.words) >= 2 and not each.half)]
+    contrasts = [
+        (unit, _contrast(unit, sentence, claim.language), sentence, source)
+        for source in sources
+        for sentence in source.sentences
+        if len(claim.words & sentence.words) >= 2 and not sentence.is_question
+        for unit in units
+    ]
+    if any(
+        len(found.same) > 0.8 * len(_words_of(clauses)) and not found.denied and not _is_denied(unit, found, sentence)
+        for unit, found, sentence, _ in contrasts
+    ):
+        return None  # a sentence of a source is repeated
+    for unit, found, sentence, source in contrasts:
+        if _is_denied(unit, found, sentence) and not any(
+            found.denied <= other.same and found.common <= other.common and other.size < 2 * found.size
+            for _, other, _, _ in contrasts
+        ):
             return Discrepancy("negation", (), source, _line(sentence.text))
     return None
 
 
-def _contested(claim: Statement, other: Statement, fewest: int) -> Iterator[tuple[float, int, Key | None]]:
-    """Iterate over how like another sentence is, as a whole (-1) and to each clause with which it has the `fewest`
-    words in common, and the word that it denies there, or whose opposite it has."""
-    same, sentences = claim.words & other.words, (claim, other)
-    if len(same) >= _SAME * (size := max(len(claim.words), len(other.words))):
-        denies = {any(each.denies for each in sentence.clauses) for sentence in sentences}
-        is_half = any(each.half for sentence in sentences for each in sentence.clauses)
-        yield len(same) / size, -1, next(iter(same)) if len(denies) == 2 and not is_half else None
-    for at, one in enumerate(claim.clauses):
-        for two in () if one.half else other.clauses:
-            if not two.half:
-                words = (found(one, two, claim, other) for found in (_denied, _reversed))
-                word = next((word for word in words if word is not None), None)
-                common = len(set(one.words) & set(two.words)) + (word is not None and word not in two.words)
-                if common >= fewest:
-                    yield common / max(len(set(one.words)), len(set(two.words)), 1), at, word
+def _is_denied(unit: Sequence[Clause], found: Contrast, sentence: Statement) -> bool:
+    """Return whether a sentence is about the same as the clauses, and what they have in common is denied in one."""
+    denied, common = len(found.denied), len(found.common)
+    ours, clauses = len(_words_of(unit)), [each.words.keys() for each in sentence.clauses]
+    whole, covered = len(_words_of(sentence.clauses)), common / ours
+    if common >= 3 and common > 0.9 * max(ours, whole):
+        negations = sum(each.denies for each in unit) - sum(each.denies for each in sentence.clauses)
+        return denied > 0 or negations % 2 == 1
+    if not denied or common < 2:
+        return False
+    if common >= 3 and (common >= _HELD * max(ours, whole) or common >= max(0.9 * whole, ours / 2)):
+        return True
+    fewest = 3 if covered < 1 else 2
+    is_held = any(len(each) >= fewest and len(each & found.common) >= _HELD * len(each) for each in clauses)
+    if common < (fewest if is_held else 3) or covered < (0.5 if is_held else _COVERED):
+        return False
+    return denied > len(found.same) or (covered >= _REPEATED and (denied > 1 or covered == 1))
 
 
-def _denied(one: Clause, two: Clause, claim: Statement, other: Statement) -> Key | None:
-    """Return the word that one clause denies and the other one says."""
-    if one.denies == two.denies or any(
-        _opposites(claim.language).get(word, set()) & set(two.words) for word in one.words
-    ):
-        return None
-    denying, saying = (claim, other) if one.denies else (other, claim)
-    both = {word for each in denying.clauses if not each.denies for word in each.words}
-    both |= {word for each in saying.clauses if each.denies for word in each.words}
-    together = set(one.words) & set(two.words) - both
-    briefly = {each.words[0] for each in denying.clauses if len(each.words) == 1 and not each.denies}
-    if briefly & set((two if one.denies else one).words):  # "but the mean does": it is said of this
-        return None
-    is_same = len(together) > 1 or len(claim.words & other.words) >= _ALIKE * len(claim.words)
-    return next((word for word in one.denied or two.denied if is_same and word in together), None)
+def _words_of(clauses: Iterable[Clause]) -> set[Key]:
+    return {word for each in clauses for word in each.words}
 
 
-def _reversed(one: Clause, two: Clause, claim: Statement, other: Statement) -> Key | None:
-    """Return the word of one clause whose opposite the other one has, with common words on the same side of it."""
-    pairs = _opposites(claim.language) if one.denies == two.denies else {}
-    for at, word in enumerate(one.words):
-        for place, opposite in enumerate(two.words):
-            if opposite not in pairs.get(word, ()) or word in other.words or opposite in claim.words:
+def _contrast(unit: Sequence[Clause], other: Statement, language: str) -> Contrast:
+    """Compare the signs under which the common words stand: of each clause with the one that has most of its words,
+    then of the rest of it with the next."""
+    ours, theirs = _words_of(unit), _words_of(other.clauses)
+    alone = _words_of(each for each in (*unit, *other.clauses) if len(each.words) == 1 and not each.denies)
+    same, denied = set[Key](), set[Key]()
+    for one in unit:
+        compared = [(two, {*_reversed(one, two, ours, theirs, language)}) for two in other.clauses]
+        compared.sort(key=lambda pair: -len(one.words.keys() & pair[0].words.keys() | pair[1]))
+        rest = set(one.words)
+        for two, turned in compared:
+            common = one.words.keys() & two.words.keys() | turned
+            if not rest & common:
                 continue
-            before, after = set(one.words[:at]), set(one.words[at + 1 :])
-            there, then = set(two.words[:place]), set(two.words[place + 1 :])
-            same, crossed = len(before & there) + len(after & then), len(before & then) + len(after & there)
-            if same + crossed >= 2 and same > crossed:
-                return word
-    return None
+            turns = len(turned) + sum(one.words[word] * two.words.get(word, 0) < 0 for word in common)
+            differs, denying, saying = turns % 2 == 1, *((one, two) if one.denies else (two, one))
+            if one.half or two.half:
+                differs = False
+            elif one.denies != two.denies:
+                differs = not differs
+                if differs and (not denying.focus & common or alone & saying.words.keys() - denying.words.keys()):
+                    continue  # it denies something else, or *the mean does* is said beside it
+            (denied if differs else same).update(rest & common)
+            rest -= common
+    common = same | denied | ours & theirs
+    size = len(_words_of(each for each in other.clauses if each.words.keys() & common))
+    return Contrast(frozenset(same), frozenset(denied - same), frozenset(common), size)
+
+
+def _reversed(one: Clause, two: Clause, ours: Set[Key], theirs: Set[Key], language: str) -> Iterator[Key]:
+    """Iterate over the words of one clause whose opposite the other one has, unless it changes sides: *nitrogen is less
+    soluble than oxygen* says what *oxygen is more soluble than nitrogen* does."""
+    pairs = _opposites(language)
+    for word in one.words.keys() & pairs.keys() - theirs:
+        for opposite in pairs[word] & two.words.keys() - ours:
+            (before, after), (there, then) = _sides(one, word), _sides(two, opposite)
+            if not (before & then and after & there):
+                yield word
+
+
+def _sides(clause: Clause, word: Key) -> tuple[set[Key], set[Key]]:
+    words = list(clause.words)
+    at = words.index(word)
+    return set(words[:at]), set(words[at + 1 :])

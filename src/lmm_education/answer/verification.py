@@ -102,7 +102,7 @@ _SAYS = re.compile(
     r"|selon|dice|escribe|según|scrive|secondo|zegt|schrijft|volgens)\b|:\s*$",
     re.IGNORECASE,
 )
-_OWN_WORDS = 8  # a longer one is a quotation
+_FEW, _OWN_WORDS = 4, 8  # so many words, and no source for them, are the writer's own; more than eight never
 
 
 def _quotes_nobody(text: str, quotation: Quotation) -> bool:
@@ -113,7 +113,8 @@ def _quotes_nobody(text: str, quotation: Quotation) -> bool:
     *_, begin = (0, *(begin for _, begin in sentence_ends(before)))
     if _CALLS.search(before, begin):
         return True
-    return _SAYS.search(before, begin) is None and not _CITED.match(text, quotation.end)
+    is_cited = _CITED.match(text, quotation.end) and (quotation.found == "near" or len(quotation.text.split()) > _FEW)
+    return _SAYS.search(before, begin) is None and not is_cited
 
 
 _CALLS = re.compile(
