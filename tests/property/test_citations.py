@@ -16,12 +16,15 @@ NO_CITATIONS = [
     r"\( a[1] \) and \[ b[2] \].", "```r\nx[1]\n```", "x[1] + y is a sum.", "Chapter [12] follows.",
     "[7, 9].", "[1, 7].", "An area of 5 m².", "R² is 0.9.", "x<sup>2</sup>.", "10² and 2³.", "See [the page](https://a.org/[1]).",
     "A note [^1].\n\n[^1]: It is a note.", "Read [it][1].\n\n[1]: https://a.org\n", "- [ ] to do", "[0].", "[-1].",
-    "```\nThe end [1].", "matrix A[1,2] is", r"\begin{align} a[1] \end{align}",
+    "```\nThe end [1].", "matrix A[1,2] is", "In Rust, #[1] is none.",
+    "The regex [1-3]+ matches.", "a[1][2] = 3", "Call f([1, 2]).", "sum([1, 2, 3]) is 6.", '<img alt="[1]">',
+    "The matrix [1 2; 3 4].", "2-[1-methylethyl]phenol", "[3H]-thymidine", "the tuple (1, 2)", "[1:3] is a slice",
+    r"\begin{align} a[1] \end{align}",
 ]  # fmt: skip
 CITATIONS = [
     "[1]", " [1]", "【1】", "【1†source】", "[^1]", "[Source 1]", " (source 1)", " [S1]", "¹", "<sup>1</sup>", "［1］",
     r"\[1\]", "[1](leaves.md)", " [1](https://a.org)", "[[1]](leaves.md)", " [source 1: Leaves]", " (Quelle 1)",
-    "<sup>[1]</sup>",
+    "<sup>[1]</sup>", "【1†L3】", " [1, p. 3]", " [1: Leaves]", " [ 1 ]", " [doc 1]", " [ref. 1]", " [Quellen 1]",
 ]  # fmt: skip
 
 
@@ -56,6 +59,9 @@ def test_several_numbers() -> None:
         "Green [1-2].",
         "Green [1] [2] as ever.",
         "Green (sources 1 and 2).",
+        "Vert (sources 1 et 2).",
+        "Green[1][2].",
+        "Green<sup>1,2</sup>.",
     ):
         assert {number for each in citations(text, OFFERED) for number in each.numbers} == {1, 2}, text
 

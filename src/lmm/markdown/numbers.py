@@ -15,11 +15,11 @@ from typing import NamedTuple
 
 _WORDS = (
     "one two three four five six seven eight nine ten eleven twelve thirteen fourteen fifteen sixteen seventeen "
-    "twenty thirty forty fifty sixty seventy eighty ninety hundred "
+    "twenty thirty forty fifty sixty seventy eighty ninety hundred thousand "
     "eins zwei drei vier fünf sechs sieben acht neun zehn elf zwölf dreizehn vierzehn fünfzehn sechzehn siebzehn "
-    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert"
+    "zwanzig dreißig vierzig fünfzig sechzig siebzig achtzig neunzig hundert tausend"
 )
-_IN_WORDS = dict(zip(_WORDS.split(), cycle((*range(1, 18), *range(20, 110, 10))), strict=False))
+_IN_WORDS = dict(zip(_WORDS.split(), cycle((*range(1, 18), *range(20, 110, 10), 1000)), strict=False))
 _DIGITS = "one|two|three|four|five|six|seven|eight|nine|ein|zwei|drei|vier|fünf|sechs|sieben|acht|neun"
 _NAMES = (
     "january february march april may june july august september october november december "
@@ -242,6 +242,7 @@ _IN_TEX = (
     (re.compile(r"\\(?:cdot|times)(?![a-zA-Z])"), "·"),
     (re.compile(r"\\approx(?![a-zA-Z])"), "≈"),
     (re.compile(r"\{,\}"), ","),
+    (re.compile(r"\\%"), "%"),
     (re.compile(r"\^\{([-\d+−]{1,9})\}"), r"^(\1)"),
     (re.compile(r"(?<=\d) \([^\W\d_][^()\d]{0,30}\)"), ""),  # 120 (oak) + 85 (beech)
 )

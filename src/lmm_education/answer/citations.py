@@ -26,26 +26,33 @@ class Citation(NamedTuple):
     known: bool = True
 
 
-_LABEL = r"(?:sources?|src|quellen?|fuentes?|fonti|fonte|bronnen|bron)[ .:#]*"
-_NUMBERS = rf"\d{{1,4}}(?:\s*(?:[,;&–-]|and|und)\s*(?:{_LABEL}|S)?\d{{1,4}})*"
+_LABEL = (
+    r"(?:sources?|src|doc(?:ument)?s?|passages?|citations?|ref(?:erence)?s?|quellen?|fuentes?|fonti|fonte|bron(?:nen)?)"
+    r"[ .:#]*"
+)
+_AND = r"and|und|et|ed?|y|en"
+_NUMBERS = rf"\d{{1,4}}(?:\s*(?:[,;&–-]|{_AND})\s*(?:{_LABEL}|S)?\d{{1,4}})*"
 _LABELLED = rf"(?:see |siehe )?{_LABEL}(?P<%s>{_NUMBERS})(?:[:,†][^\[\]()\n]{{0,80}})?"
+_PLACE = r"(?:: [^\W\d_]{3}|, (?:pp?|S|lines?|section)\b|†)[^\[\]\n]{0,80}"
 _SUPERSCRIPTS = str.maketrans("⁰¹²³⁴⁵⁶⁷⁸⁹", "0123456789")
 _FORM = re.compile(
-    rf"\\?\[{{1,2}}(?:(?P<note>\^)?(?P<bare>{_NUMBERS})|S(?P<s>{_NUMBERS})|{_LABELLED % 'named'})\\?\]{{1,2}}"
-    rf"(?P<link>\([^()\s]{{0,300}}\))?"
+    rf"\\?\[{{1,2}} ?(?:(?P<note>\^)?(?P<bare>{_NUMBERS})(?:{_PLACE})?|S(?P<s>{_NUMBERS})|{_LABELLED % 'named'})"
+    rf" ?\\?\]{{1,2}}(?P<link>\([^()\s]{{0,300}}\))?"
     rf"|[【［](?:{_LABEL})?(?P<wide>{_NUMBERS})(?:[†:][^】］\n]{{0,80}})?[】］]|\({_LABELLED % 'round'}\)"
     rf"|<sup>\[?(?P<sup>{_NUMBERS})\]?</sup>|(?P<raised>[⁰¹²³⁴-⁹]+(?:[,˒ ][⁰¹²³⁴-⁹]+)*)",
     re.IGNORECASE,
 )
 _TEX = re.compile(r"\\\((?:(?!\n\s*\n).){0,2000}?\\\)|\\\[(?!\d+\\\])(?:(?!\n\s*\n).){0,2000}?\\\]", re.DOTALL)
 _OPEN_FENCE = re.compile(r"^ {0,3}(?:```|~~~).*\Z", re.DOTALL | re.MULTILINE)
-_NO_CITATIONS = ("code", "code_block", "math", "raw", "definition", "comment", "image")
+_NO_CITATIONS = ("code", "code_block", "math", "raw", "html", "definition", "comment", "image")
 # What stands before a bracket whose numbers are values.
 _VALUES = re.compile(
-    r"(?:[=≤≥∈∉+]|\b(?:interval|range|vector|list|array|tuple|between|indices"
+    r"(?:[=≤≥∈∉+#]|\w\(|\b(?:interval|range|vector|list|array|tuple|between|indices"
     r"|Intervall|Bereich|Vektor|Liste|zwischen))[ \t]*\Z",
     re.IGNORECASE,
 )
+_JOINED = re.compile(r"\w(?:\[[^\[\]\s]{0,9}\])?\Z")
+_OPERATOR = re.compile(r"[+{^]|[ \t]*[=≠]")  # behind a bracket that is part of an expression
 _ENDS = re.compile(r"""["'”’»*_)]*(?:[.,;:!?…]|[ \t]*(?:\||\n|\Z)|[ \t]+[–—-][ \t])""")
 _BEHIND_AN_END = re.compile(r"""[.,;:!?…]["'”’»*_)]*[ \t]*\Z""")
 _WORD = re.compile(r"""(?:[^\W\d_]{3}|[.,;:!?…"'”’»)\]*])\Z""")
@@ -88,7 +95,7 @@ def _citation(text: str, match: re.Match[str], offered: Collection[int], *, ends
     kind = match.lastgroup if match.lastgroup != "link" else "bare" if match["bare"] else "named"
     numbers = tuple(_expanded(match[kind or "bare"].translate(_SUPERSCRIPTS)))
     before = text[max(match.start() - _CONTEXT, 0) : match.start()]
-    is_joined, is_offered = before[-1:].isalnum(), all(number in offered for number in numbers)
+    is_joined, is_offered = _JOINED.search(before) is not None, all(number in offered for number in numbers)
     if kind in ("sup", "raised"):
         counts = is_offered and _WORD.search(before) is not None and (ends or not is_joined)
         return Citation(*match.span(), numbers) if counts else None
@@ -96,7 +103,9 @@ def _citation(text: str, match: re.Match[str], offered: Collection[int], *, ends
         return None  # it says where a link leads
     if match["note"] and re.search(rf"^[ ]{{0,3}}\[\^{match['bare']}\]:", text, re.MULTILINE):
         return None
-    if kind == "bare" and (_VALUES.search(before) or (is_joined and not ends)):
+    if kind == "bare" and (
+        _VALUES.search(before) or (is_joined and not ends) or _OPERATOR.match(text, match.end()) is not None
+    ):
         return None
     if is_offered:
         return Citation(*match.span(), numbers)
@@ -110,7 +119,7 @@ def _skipped(text: str) -> Sequence[tuple[int, int]]:
     found, end = list[tuple[int, int]](), 0
     for span in spans(text):
         end = span.end if span.kind == "code_block" else end
-        if span.kind in _NO_CITATIONS:
+        if span.kind in _NO_CITATIONS and not span.text.startswith(("<sup", "</sup")):
             found.append((span.start, span.end))
         elif span.kind == "link":  # its text may be the number of a source
             found.append((span.start + 1, span.end))
@@ -138,7 +147,7 @@ def in_brackets(text: str, offered: Collection[int]) -> str:
     'Green[1], round[1].'
     """
     for start, end, numbers, known in reversed(citations(text, offered)):
-        if known and not re.fullmatch(r"\[[\d ,;–-]+\]", text[start:end]):
+        if known and not re.fullmatch(r"\[\d(?:[\d ,;–-]*\d)?\]", text[start:end]):
             text = f"{text[:start]}[{', '.join(map(str, numbers))}]{text[end:]}"
     return text
 
@@ -150,7 +159,7 @@ def _expanded(numbers: str) -> list[int]:
     ([1, 3, 4, 5], [1, 2000], [1, 3])
     """
     found: list[int] = []
-    for part in re.split(r"[,;&˒]|and|und| (?=\d+\Z)", numbers):
+    for part in re.split(rf"[,;&˒]|\b(?:{_AND})\b| (?=\d+\Z)", numbers):
         ends = [int(n) for n in re.findall(r"\d+", part)]
         close = len(ends) == 2 and 0 <= ends[1] - ends[0] <= 20
         found += range(ends[0], ends[1] + 1) if close else ends

@@ -154,12 +154,14 @@ def _role(word: str, language: str) -> str:
 
 
 _PREFIX = re.compile(
-    r"(?:un|non|dis|im(?=[mp])|il(?=l)|ir(?=r)|in(?=\w+(?:[ai]ble|[ae]nt|[ai]te|ive|al|ar|ct|id|ous)\Z))(\w{4,})"
+    r"(?:un|non|dis|im(?=[mp])|il(?=l)|ir(?=r)|in(?=\w+(?:[ai]ble|[ae]nt|[ai]te|ive?|il|al|ar|ct|id|ous)(?:ly|e[mnrs]?)?\Z))(\w{4,})"
 )
 _NO_NEGATION = re.compile(r"\W+(?:only|just|merely|even|nur|bloß|allein|seulement|solo|sólo|alleen)\b", re.IGNORECASE)
 _NOT_QUITE = re.compile(
     r"\W+(?:quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|mehr|ganz|immer|alle)\b", re.IGNORECASE
 )
+_TO = re.compile(r"[^,;:]{1,60}\b(?:to|for)\b")  # too fast to be seen
+_MOST_CLAUSES = 32  # of a sentence; each is compared with each
 _OR_NOT = re.compile(r"\b(?:(?:can|may|should|will|do|does|is|are|whether) and|or|oder|ou) (?:\w+ )?\Z")
 
 
@@ -193,13 +195,13 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
             half = kind == "if"
         elif kind in ("not", "no"):
             is_said = kind == "no" and text.startswith(",", match.end())  # No, it is not.
-            if is_said or text[: match.start()].endswith("`") or _NO_NEGATION.match(text, match.end()):
+            if is_said or text.startswith("`", match.start() - 1) or _NO_NEGATION.match(text, match.end()):
                 continue
             is_first = kind == "not" and LETTERS.search(text, 0, match.start()) is None  # Not this, but that
             half = half or is_first or (denies and not concord) or _NOT_QUITE.match(text, match.end()) is not None
             half = half or _OR_NOT.search(text, max(match.start() - 20, 0), match.start()) is not None
             denies, wait = True, 1 if kind == "not" else 2
-        elif kind in ("half", "all"):
+        elif kind in ("half", "all") or (match[0] == "too" and _TO.search(text, match.end())):
             half, vague = True, vague or kind == "all"
         elif signed := _signed(match[0], language):
             key, sign = signed
@@ -210,7 +212,8 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
         elif denies and match[0].casefold() in ("or", "oder", "ou"):
             wait = 1
     return tuple(
-        each._replace(words={word: signs[word] for word in each.words}, half=vague or each.half) for each in found
+        each._replace(words={word: signs[word] for word in each.words}, half=vague or each.half)
+        for each in found[:_MOST_CLAUSES]
     )
 
 
@@ -418,7 +421,9 @@ def compare(
         return _found_elsewhere(claim, others, lambda each: keys <= each.words) or Discrepancy("names", names)
     if not quotes and (opposite := _opposite(claim, cited if is_own else every)):
         return opposite
-    if is_own and others and len(claim.words) >= _LEAST:
+    formulas = [f" {' '.join(tokens)} " for tokens in claim.formulas if len(tokens) > _LEAST]
+    cites_formula = any(each in f" {' '.join(source.tokens.words)} " for each in formulas for source in cited)
+    if is_own and others and len(claim.words) >= _LEAST and not cites_formula:
         weights, numbers = _weights(claim, every), _values(claim.numbers)
         least = max(_ELSEWHERE, max(each.covers(weights) for each in cited) + _MORE)
         at_least = least * max(sum(weights.values()), 1)
@@ -457,7 +462,8 @@ def _numbers(
 ) -> Discrepancy | None:
     """Return what is wrong with the numbers of a sentence: one is in no source, has another unit, or replaces another.
     A small number may count the items of a list: it is wrong only if nearly the same is said of another number."""
-    searched = cited if is_own else [*cited, *others]
+    every = [*cited, *others]
+    searched = cited if is_own else every
     near = [(share, each, source) for source in searched for share, each in source.common(claim)[:3]]
     near.sort(key=lambda each: -each[0])
     operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
@@ -482,10 +488,10 @@ def _numbers(
             continue
         if not calculates or not any(is_difference(number, rest, source.numbers.numbers) for source in searched):
             missing.append(number)
+    given = [*known, *claim.numbers]
     for number in claim.operands:
-        if not (
-            any(each.numbers.has(number) for each in (*cited, *others)) or is_stated(number, [*known, *claim.numbers])
-        ):
+        forms = [number, *(number._replace(values=frozenset(v + by for v in number.values)) for by in (-1, 1))]  # n - 1
+        if not any(each.numbers.has(form) for form in forms for each in every) and not is_stated(number, given):
             missing.append(number)
     if not missing:
         return _replaced(claim, near, known)

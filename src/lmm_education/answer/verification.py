@@ -102,7 +102,7 @@ _SAYS = re.compile(
     r"|selon|dice|escribe|según|scrive|secondo|zegt|schrijft|volgens)\b|:\s*$",
     re.IGNORECASE,
 )
-_FEW, _OWN_WORDS = 4, 8  # so many words, and no source for them, are the writer's own; more than eight never
+_FEW, _OWN_WORDS = 3, 8  # so many words, and no source for them, are the writer's own; more than eight never
 
 
 def _quotes_nobody(text: str, quotation: Quotation) -> bool:
@@ -252,6 +252,7 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
         misattributed = [*_misattributed(text, within, numbers, by_number)] if is_own else []
         yield from misattributed
         sentence = read_sentence(plain[start:end], language, bare[start:end])
+        sentence = sentence._replace(names=tuple(name for name in sentence.names if name not in asked))
         found = compare(sentence, near, others, is_own=is_own, speaks=speaks, known=computed, quotes=bool(within))
         if misattributed and found.problem == "elsewhere":
             found = Discrepancy()
