@@ -486,7 +486,7 @@ def _numbers(
         said = any(source.numbers.has(number) for source in searched) or is_stated(number, known)
         if said or (calculates and is_computed(number, [*operands, *known, *rest])):
             continue
-        if not calculates or not any(is_difference(number, rest, source.numbers.numbers) for source in searched):
+        if not (calculates and any(is_difference(number, rest, source.numbers.numbers) for source in searched)):
             missing.append(number)
     given = [*known, *claim.numbers]
     for number in claim.operands:
