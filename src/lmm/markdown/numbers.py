@@ -51,7 +51,7 @@ _PREFIXED = {  # units that take prefixes, by what they measure; words may have 
     "current": "A ampere", "frequency": "Hz hertz", "data": "B byte", "bits": "bit", "amount": "mol",
 }  # fmt: skip
 _OTHERS = {  # with the factor to the first one of its kind
-    "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344 meile 1609",
+    "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344 meile 1609.344",
     "mass": "t 1000000 ton 1000000 tonne 1000000 lb 453.6 lbs 453.6 pound 453.6 pfund 500 ounce 28.35 oz 28.35",
     "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1 promille .1",
     "time": "sec 1 min 60 minute 60 h 3600 hour 3600 stunde 3600 day 86400 tag 86400 week 604800 woche 604800"
@@ -390,7 +390,7 @@ def has_other_unit(number: Number, others: Iterable[Number]) -> Number | None:
     '5 mg'
     """
     same = [each for each in others if number.unit and each.unit and number.values & each.values]
-    if any(number.unit == each.unit and number.per in (None, each.per) for each in same):
+    if any(number.unit == each.unit and (number.per == each.per or None in (number.per, each.per)) for each in same):
         return None
     kinds = {number.unit.measures} if number.unit else set[str]()
     kinds |= {each for scale in _SCALES_OF_ONE_KIND if kinds & scale for each in scale}

@@ -59,7 +59,11 @@ _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
 _WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:()!?—–]")
 _RAISED_PART = re.compile(r"\^((?:[^\s^\\{}]|\\ ){1,40})\^")  # as Pandoc writes it
-_VALUE = re.compile(r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*(?:\\?%)?\s*\$*")
+_VALUE = re.compile(
+    r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*"
+    r"(?:\\?%|(?P<unit>[°µ]?[^\W\d_]{1,4})(?:\^?[23])?(?:/[^\W\d_]{1,3})?)?\s*\$*"
+)
+_TEX_UNIT = re.compile(r"\\(?:[,;: ]|quad\b|(?:mathrm|text(?:rm)?)\s*\{([^{}]{1,20})\})|~")
 
 
 class Clause(NamedTuple):
@@ -234,16 +238,14 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
             return None
         lines = span.text.splitlines() if span.kind == "code_block" else []
         formulas.extend(map(_tokens, [*lines, span.text] if len(lines) != 1 else lines))
-        return None if span.kind == "code" or _VALUE.fullmatch(span.text) else " "
+        return None if span.kind == "code" else _as_value(span)
 
     has_markup = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, visible) if has_markup else text)
     operands, _, counted = calculated(plain)
     if has_markup:
         operands = calculated(readable(text))[0]
-        counted = replace_spans(
-            counted, lambda span: None if _VALUE.fullmatch(span.text) else " " if span.kind in _FORMAL else None
-        )
+        counted = replace_spans(counted, lambda span: _as_value(span) if span.kind in _FORMAL else None)
     operands = [each for each in operands if not is_factor(each)]
     words = _keys(plain, language)
     prose = readable(bare or plain)
@@ -254,6 +256,16 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     )
     used = tuple(number for each in operands for number in numbers_of(each))
     return Statement(text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas))
+
+
+def _as_value(span: Span) -> str | None:
+    """Return the number that a formula consists of, perhaps with a name before it and a unit; None for such code, which
+    stays as it is, and a blank for others."""
+    text = _TEX_UNIT.sub(r" \1", span.text).strip("$ ")
+    found = _VALUE.fullmatch(text)
+    if not found or (found["unit"] and not unit_of(found["unit"])):
+        return " "
+    return None if span.kind == "code" else text
 
 
 def calculated_numbers(text: str) -> list[Number]:
@@ -540,7 +552,7 @@ def _formulas(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None
     for tokens in claim.formulas:
         if len(tokens) < 4 or not any(each[0].isdigit() or each in _SIGNS for each in tokens):
             continue
-        if all(each[0].isdigit() or each in "-+*/^()" for each in tokens):  # nothing but a number, computed otherwise
+        if all(each[0].isdigit() or each in "-+*/^()" or unit_of(each) for each in tokens):  # nothing but a number
             continue
         joined = f" {' '.join(tokens)} "
         if any(joined in f" {' '.join(source.tokens.words)} " for source in sources):
