@@ -51,7 +51,8 @@ _PREFIXED = {  # units that take prefixes, by what they measure; words may have 
     "current": "A ampere", "frequency": "Hz hertz", "data": "B byte", "bits": "bit", "amount": "mol",
 }  # fmt: skip
 _OTHERS = {  # with the factor to the first one of its kind
-    "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344 meile 1609.344",
+    "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344"
+              " meile 1609.344",
     "mass": "t 1000000 ton 1000000 tonne 1000000 lb 453.6 lbs 453.6 pound 453.6 pfund 500 ounce 28.35 oz 28.35",
     "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1 promille .1",
     "time": "sec 1 min 60 minute 60 h 3600 hour 3600 stunde 3600 day 86400 tag 86400 week 604800 woche 604800"
