@@ -31,14 +31,7 @@ _MARKDOWN = (".md", ".markdown")
 @click.option(
     "--timeout", metavar="SECONDS", type=click.FloatRange(min=1), default=300, help="The longest time to read one file."
 )
-@click.option(
-    "--style",
-    "styles",
-    metavar="NAME=KIND",
-    multiple=True,
-    help="Map a paragraph style of Word to heading 1 to 6, code or quote; may be repeated.",
-)
-def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ...], **how: Any) -> int:
+def import_(*, files: tuple[str, ...], output: str | None, **how: Any) -> int:
     """Convert other formats into markdown, with their images in a folder beside it.
 
     PDF, web pages, EPUB, notebooks, Word, PowerPoint, Excel, OpenDocument, RTF, subtitles, LaTeX, Org,
@@ -54,10 +47,9 @@ def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ..
         output = f"{output}/"
     from lmm.importing import import_file
     from lmm.importing.import_document import output_of
-    from lmm.importing.office_text import read_choice
     from lmm.importing.web import import_url
 
-    chosen, code, seen = dict(map(read_choice, styles)), DONE, dict[Path, str]()
+    code, seen = DONE, dict[Path, str]()
     for path in files:
         target = Path() if "://" in path else output_of(Path(path), output).resolve()
         if target != Path() and seen.setdefault(target, path) != path:
@@ -66,7 +58,7 @@ def import_(*, files: tuple[str, ...], output: str | None, styles: tuple[str, ..
     for path in files:
         try:
             reader = import_url if "://" in path else import_file
-            terminal.say(_summary(reader(path, output, styles=chosen, **how)), end="")
+            terminal.say(_summary(reader(path, output, **how)), end="")
         except LmmError as error:
             terminal.tell_error(error)
             failed = USAGE if isinstance(error, ConfigError) and len(files) == 1 else FAILED

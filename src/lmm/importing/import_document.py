@@ -11,7 +11,7 @@ import re
 import subprocess
 import sys
 import tempfile
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
@@ -60,14 +60,11 @@ def import_file(
     *,
     force: bool = False,
     timeout: float = TIMEOUT,
-    styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
     """Convert a file of any of the `FORMATS` to a markdown file, with its images in a folder beside it.
 
     `output` is a file or a folder (see `output_of`); by default, the markdown is written beside the source, under its
     name. Images go to a folder ``NAME_files``. Existing files are replaced only with `force`. `timeout` is in seconds.
-    `styles` maps paragraph styles of a Word file to their meaning (``{"HeadA": "heading 1"}``; ``code``, ``quote``);
-    those with usual names are recognised.
 
     Raises:
         ConfigError: the format is unknown, or the package that reads it is not installed.
@@ -82,7 +79,7 @@ def import_file(
     check_target(target, force)
     here, there = target.resolve().parent, source.resolve().parent
     prefix = "" if here == there else Path(os.path.relpath(there, here)).as_posix()
-    document = read_source(source, format, prefix=prefix, timeout=timeout, styles=styles)
+    document = read_source(source, format, prefix=prefix, timeout=timeout)
     report = write_document(target, document, source=shown(source.name), name=title_of(source), force=force)
     return replace(report, notes=(*report.notes, *_missing_pictures(report)))
 
@@ -170,9 +167,8 @@ def read_source(
     prefix: str = "",
     online: bool = False,
     timeout: float = TIMEOUT,
-    styles: Mapping[str, str] | None = None,
 ) -> Imported:
-    """Read a file in a separate process; `prefix`, `online` and `styles` are those of `Context`.
+    """Read a file in a separate process; `prefix` and `online` are those of `Context`.
 
     Files come from anywhere, and the libraries that read them are written in C: if a file makes one crash or hang,
     only that process is lost.
@@ -184,7 +180,7 @@ def read_source(
         folder = Path(name)
         program = find_pandoc(format.reader).program if format.reader else ""
         context: dict[str, Any] = {"name": source.name, "kind": format.name, "reader": format.reader, "pandoc": program}
-        context |= {"prefix": prefix, "online": online, "timeout": timeout, "styles": dict(styles or {})}
+        context |= {"prefix": prefix, "online": online, "timeout": timeout}
         task = {"path": str(source.resolve()), "module": format.module, "context": context, "folder": name,
                 "memory": MEMORY}  # fmt: skip
         # -P: no module is imported from the current folder, which may come from anywhere

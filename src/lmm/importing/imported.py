@@ -64,7 +64,7 @@ class Context:
 
     For a page from the web, `prefix` is its URL; if it is `online`, its pictures are collected. `kind` is
     the expected format, for messages. If Pandoc reads the file, `pandoc` is the program, `reader` its name of the
-    format, and `timeout` in seconds. `styles` maps paragraph styles of a Word file to their meaning.
+    format, and `timeout` in seconds.
     """
 
     name: str
@@ -74,7 +74,6 @@ class Context:
     pandoc: str = ""
     timeout: float = 300.0
     online: bool = False
-    styles: Mapping[str, str] = field(default_factory=dict)
 
 
 def with_true_pictures(document: Imported) -> Imported:

@@ -10,10 +10,10 @@ from __future__ import annotations
 
 import re
 from collections import Counter
-from collections.abc import Iterator, Mapping
+from collections.abc import Iterator
 from typing import Any
 
-from lmm.errors import ConfigError, FileReadError
+from lmm.errors import FileReadError
 from lmm.importing.archive import Archive, local
 
 _W = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}"
@@ -23,7 +23,6 @@ _PARTS = re.compile(r"word/(?:document\d*|footnotes|endnotes)\.xml")
 _STYLES = "word/styles.xml"
 _UNWRAPPED = tuple(f"{_W}{name}" for name in ("fldSimple", "dir", "bdo", "customXml", "smartTag", "ins", "moveTo"))
 _CODE, _QUOTE, _INLINE = "Source Code", "Block Text", "Verbatim Char"
-_KINDS = {"code": _CODE, "quote": _QUOTE, **{f"heading {level}": f"heading {level}" for level in range(1, 7)}}
 _KNOWN = ("heading ", "title ", "source code", "block text", "quote ", "list ", "caption", "toc ", "footnote", "header",
           "footer")  # fmt: skip
 # Names in lower case without blanks and punctuation, as used by No Starch, Packt, Manning and others.
@@ -49,25 +48,9 @@ _PLAIN = (
 _MOST = 8  # names in a note
 
 
-def read_choice(choice: str) -> tuple[str, str]:
-    """Parse ``NAME=KIND`` of the option ``--style``; return a style's name and its kind.
-
-    Raises:
-        ConfigError: it has another form, or the kind is unknown.
-
-    >>> read_choice("HeadA=heading 1")
-    ('HeadA', 'heading 1')
-    """
-    name, equals, kind = (part.strip() for part in choice.rpartition("="))
-    if not name or not equals or kind not in _KINDS:
-        hint = f"for example --style 'HeadA=heading 1'; there are {', '.join(_KINDS)}"
-        raise ConfigError(f"this is not a mapping of a style: {choice}", hint=hint)
-    return name, kind
-
-
-def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, bytes], tuple[str, ...], list[bytes]]:
-    """Open the wrappers in a Word file, and rename its styles to names that Pandoc recognises, as `chosen`, else by
-    usual names; return the changed members, notes about what was left out or stays plain text, and embedded documents.
+def open_word(archive: Archive) -> tuple[dict[str, bytes], tuple[str, ...], list[bytes]]:
+    """Open the wrappers in a Word file, and rename its styles with usual names to those that Pandoc recognises; return
+    the changed members, notes about what was left out or stays plain text, and embedded documents.
 
     Raises:
         FileReadError: the file is damaged, or declares entities.
@@ -77,7 +60,7 @@ def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, by
     changed = {part.name: _source(part.root) for part in parts}
     if _STYLES in archive.names and parts:
         styles = _parsed(archive, _STYLES)
-        notes += _rename(styles, parts[0].used, chosen)
+        notes += _rename(styles, parts[0].used)
         changed[_STYLES] = _source(styles)
     if hidden := [word for part in parts for word in part.hidden]:
         notes.append(f"left out: hidden text ({len(hidden)} words: {' '.join(hidden[:8])} …)")
@@ -86,7 +69,7 @@ def open_word(archive: Archive, chosen: Mapping[str, str]) -> tuple[dict[str, by
     return changed, tuple(notes), [chunk for part in parts for chunk in part.chunks]
 
 
-def _rename(root: Any, used: Counter[str], chosen: Mapping[str, str]) -> Iterator[str]:
+def _rename(root: Any, used: Counter[str]) -> Iterator[str]:
     """Rename styles to those that Pandoc recognises; iterate over notes of used styles that stay plain text."""
     styles = {node.get(f"{_W}styleId", ""): node for node in root.iter(f"{_W}style")}
     targets, plain = dict[str, str](), Counter[str]()
@@ -97,9 +80,7 @@ def _rename(root: Any, used: Counter[str], chosen: Mapping[str, str]) -> Iterato
             at = styles.get(_value(at, "basedOn"))
         name, is_character = names[0], style.get(f"{_W}type") == "character"
         is_known = any(f"{each.lower()} ".startswith(_KNOWN) for each in names)
-        if name in chosen:
-            targets[name] = _KINDS[chosen[name]]
-        elif style.get(f"{_W}customStyle") == "1" and not is_known:
+        if style.get(f"{_W}customStyle") == "1" and not is_known:
             table, bare = _CHARACTERS if is_character else _PARAGRAPHS, re.sub(r"[\W_]+", "", name.lower())
             target = next((target for pattern, target in table.items() if re.fullmatch(pattern, bare)), "")
             if target:
@@ -108,10 +89,9 @@ def _rename(root: Any, used: Counter[str], chosen: Mapping[str, str]) -> Iterato
                 plain[name] = used[id]
     for node in root.iter(f"{_W}name"):
         node.set(f"{_W}val", targets.get(node.get(f"{_W}val", ""), node.get(f"{_W}val", "")))
-    yield from (f"--style {name}: there is no style of this name" for name in chosen if name not in targets)
     if plain:
         listed = ", ".join(f"{name} ({times})" for name, times in plain.most_common(_MOST))
-        hint = f"if one is a heading, map it: --style '{plain.most_common(1)[0][0]}=heading 2' (or code, or quote)"
+        hint = "if one is a heading, base it on 'Heading 2' in Word, or name it 'Code' or 'Quote'"
         yield f"read as plain text: paragraphs in the styles {listed}; {hint}"
 
 

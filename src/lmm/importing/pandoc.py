@@ -132,7 +132,7 @@ def read(data: bytes, context: Context) -> Imported:
     if context.reader in ("docx", "odt"):
         with Archive(data, kind=context.kind) as archive:
             if context.reader == "docx":
-                changed, notes, chunks = open_word(archive, context.styles)
+                changed, notes, chunks = open_word(archive)
             else:
                 changed, hidden = open_text(archive)
             data, values = archive.bounded((), changed), office_properties(archive)

@@ -6,7 +6,6 @@ import asyncio
 import contextlib
 import re
 import tempfile
-from collections.abc import Mapping
 from dataclasses import replace
 from pathlib import Path
 from urllib.parse import urlsplit
@@ -43,13 +42,11 @@ def import_url(
     force: bool = False,
     timeout: float = TIMEOUT,
     rules: FetchRules = WEB,
-    styles: Mapping[str, str] | None = None,
 ) -> ImportReport:
     """Convert a page, or a file of any of the `FORMATS`, at a URL to a markdown file.
 
     `output` is a file or a folder (see `output_of`); by default, the markdown is written to the current folder.
-    Pictures from the same host are saved beside it. `timeout` is for reading, in seconds; `styles` is as in
-    `import_file`.
+    Pictures from the same host are saved beside it. `timeout` is for reading, in seconds.
 
     Raises:
         ConfigError: the format is unknown, or the package that reads it is not installed.
@@ -60,20 +57,18 @@ def import_url(
     stem = name.rpartition(".")[0] if suffix_of(name) in FORMATS else name
     target = output_of(check_named(Path(f"{stem}.html")), output)
     check_target(target, force)
-    source, document = loop.run(_read_page(url, rules, timeout, styles))
+    source, document = loop.run(_read_page(url, rules, timeout))
     return write_document(target, document, source=source, name=stem, force=force)
 
 
-async def _read_page(
-    url: str, rules: FetchRules, timeout: float, styles: Mapping[str, str] | None
-) -> tuple[str, Imported]:
+async def _read_page(url: str, rules: FetchRules, timeout: float) -> tuple[str, Imported]:
     """Fetch and read a page, with its pictures from the same host; return its URL after redirects, and itself."""
     file = github_file(url)
     came = await fetch(file.url if file else url, rules)
     name = file.name if file else name_of(came.url)
     kind = file_kind(came.data, name=name, media_type=came.media_type)
     try:
-        document = await asyncio.to_thread(_read, came, kind, name, timeout, styles)
+        document = await asyncio.to_thread(_read, came, kind, name, timeout)
     except LmmError as error:
         raise type(error)(error.message, where=shown(url), hint=error.hint) from error
     left = MOST_BYTES - len(came.data)
@@ -90,14 +85,14 @@ async def _read_page(
     return came.url, replace(document, images=tuple(images))
 
 
-def _read(came: Fetched, kind: FileKind, name: str, timeout: float, styles: Mapping[str, str] | None) -> Imported:
+def _read(came: Fetched, kind: FileKind, name: str, timeout: float) -> Imported:
     suffix = kind.suffix or suffix_of(name)
     format = format_of(f"{name}{suffix}" if kind.suffix else name)
     check_installed(format)
     with tempfile.TemporaryDirectory(prefix="lmm-import-") as folder:
         file = Path(folder) / f"document{suffix}"
         file.write_bytes(_in_utf8(came) if kind.is_page else came.data)
-        return read_source(file, format, prefix=came.url, online=True, timeout=timeout, styles=styles)
+        return read_source(file, format, prefix=came.url, online=True, timeout=timeout)
 
 
 def _in_utf8(came: Fetched) -> bytes:
