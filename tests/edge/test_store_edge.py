@@ -142,6 +142,12 @@ def test_a_replaced_generation_stays_an_hour_for_those_who_opened_it(store: Edge
     os.utime(read[-1] / "in-use", (time.time() - 3601,) * 2)
     write_run(store, 7)
     assert generations(folder) == [read[-2], current(folder)]
+    assert version_of(store) == 7
+    write_run(store, 8)
+    with pytest.raises(InterruptedError), store.writing(MANIFEST) as writer:
+        writer.upsert("chunks", [big(1)])
+        assert len(generations(folder)) == 3  # with the one that is written: never more than two beside the current one
+        raise InterruptedError
     end(holder)
 
 

@@ -28,6 +28,7 @@ from lmm_education.errors import StoreDamaged, StoreError, StoreMissing
 from lmm_education.frequencies import Frequencies
 from lmm_education.payloads import WORDS, document_point_id, words_of
 from lmm_education.store.generations import (
+    MOST_REPLACED,
     Generation,
     Generations,
     check_files,
@@ -631,7 +632,7 @@ class EdgeStore(WaitReporter, EdgeReader):
             view = None if anew else EdgeView(self.location, self._generations.current())
             if view and view.generation:
                 check_same(manifest, view.manifest(), self.location)
-                self._generations.sweep()
+                self._generations.sweep(MOST_REPLACED - 1)
             writer = EdgeWriter(self._generations, view, as_stored(manifest))
             del view
             try:

@@ -16,7 +16,8 @@
 A reader keeps the generation that it opened, and learns from the pointer file that there is a newer one.
 A writer creates a new folder and moves the pointer at the end; before that, nothing has changed. The next writer
 removes what the pointer does not name: at once what no reader has opened (the unfinished work of a writer that was
-killed, too), others an hour after they were replaced; of these, the newest two stay. Only what is provably a generation
+killed, too), others an hour after they were replaced; of these, the newest two stay, and one while a new one is
+written, so that never more than twice the store lies beside it. Only what is provably a generation
 of this store is removed (see `is_ours`), because the folder may have come from a stranger: links are refused
 everywhere, and the rest is left alone.
 
@@ -538,14 +539,14 @@ class Generations:
         with contextlib.suppress(FileWriteError):  # it is published; this list is for a day when the others are damaged
             replace(self.folder / RECORDS, records_text)
 
-    def sweep(self) -> None:
+    def sweep(self, most: int = MOST_REPLACED) -> None:
         """Remove replaced generations that are provably ours: those that no reader has opened, or that were replaced
-        an hour ago, and all but the newest two. The caller holds the writer's lock."""
+        an hour ago, and all but the newest, at `most` so many. The caller holds the writer's lock."""
         current, retained = self._current(), 0
         for path in reversed(self.folders()):
             if current is not None and path == current[0]:
                 continue
-            if retained < MOST_REPLACED and time.time() - _opened(path) < HOUR and _NAME.fullmatch(path.name):
+            if retained < most and time.time() - _opened(path) < HOUR and _NAME.fullmatch(path.name):
                 retained += 1
             else:
                 remove_generation(path)
