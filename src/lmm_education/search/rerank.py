@@ -17,7 +17,7 @@ from typing import Any
 from lmm import errors
 from lmm.messages import Attachment, ChatRequest, Message
 from lmm.models.client import Client
-from lmm.models.port import Ask, ChatModel
+from lmm.models.port import Ask
 from lmm.models.server import ModelServer
 from lmm.models.structured import object_of
 from lmm.prompts.templates import Prompts
@@ -94,7 +94,7 @@ def _open_fastembed(model: str, tools: Tools) -> Score:
 
 def _open_model(model: str, tools: Tools) -> Score:
     client = tools.client
-    if not can_write(client):
+    if not can_write(client.name):
         raise SearchError(
             f"{client.name} cannot rank passages",
             hint="set a model under [aux] in config.toml, or another reranker under [search]",
@@ -205,7 +205,7 @@ async def sub_questions(
         SearchError: the model is not a language model.
         ModelError: the model did not answer, or not with texts.
     """
-    if not can_write(client):
+    if not can_write(client.name):
         raise SearchError(
             f"{client.name} cannot write sub-questions",
             hint="set a model under [aux] in config.toml, or expand = 0 under [search]",
@@ -217,9 +217,9 @@ async def sub_questions(
     return [one for one in found if one.casefold() != question.strip().casefold()][:count]
 
 
-def can_write(model: ChatModel | Client) -> bool:
-    """Return whether a model follows instructions; the built-in one only selects sentences."""
-    return not model.name.startswith("Builtin/")
+def can_write(model: str) -> bool:
+    """Return whether the model of this name follows instructions; the built-in one only selects sentences."""
+    return not model.startswith("Builtin/")
 
 
 def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:

@@ -145,19 +145,17 @@ class CourseSearch:
         """
 
         options, notices = options.filled(self.course.settings.search), list[str]()
-        name = options.reranker or "none"
-        client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
-        tools = Tools(self.course.settings.search, client, self._prompts, self.course.env)
-        score = open_reranker(name, tools) if name != "none" else None
-        pool = self.course.settings.search.rerank_limit if score else 0
+        name, aux = options.reranker or "none", self.chat.name if self.chat else str(self.course.models.aux.model)
+        reranks, settings = name != "none", self.course.settings.search
+        pool = settings.rerank_limit if reranks else 0
         with self.view() as view:
 
             def at_once() -> tuple[SearchResult, Candidates, bool, tuple[SearchResult, T] | None]:
                 query = view.read(question, options, this)
                 found = view.look_up(query, pool=pool)
-                is_foreign = options.reworded and found.coverage < COVERED and can_write(client)
+                is_foreign = options.reworded and found.coverage < COVERED and can_write(aux)
                 expands = bool(query.text) and (is_foreign if options.expand is None else options.expand > 0)
-                if expands or (query.text and score):
+                if expands or (query.text and reranks):
                     return query, found, expands, None
                 result = view.result(query, found, reranker=name)
                 return query, found, False, (result, use(result, view))
@@ -165,6 +163,9 @@ class CourseSearch:
             query, found, expands, complete = await asyncio.to_thread(at_once)
             if complete:
                 return complete
+            client = Client(self.course.models, tier="aux", model=self.chat, journal=False)
+            tools = Tools(settings, client, self._prompts, self.course.env)
+            score = open_reranker(name, tools) if reranks else None
             try:
                 questions = await self._sub_questions(view, query, client, notices) if expands else ()
             except ModelError as error:

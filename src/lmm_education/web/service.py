@@ -377,7 +377,7 @@ def open_gate(
 
 def _topic(course: CourseParts, answering: Answering, refusal: str) -> TopicCheck:
     settings, aux = course.settings.serve, answering.aux or shared_chat(course.models.aux)
-    if not can_write(aux):
+    if not can_write(aux.name):
         raise ConfigError(
             f"{aux.name} cannot check the topic of questions",
             where="[serve] allowed_content",
