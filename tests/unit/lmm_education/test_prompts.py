@@ -60,8 +60,7 @@ def test_the_replies_are_to_the_prompt_of_today(name: str) -> None:
 @pytest.mark.skipif(not SHARED.exists(), reason="the sources lie beside the project")
 def test_answers_are_cited_and_pass_the_checks_in_fewer_words() -> None:
     old, new = measures("answer-old"), measures("answer-new")
-    # Marked, though true: "if it does not" for "if …, do not", and "miles per gallon" in German.
-    assert (old[1], new[1]) <= (1, 2)
+    assert (new[1], old[1]) <= (0, 1)  # all is true; "part of the air was consumed" is compared with "no … increase"
     assert new[0] <= 10
     assert new[2] <= 0.9 * old[2]
 
