@@ -72,18 +72,8 @@ _CALLED = {
     ),
 }
 _ALSO = {"solution": ("answer", "antwort", "lời giải", "đáp án"), "exercise": ("bài tập",)}
-_AFTER_EXERCISES = {
-    "key",
-    "sol",
-    "explanation",
-    "correction",
-    "corrections",
-    "correzione",
-    "erklärung",
-    "解析",
-    "解説",
-    "해설",
-}
+_AFTER_EXERCISES = ("key", "sol", "explanation", "correction", "corrections", "correzione", "erklärung",
+                    "解析", "解説", "해설")  # fmt: skip
 _QUALITIES = (
     *("worked", "full", "detailed", "complete", "brief", "short", "sample", "model", "suggested", "selected"),
     *("correct", "possible", "proposed", "official", "expected", "my", "begin", "richtige", "mögliche"),

@@ -261,23 +261,8 @@ _TITLE = re.compile(  # of callouts of Quarto and Docusaurus, admonitions and ta
     r"|^[ \t]*<((?-i:[A-Z])\w*)>",
     re.IGNORECASE | re.DOTALL | re.MULTILINE,
 )
-_TITLED = (
-    "title=",
-    "<summary",
-    ":::",
-    "!!!",
-    "???",
-    "===",
-    "{{<",
-    "{{%",
-    "{%",
-    "///",
-    "`{",
-    "~{",
-    "label=",
-    "<Sol",
-    "<Ans",
-)
+_TITLED = ("title=", "<summary", ":::", "!!!", "???", "===", "{{<", "{{%", "{%",
+           "///", "`{", "~{", "label=", "<Sol", "<Ans")  # fmt: skip
 
 
 def title_in(text: str) -> str:

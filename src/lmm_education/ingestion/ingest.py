@@ -37,7 +37,14 @@ from lmm_education.errors import (
     other_courses,
 )
 from lmm_education.ingestion.known_files import KnownFiles
-from lmm_education.ingestion.plan import IngestPlan, PlannedDocument, ids_by_file_of, plan_ingest, read_file
+from lmm_education.ingestion.plan import (
+    DocumentFile,
+    IngestPlan,
+    PlannedDocument,
+    ids_by_file_of,
+    plan_ingest,
+    read_file,
+)
 from lmm_education.ingestion.prepare import PREPARED_FORMAT
 from lmm_education.ingestion.reports import Begun, IngestReport, Listener, Lost, ignore
 from lmm_education.ingestion.run import IngestRun, end_prepared, end_unchanged, prepare, prepare_file, read_source
@@ -98,6 +105,8 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
         run.known.save()
     if options.ingest:
         run.report.location = course.store.location
+        if not options.save_files:
+            documents += _prepared_elsewhere(run, documents, stored)
         ids_by_file = ids_by_file_of(stored, documents, course.root)
         again = options.again or run.report.rebuilt
         apply(run, plan_ingest(documents, stored, ids_by_file=ids_by_file, covers=sources.covers, again=again))
@@ -141,6 +150,18 @@ def _open_store(run: IngestRun, sources: SourceFiles) -> list[StoredDocument]:
                 )
         add_sources(sources, others, course.root)
     return stored
+
+
+def _prepared_elsewhere(
+    run: IngestRun, documents: Iterable[DocumentFile], stored: Iterable[StoredDocument]
+) -> list[DocumentFile]:
+    """Return the stored prepared documents, under any name, that are ingested in place of some of these documents."""
+    ids, found = {each.file: each.id for each in documents}, list[DocumentFile]()
+    for file in (each.file for each in stored if each.file not in ids and each.id in ids.values()):
+        with contextlib.suppress(LmmError):  # it is no longer there, or another document
+            read = read_file(SourceFile(run.course.root / file, file, named=False), run.stamp, run.books)
+            found += [read] if isinstance(read, DocumentFile) and read.made_from in ids else []
+    return found
 
 
 def _nothing_here(root: Path, folders: Iterable[str]) -> str:

@@ -189,10 +189,13 @@ def test_lists_of_a_prepared_document_are_made_from_it(course: Course) -> None:
 
 
 def test_a_prepared_document_elsewhere_replaces_its_source_too(course: Course) -> None:
-    """In a folder of the course that --output names."""
+    """In a folder of the course that --output names, and under another name, also where the source is named."""
     course.ingest(save_files=True, ingest=False, output=course.folder / "out")
     report = course.ingest()
     assert (report.failed, course.files()) == ([], ["out/leaves.pooled.md"])
+    (course.folder / "out/leaves.pooled.md").rename(course.folder / "out/reviewed.md")
+    for paths in ((), ("leaves.md",)):
+        assert (course.ingest(*paths).failed, course.files()) == ([], ["out/reviewed.md"])
 
 
 def test_headings_of_a_prepared_chapter_have_the_numbers_of_the_book(course: Course) -> None:
