@@ -297,6 +297,20 @@ class Passage:
         """
         return " > ".join(self.place.path(self.title))
 
+    def scored(self, score: float, **fields: Any) -> Passage:
+        """Return a copy with this score, and other values of some fields. A question scores hundreds, and
+        `dataclasses.replace` takes twice as long.
+
+        >>> Passage("x", Location("d", "a.md", Lines(3, 4)), "Green.").scored(0.5, number=2).number
+        2
+        """
+        copy = object.__new__(Passage)
+        for name in Passage.__slots__:
+            object.__setattr__(copy, name, getattr(self, name))
+        for name, value in {"score": score, **fields}.items():
+            object.__setattr__(copy, name, value)
+        return copy
+
     @property
     def with_above(self) -> str:
         """The text, after the short texts of the headings above it."""

@@ -153,8 +153,9 @@ def shortened(source: Passage, budget: int, count: Callable[[str], int]) -> Pass
 
 
 def cost_of(source: Passage, count: Callable[[str], int]) -> int:
-    """Return the tokens of a source: its text and its tags, counted separately, since texts recur."""
-    return count(source.text) + count(shown(replace(source, text=""))) + _JOIN
+    """Return the tokens of a source: its text and its tags, counted separately, since texts recur, as do tags with any
+    number of two digits."""
+    return count(source.text) + count(shown(source.scored(source.score, text="", number=99))) + _JOIN
 
 
 def shown(source: Passage) -> str:

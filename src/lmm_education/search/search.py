@@ -31,7 +31,7 @@ from lmm_education.encode.encoder import ENGLISH_ONLY, Encoder
 from lmm_education.encodings import DENSE, MULTI, SPARSE
 from lmm_education.errors import SearchError
 from lmm_education.frequencies import share_of
-from lmm_education.material import Passage, SparseVector
+from lmm_education.material import KEPT_PASSAGES, Passage, SparseVector
 from lmm_education.options import SearchOptions, several
 from lmm_education.parts import CourseParts
 from lmm_education.payloads import PLACE, Payload, StoredDocument, hit_of, place_of
@@ -486,11 +486,14 @@ class SearchView:
             model, dense = getattr(self.encoder.embedder, "name", ""), [name for name in fixed if name != SPARSE]
             foreign = not self.compares_meaning(query.languages)
             leg_weights = ranking.weights(coverage, dense, static=is_static(model), foreign=foreign)
-        hits = list[Passage]()
+        hits, known = list[Passage](), self.catalogue.once("passages", dict[str, Passage])
+        if len(known) > KEPT_PASSAGES:
+            known.clear()
         for id in ids:
             said, payload = {name: each[id] for name, each in scores.items() if id in each}, payloads[id]
             score, fields = ranking.relevance(said, full, leg_weights), _chosen(payload, query.options.fields)
-            hits.append(hit_of(id, payload, score=score, legs=said, fields=fields))
+            hit = known.get(id) or known.setdefault(id, hit_of(id, payload))
+            hits.append(hit.scored(score, legs=said, payload=fields))
         has_word = bool(scores.get(SPARSE)) or not holding
         return Candidates(hits, None, leg_weights.get(SPARSE, 1.0), coverage, has_word)
 
@@ -517,7 +520,7 @@ class SearchView:
                 + boost * (hit.type in query.types)
             )
         first_ids = sorted(scores, key=lambda id: (-scores[id], id))[:pool]
-        ranked = [replace(hits[id], score=scores[id]) for id in first_ids]
+        ranked = [hits[id].scored(scores[id]) for id in first_ids]
         if self._weighs_by_question:
             ranked[:VOTERS] = self._ranked_by_text(query.text, ranked[:VOTERS], first.weight)
         return ranked
@@ -530,7 +533,7 @@ class SearchView:
         for hit in hits:
             repeats, words = ranking.is_repeated(hit.text, seen), partial(word_ids, language=hit.language)
             bonus = ranking.text_bonus(hit, asked[hit.language], words, weight, None if repeats else term)
-            found.append(replace(hit, score=hit.score + bonus - (ranking.SAID if repeats else 0.0)))
+            found.append(hit.scored(hit.score + bonus - (ranking.SAID if repeats else 0.0)))
         return sorted(found, key=lambda hit: -hit.score)
 
     def _below(self, path: object) -> Among:
@@ -620,8 +623,8 @@ class SearchView:
                 whole = self._passage(section, payload, _chosen(payload, query.options.fields))
                 document, order = whole.place.document, payload.get("order", 0)
                 before, after = (self.catalogue.beside(document, order, step) for step in (-1, 1))
-                whole = replace(whole, before=before, after=after)
-            found.append(replace(whole, score=score, hits=hits_in))
+                whole = whole.scored(score, before=before, after=after)
+            found.append(whole.scored(score, hits=hits_in))
         return tuple(found)
 
 
