@@ -194,11 +194,6 @@ class Catalogue:
         points = self.reader.scroll("documents", where=[SECTIONS, Match("file", (file,))])
         return sorted((section_of(point.id, point.payload) for point in points), key=lambda section: section.order)
 
-    def section(self, id: str) -> Section | None:
-        """Return the section with this id, with its text; None if there is none."""
-        stored = self.reader.get("documents", [id])
-        return section_of(id, stored[0].payload) if stored else None
-
     def numbered(self, number: str) -> str:
         """Return the heading of the first section with this number, else the title that has it, as in "Chapter 3:
         Tests"; empty if there is none."""

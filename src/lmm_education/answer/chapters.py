@@ -55,7 +55,9 @@ def _whole_documents(result: SearchResult, view: SearchView, budget: int) -> lis
             continue
 
         def read(documents: Sequence[StoredDocument] = documents, room: int = room) -> list[Passage]:
-            found = [section for section in view.whole(documents) if section.text]
+            names = {each.id for each in documents}
+            ids = [section.id for section, _ in view.catalogue.sections if section.place.document in names]
+            found = [section for section in view.sections(ids) if section.text]
             return found if sum(cost_of(section, count_tokens) for section in found) <= room else []
 
         # Cached, since every question would read all of them: a third of the processor time of an answer.

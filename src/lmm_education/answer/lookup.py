@@ -100,20 +100,21 @@ class Lookup:
         if not 0 <= at < len(sections) or sections[at][0].place.file != file:
             raise SearchError(f"there is no section {'after' if offset > 0 else 'before'} this one in {file}")
         section, title = sections[at]
-        opened, language = await self._read(
-            lambda catalogue: (catalogue.section(section.id), catalogue.language_of(section.place.document))
-        )
-        whole = opened.text if opened else ""
-        pages = max(1, -(-len(whole) // _PAGE))
+
+        def opened() -> list[Passage]:
+            with self.searching.view() as view:
+                return view.sections([section.id])
+
+        if not (found := await asyncio.to_thread(opened)):
+            raise SearchError("the course has changed: search again")
+        whole = found[0]
+        pages = max(1, -(-len(whole.text) // _PAGE))
         if page > pages:
             raise SearchError(f"the section has {pages} page{'s' if pages > 1 else ''}")
-        text = whole[(page - 1) * _PAGE : page * _PAGE]
+        text = whole.text[(page - 1) * _PAGE : page * _PAGE]
         more = f"\n\nThis is page {page} of {pages}." if pages > 1 else ""
         before, after = (_heading(sections, at + by, file) for by in (-1, 1))
-        passage = Passage(
-            section.id, section.place, text, what="section", section=section.id, title=title, depth=section.depth,
-            before=before, after=after, language=language,
-        )  # fmt: skip
+        passage = replace(whole, text=text, title=title, above=(), before=before, after=after)
         return self._rendered([passage]) + more + await self._notes([passage])
 
     async def contents(self, document: str = "") -> str:

@@ -12,7 +12,7 @@ from typing import Any
 
 import msgspec
 
-from lmm.terminal import count, table
+from lmm.terminal import clipped, count, table
 from lmm_education.evaluation.judge import LEVELS, Level, levels_of
 from lmm_education.evaluation.questions import Question
 from lmm_education.material import Passage
@@ -427,5 +427,4 @@ def excerpt(text: str) -> str:
     >>> excerpt("Leaves are\\n  green.")
     'Leaves are green.'
     """
-    line = " ".join(text.split())
-    return line if len(line) <= _SHOWN else line[: _SHOWN - 1] + "…"
+    return clipped(" ".join(text.split()), _SHOWN)

@@ -34,7 +34,7 @@ from lmm_education.frequencies import share_of
 from lmm_education.material import KEPT_PASSAGES, Passage, SparseVector
 from lmm_education.options import SearchOptions, several
 from lmm_education.parts import CourseParts
-from lmm_education.payloads import PLACE, Payload, StoredDocument, hit_of, place_of
+from lmm_education.payloads import PLACE, Payload, hit_of, place_of
 from lmm_education.prompts.templates import course_prompts
 from lmm_education.search import ranking
 from lmm_education.search.instructions import LANGUAGES, compared, topic_words, with_headings, with_here
@@ -48,7 +48,7 @@ from lmm_education.search.query import (
     read_question,
 )
 from lmm_education.search.rerank import Tools, can_write, open_reranker, rerank, shown_contents, sub_questions
-from lmm_education.store.port import SECTIONS, Among, Fields, Leg, Match, Vector, Where, values_at
+from lmm_education.store.port import Among, Fields, Leg, Match, Vector, Where, values_at
 
 T = TypeVar("T")
 NO_WORD = SearchNotice("no_word", "no passage contains a word of the question; these are only the nearest in meaning")
@@ -403,13 +403,6 @@ class SearchView:
     def sections(self, ids: Sequence[str]) -> list[Passage]:
         """Return sections by their ids, in this order."""
         return [self._passage(point.id, point.payload) for point in self.catalogue.reader.get("documents", ids)]
-
-    def whole(self, documents: Sequence[StoredDocument]) -> list[Passage]:
-        """Return all sections of some documents, in order."""
-        ranks = {document.id: rank for rank, document in enumerate(documents)}
-        points = self.catalogue.reader.scroll("documents", where=[SECTIONS, Match("document", tuple(ranks))])
-        found = sorted((ranks[p.payload["document"]], p.payload["order"], p.id, p.payload) for p in points)
-        return [self._passage(id, payload) for _, _, id, payload in found]
 
     def _passage(self, id: str, payload: Payload, fields: Mapping[str, Any] | None = None) -> Passage:
         """Return a passage or a section in the language of its document, which is stored with passages only."""
