@@ -120,7 +120,7 @@ def prepare_document(
             chunks.append(replace(chunk, title=title, above=above, names=names))
     every = (replace(root, title=title, line=1), *items)
     outline = [item_values(item) for item in every]
-    readable_by_all = withholding.of_metadata(root.own) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
+    readable_by_all = withholding.of(root.types) == EVERYONE or any(c.audience == EVERYONE for c in chunks)
     return PreparedDocument(
         id=docid,
         file=file,
@@ -211,7 +211,7 @@ class _Context:
         place = self.place(heading, part.lines, () if part.by_size else _inner(part.items))
         shown = replace(part, items=for_students(part.items, withholding))
         has_texts, has_readable = (any(isinstance(i, TextItem) for i in of.items) for of in (part, shown))
-        audience = EVERYONE if has_readable else TEACHER if has_texts else withholding.of_metadata(heading.all)
+        audience = EVERYONE if has_readable else TEACHER if has_texts else withholding.of(heading.types)
         return Section(
             new,
             place,

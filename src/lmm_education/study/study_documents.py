@@ -16,7 +16,6 @@ from typing import Any
 from urllib.parse import unquote, urlsplit
 
 from lmm.config_tables import Config
-from lmm.disk import files
 from lmm.errors import LmmError
 from lmm.markdown.blocks import HeadingBlock
 from lmm.markdown.spans import link_addresses
@@ -26,9 +25,8 @@ from lmm_education.books.chapters import NO_BOOK, BookChapter, Books
 from lmm_education.catalogue import Catalogue, Entry as Entry
 from lmm_education.config import CourseSettings, course_settings
 from lmm_education.errors import StoreMissing
-from lmm_education.ingestion.near_types import check_metadata
 from lmm_education.ingestion.outline import Heading, Outline, read_outline, stored_outline
-from lmm_education.ingestion.plan import docid_of, error_of, passed_over, without_solutions
+from lmm_education.ingestion.plan import docid_of, read_file
 from lmm_education.ingestion.readers import readable
 from lmm_education.ingestion.source_files import find_sources, own_stem
 from lmm_education.material import Lines, Location, Passage
@@ -129,18 +127,16 @@ def read_documents(paths: Iterable[str | Path], settings: CourseSettings) -> Rea
     sources = find_sources(paths, settings.root.resolve())
     reading, books = Reading(errors=list(sources.errors), skipped=list(sources.skipped)), Books()
     for source in sources.documents:
+        file, kinds = source.path.as_posix(), settings.withholding
         try:
-            text = files.read_document(source.path)
-            if reason := passed_over(source, text):
-                reading.skipped.append((source.path, reason))
+            read = read_file(replace(source, file=file), "", books, prepared=False)
+            if isinstance(read, str):
+                reading.skipped.append((source.path, read))
             else:
-                check_metadata(text)
-                chapter = without_solutions(books.chapter(source.path, text))
-                file, kinds = source.path.as_posix(), settings.withholding
-                document = study_document(text, file=file, id=source.file, chapter=chapter, kinds=kinds)
+                document = study_document(read.text, file=file, id=source.file, chapter=read.chapter, kinds=kinds)
                 reading.documents.append(document)
         except LmmError as error:
-            reading.errors.append(error_of(error, str(source.path)))
+            reading.errors.append(error)
     return reading
 
 
