@@ -61,6 +61,11 @@ class Heading:
     types: tuple[str, ...] = ()
 
     @property
+    def key(self) -> int:
+        """As of texts (see `packing`): higher headings are better places to cut, and any is better than none."""
+        return ((7 - self.level) << 64) + key_of("\n".join(self.path))
+
+    @property
     def lines(self) -> Lines:
         """Its line."""
         return Lines(self.line, self.line)

@@ -142,8 +142,8 @@ class Part:
         return Lines(held[0].lines.first, held[-1].lines.last) if held else Lines(1, 1)
 
 
-def divide(root: Heading, items: Sequence[Item], settings: Preparation, limits: Limits) -> list[Part]:
-    """Return the parts of a document, in order, divided as the settings say.
+def divide(root: Heading, items: Sequence[Item], settings: Preparation, limits: Limits) -> Iterator[Part]:
+    """Iterate over the parts of a document, in order, divided as the settings say.
 
     Each heading has its part, even without text, except for those in a small entry (see `inner_headings`); the text
     above the first heading has one if there is any, or if the document has a summary.
@@ -156,9 +156,23 @@ def divide(root: Heading, items: Sequence[Item], settings: Preparation, limits: 
     ['one', 'two', 'three']
     """
     if settings.documents == "size":
-        return list(_by_size(root, items, settings.document_size))
+        yield from _by_size(root, items, settings.document_size)
+        return
     # With "none", no section is stored, but chunks still vote for those that contain them.
-    return list(_by_level(root, items, settings.level if settings.documents == "level" else 6, limits))
+    level = settings.level if settings.documents == "level" else 6
+    inner, parts = inner_headings(items, limits), [(root, list[Item]())]
+    held = {id(root): parts[0][1]}  # by heading: after a div, texts belong to a section outside it
+    for item in items:
+        if isinstance(item, Heading) and item.level <= level and id(item) not in inner:
+            parts.append((item, held.setdefault(id(item), [])))
+            continue
+        own = parts[-1][1] if isinstance(item, Heading) else held.get(id(item.heading), parts[-1][1])
+        own.append(item)
+        if isinstance(item, Heading):
+            held[id(item)] = own
+    for heading, own in parts:
+        if heading.level or own or heading.own.get(SUMMARY):
+            yield Part(heading, tuple(own), (heading,))
 
 
 def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
@@ -185,33 +199,12 @@ def inner_headings(items: Iterable[Item], limits: Limits) -> frozenset[int]:
     return frozenset(inner)
 
 
-def _by_level(root: Heading, items: Sequence[Item], level: int, limits: Limits) -> Iterator[Part]:
-    inner, parts = inner_headings(items, limits), [(root, list[Item]())]
-    held = {id(root): parts[0][1]}  # by heading: after a div, texts belong to a section outside it
-    for item in items:
-        if isinstance(item, Heading) and item.level <= level and id(item) not in inner:
-            parts.append((item, held.setdefault(id(item), [])))
-            continue
-        own = parts[-1][1] if isinstance(item, Heading) else held.get(id(item.heading), parts[-1][1])
-        own.append(item)
-        if isinstance(item, Heading):
-            held[id(item)] = own
-    for heading, own in parts:
-        if heading.level or own or heading.own.get(SUMMARY):
-            yield Part(heading, tuple(own), (heading,))
-
-
 def _by_size(root: Heading, items: Sequence[Item], size: int) -> Iterator[Part]:
     """Iterate over parts of at most `size` characters: cut before a heading if possible, and never just after one."""
     limits = Limits(size // 2, size)
     elements = list(_elements(items, limits))
     sizes = [sum(len(i.text) + 2 for i in element) for element in elements]
-    keys = list[int]()  # higher headings are better places to cut, and any heading is better than none
-    for first, *_ in elements:
-        if isinstance(first, TextItem):
-            keys.append(first.key)
-        else:
-            keys.append(((7 - first.level) << 64) + key_of("\n".join(first.path)))
+    keys = [first.key for first, *_ in elements]
     for start, end in cut(sizes, keys, limits.low, size + 2):
         held = tuple(item for element in elements[start:end] for item in element)
         first, opening = held[0], () if start else (root,)
