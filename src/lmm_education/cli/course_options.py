@@ -34,22 +34,20 @@ def _declared(option: Key) -> options.Decorator:
     if bool in kinds:
         how |= {"default": option.default} | ({} if "/" in flags else {"flag_value": not option.default})
     else:
-        how |= {"metavar": metavar, "multiple": Names in kinds or option.name == "where", "callback": _read(option)}
+        several = Names in kinds or option.name == "where"
+        how |= {"metavar": metavar, "multiple": several, "callback": functools.partial(_read, option)}
     return click.option(flags, option.field, **how)
 
 
-def _read(option: Option) -> Callable[[click.Context, click.Parameter, Any], Any]:
-    def read(context: click.Context, parameter: click.Parameter, given: Any) -> Any:
-        if option.name == "where":
-            from lmm_education.search.query import read_where
+def _read(option: Option, context: click.Context, parameter: click.Parameter, given: Any) -> Any:
+    if option.name == "where":
+        from lmm_education.search.query import read_where
 
-            return read_where(given)
-        try:
-            return option.default if given is None else option.read(given, strict=False)
-        except ValueError as error:
-            raise click.BadParameter(str(error)) from None
-
-    return read
+        return read_where(given)
+    try:
+        return option.default if given is None else option.read(given, strict=False)
+    except ValueError as error:
+        raise click.BadParameter(str(error)) from None
 
 
 def _opening(*declared: options.Decorator, hints: bool = False) -> Callable[[Callable[..., int]], Callable[..., int]]:

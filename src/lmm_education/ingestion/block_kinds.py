@@ -5,7 +5,7 @@ from __future__ import annotations
 import re
 from typing import Literal
 
-from lmm.markdown import Span, spans
+from lmm.markdown import spans
 
 OWN_WORDS = 200
 """Most characters of the texts directly below a heading that are searched with everything below it: a name, a date."""
@@ -32,7 +32,8 @@ def kind_of(text: str) -> Kind:
     if found and text[: found[0].start].strip():  # it begins with something else
         found = []
     is_whole = bool(found) and found[-1].end >= len(text.rstrip())
-    if is_whole and _is_code(found[0]) and _is_code(found[-1]):
+    ends = (found[0], found[-1]) if is_whole else ()
+    if ends and all(span.kind == "code_block" or (span.kind == "raw" and span.target != "tex") for span in ends):
         return "code"
     if ITEM_START.match(text):
         return "list"
@@ -58,7 +59,3 @@ _SIMPLE = re.compile(
 def is_grid(text: str) -> bool:
     """Return whether a text begins with the border of a grid table."""
     return re.match(r"\+(?:[-=:]+\+)+[ \t]*\n", text) is not None
-
-
-def _is_code(span: Span) -> bool:
-    return span.kind == "code_block" or (span.kind == "raw" and span.target != "tex")
