@@ -539,8 +539,8 @@ def _blocks(lines: Sequence[Segment], page: PdfPage, look: Look) -> Iterator[Mar
     segments = [line for line in merged if isinstance(line, Segment)]
     right, body = max((line.x1 for line in segments), default=0.0), look.body
     steps = Counter(round(b.base - a.base) for a, b in pairwise(segments) if 0.8 * body < b.base - a.base < 2.2 * body)
-    usual = max(steps, key=lambda step: (steps[step], -step), default=1.2 * body)
-    leading = float(usual)  # the distance of neighbouring lines
+    frequent = max(steps.values(), default=0) / 3  # on a sheet of exercises, more lines are apart than within one
+    leading = float(min((step for step, count in steps.items() if count >= frequent), default=1.2 * body))
     drafts: list[_Draft | MarkupElement] = []
     for line in merged:
         last = drafts[-1] if drafts else None

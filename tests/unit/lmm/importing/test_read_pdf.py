@@ -378,6 +378,17 @@ def test_headings_below_each_other_that_are_not_aligned_are_two() -> None:
     assert body(page).startswith("# A manual\n\n# Of leaves and their colours\n\n")
 
 
+def test_on_a_sheet_of_exercises_each_is_a_paragraph() -> None:
+    """Most of its lines are as far apart as its paragraphs."""
+    page = PdfPage()
+    page.lines(247, 80, ["Sheet 3", "Due 12 May 2026"])
+    page.lines(72, 114, ["Exercise 1 (4 points). Find the derivative."])
+    page.lines(72, 136, ["(a) of a sine", "(b) of a cosine", "(c) of a root"], leading=22)
+    page.lines(72, 202, ["Exercise 2 (6 points). Show that it is positive."])
+    lines = ["Exercise 1 (4 points). Find the derivative.", "Exercise 2 (6 points). Show that it is positive."]
+    assert [each for each in body(page).split("\n\n") if each.startswith("Exercise")] == [lines[0], lines[1] + "\n"]
+
+
 def test_raised_and_lowered_letters_that_are_not_smaller() -> None:
     """As WeasyPrint sets them."""
     page = PdfPage()
