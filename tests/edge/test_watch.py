@@ -159,6 +159,8 @@ def test_a_folder(server: ScriptedServer, folder: Path, mode: list[str]) -> None
     for name in ("old.md", ".hidden/no.md", "no.txt", "no.chatmd", "no.knit.md"):
         (notes / name).parent.mkdir(parents=True, exist_ok=True)
         (notes / name).write_text(asks(name))
+    (notes / "made.md").write_text(asks("made from R Markdown"))
+    (notes / "made.Rmd").touch()
     with watching("notes", *mode) as watch:
         answered(notes / "old.md", "old.md")
         (notes / "new.Rmd").write_text(asks("new"))

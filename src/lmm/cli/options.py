@@ -133,7 +133,7 @@ verbose = flag("--verbose", help="Print every line, also where many are alike.")
 
 def _with_documents(context: click.Context, parameter: click.Parameter, paths: tuple[Path, ...]) -> tuple[Path, ...]:
     """Return the named files, and the documents in named folders but those that R Markdown or Quarto made."""
-    from lmm.disk.folder import SUFFIXES, documents_below, knitted_from
+    from lmm.disk.folder import SUFFIXES, documents_below, without_knitted
 
     found: list[Path] = []
     knitted = 0
@@ -142,8 +142,7 @@ def _with_documents(context: click.Context, parameter: click.Parameter, paths: t
         inside = list(documents_below(path, on_skip=terminal.tell_error)) if is_folder else [path]
         if not inside:
             raise FileReadError(f"this folder has no {', '.join(SUFFIXES)} files", where=str(path))
-        names = {document.parent: set(os.listdir(document.parent)) for document in inside} if is_folder else {}  # noqa: PTH208
-        own = [each for each in inside if not knitted_from(each.name, names.get(each.parent, ()))]
+        own = without_knitted(inside) if is_folder else inside
         knitted += len(inside) - len(own)
         found += own
     if knitted:

@@ -22,7 +22,7 @@ import os
 import re
 import secrets as random
 import stat
-from collections.abc import Callable, Container, Iterator, Sequence
+from collections.abc import Callable, Container, Iterable, Iterator, Sequence
 from dataclasses import dataclass
 from pathlib import Path, PurePath
 from typing import BinaryIO, Literal
@@ -549,6 +549,16 @@ def knitted_from(name: str, siblings: Container[str]) -> str:
     stem, suffix = os.path.splitext(name)  # noqa: PTH122  # a thousand times a second
     sources = [stem + ending for ending in (".Rmd", ".rmd", ".qmd")] if suffix.lower() in (".md", ".markdown") else []
     return next((source for source in sources if source in siblings), "")
+
+
+def without_knitted(paths: Iterable[Path]) -> list[Path]:
+    """Return the paths of documents but those that seem to be made from R Markdown or Quarto beside them."""
+    names, own = dict[Path, set[str]](), list[Path]()
+    for path in paths:
+        if path.parent not in names:
+            names[path.parent] = set(os.listdir(path.parent)) if path.parent.is_dir() else set()  # noqa: PTH208
+        own += [] if knitted_from(path.name, names[path.parent]) else [path]
+    return own
 
 
 def documents_below(*paths: Path, on_skip: Skip = lambda error: None) -> Iterator[Path]:

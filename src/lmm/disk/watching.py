@@ -16,7 +16,7 @@ from collections.abc import AsyncGenerator, Callable, Collection, Iterable, Iter
 from dataclasses import dataclass
 from pathlib import Path
 
-from lmm.disk.folder import Folder, check_named, is_document
+from lmm.disk.folder import Folder, check_named, is_document, without_knitted
 from lmm.errors import DocumentError, FileMissing, LinkOutside
 
 _OFTEN, _SELDOM = 0.4, 5.0  # seconds between looks, without and with notifications
@@ -72,9 +72,11 @@ class WatchedPaths:
         return self.files.get(path)
 
     def documents(self, changed: Iterable[Path]) -> list[Path]:
-        """Return the documents at these paths, and inside those that are folders."""
-        named = (self.name(path) for at in changed for path in _walk(at))
-        return sorted({path for path in named if path is not None})
+        """Return the documents at these paths, and inside those that are folders; what R Markdown or Quarto made only
+        if it was given itself."""
+        there = [path for at in changed for path in _walk(at)]
+        own = {*without_knitted(there), *self.files.keys() & set(there)}
+        return sorted({path for path in map(self.name, own) if path is not None})
 
     def signatures(self) -> dict[Path, Signature]:
         """Return the current signature of every document."""

@@ -40,7 +40,6 @@ from lmm_education.ingestion.known_files import KnownFiles
 from lmm_education.ingestion.plan import (
     DocumentFile,
     IngestPlan,
-    PlannedDocument,
     ids_by_file_of,
     plan_ingest,
     read_file,
@@ -103,17 +102,20 @@ def _ingest(run: IngestRun, paths: Iterable[str | Path]) -> IngestReport:
     documents = [document for source in sources.documents if (document := read_source(run, source)) is not None]
     if run.known is not None:
         run.known.save()
+    if not options.save_files:
+        documents += _prepared_elsewhere(run, documents, stored)
+    ids_by_file = ids_by_file_of(stored, documents, course.root)
+    again = options.again or run.report.rebuilt
+    plan = plan_ingest(documents, stored, ids_by_file=ids_by_file, covers=sources.covers, again=again)
+    for document, error in plan.failed:
+        run.end(document.source, "failed", error=error)
+    for document, prepared in plan.replaced:
+        run.end(document.source, "skipped", reason=f"{prepared.file}, made from it, is ingested in its place")
     if options.ingest:
-        run.report.location = course.store.location
-        if not options.save_files:
-            documents += _prepared_elsewhere(run, documents, stored)
-        ids_by_file = ids_by_file_of(stored, documents, course.root)
-        again = options.again or run.report.rebuilt
-        apply(run, plan_ingest(documents, stored, ids_by_file=ids_by_file, covers=sources.covers, again=again))
-    else:
-        for planned in map(PlannedDocument, documents):
-            if prepare_file(run, planned):
-                end_prepared(run, planned, "prepared")
+        apply(run, plan)
+    for planned in plan.changed if not options.ingest else ():
+        if prepare_file(run, planned):
+            end_prepared(run, planned, "prepared")
     add_notices(run)
     if not (run.report.documents or run.report.errors or run.report.lost):
         run.report.notices.append(_nothing_here(course.root, sources.folders))
@@ -260,17 +262,13 @@ def _stored(run: IngestRun) -> list[StoredDocument]:
 
 
 def apply(run: IngestRun, plan: IngestPlan) -> None:
-    """Carry out the plan, and report; with `dry_run`, only report what would be done.
+    """Carry out the plan in the store, and report; with `dry_run`, only report what would be done.
 
     Raises:
         StoreError: the store cannot be written; an embedded one then has the state that the run last published.
         IngestError: a store cannot be rebuilt, because some of its documents are gone.
     """
-    options = run.options
-    for document, error in plan.failed:
-        run.end(document.source, "failed", error=error)
-    for document, prepared in plan.replaced:
-        run.end(document.source, "skipped", reason=f"{prepared.file}, made from it, is ingested in its place")
+    options, run.report.location = run.options, run.course.store.location
     for planned in plan.unchanged:
         end_unchanged(run, planned)
     run.report.lost += [Lost(lost.id, lost.file, options.prune) for lost in plan.missing]
