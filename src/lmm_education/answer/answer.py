@@ -232,7 +232,7 @@ def basis_notice(answer: Answer) -> tuple[SearchNotice, ...]:
 def answer_request(asked: Understood, sources: Sources, types: Sequence[str], system: str) -> ChatRequest:
     """Return the request for an answer: the question with its sources, the relevant part of the conversation, and the
     requested types of material."""
-    documents = (*background_of(asked), *map(as_document, sources.as_sent))
+    documents = (*background_of(asked), *map(as_document, sources))
     type_request = (
         f"Material of this type is asked for: {', '.join(types)}. Give what fits, unchanged, from its sources."
     )

@@ -131,11 +131,11 @@ def _skipped(text: str) -> Sequence[tuple[int, int]]:
 def without_citations(text: str) -> str:
     """Return a text without its citations, of whatever sources, and the blanks before them.
 
-    >>> without_citations("Leaves are green [1, 7]. In R, x[9] is the ninth.")
-    'Leaves are green. In R, x[9] is the ninth.'
+    >>> without_citations("Leaves are green[1, 7]. In R, this is x[9].")
+    'Leaves are green. In R, this is x[9].'
     """
     for start, end, *_ in reversed(citations(text, range(1, _MOST + 1))):
-        if not text[:start][-1:].isalnum():
+        if _WORD.search(text, max(start - _CONTEXT, 0), start) or not text[start - 1 : start].isalnum():
             text = text[:start].rstrip(" \t") + text[end:]
     return text
 

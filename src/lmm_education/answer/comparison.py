@@ -234,6 +234,8 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
     def visible(span: Span) -> str | None:
         """Keep inline code, and formulas that only give a value."""
+        if span.kind == "html":  # a tag is no word, and <sup> a power
+            return None if span.text.startswith(("<sup", "</sup")) else " "
         if span.kind not in _FORMAL:
             return None
         lines = span.text.splitlines() if span.kind == "code_block" else []

@@ -48,11 +48,6 @@ class Sources:
     def __len__(self) -> int:
         return len(self._by_id)
 
-    @property
-    def as_sent(self) -> tuple[Passage, ...]:
-        """The sources in the order in which the model reads them."""
-        return tuple(self._by_id.values())
-
     def offer(self, source: Passage) -> Passage:
         """Offer a source with the number under which it, or its section, was offered before, else the next. What an
         answer says of it is compared with all that was shown of it."""
@@ -100,8 +95,8 @@ class Sources:
 def choose_sources(
     sections: Sequence[Passage], budget: int, count: Callable[[str], int], whole: Sequence[Passage] = ()
 ) -> Sources:
-    """Choose the sources to show, numbered from 1 by relevance; `count` returns the tokens of a text. Those in `whole`,
-    documents that fit, are sent first, in their order, with the numbers of their relevance.
+    """Choose the sources to show, numbered from 1 in the order in which they are shown: those in `whole`, documents that
+    fit, in their order, then others by relevance. `count` returns the tokens of a text.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
@@ -113,11 +108,8 @@ def choose_sources(
     ['chunk']
     """
     sources, remaining = Sources(), budget
-    ranks = {section.id: rank for rank, section in enumerate(sections)}
-    by_rank = sorted(whole, key=lambda section: ranks.get(section.id, len(ranks)))
-    numbers = {section.id: number for number, section in enumerate(by_rank, 1)}
     for section in whole:
-        sources.add(replace(section, number=numbers[section.id]))
+        sources.add(replace(section, number=len(sources) + 1))
         remaining -= cost_of(section, count)
     sections = [section for section in sections if sources.number_of(section.id) is None]
     for index, found in enumerate(sections):
