@@ -146,8 +146,8 @@ def blank_code(text: str) -> str:
 
 
 def line_of(value: str | float, text: str) -> int | None:
-    """Return the number, from 0, of the first line of a text that has a value: its words, or a number, as written or
-    rounded or converted; None if no line has it.
+    """Return the number, from 0, of the first line of a text that has a value: its words, or a number or date, as written
+    or rounded or converted; None if no line has it.
 
     >>> text = "The *hornbeam* is old:\\nit grew to 25 m\\nin all."
     >>> line_of("Hornbeam", text), line_of(25, text), line_of("2500 cm", text), line_of("25 m in all", text)
@@ -155,24 +155,23 @@ def line_of(value: str | float, text: str) -> int | None:
     >>> line_of("beam", text), line_of(26, text)
     (None, None)
     """
-    quoted, lines = _words(str(value)), [_words(line) for line in text.splitlines()]
-    every, starts = " ", list[int]()
-    for line in lines:
+    numbers, rest = numbers_of(readable(said := str(value).removesuffix("T00:00:00"))), said
+    for number in reversed(numbers):
+        rest = rest[: number.start] + rest[number.end :]
+    if numbers and not _WORD.search(rest):  # nothing but numbers, or a date
+        found = ([*numbers_of(readable(line))] for line in text.splitlines())
+        return next((at for at, others in enumerate(found) if all(is_stated(each, others) for each in numbers)), None)
+    quoted, every, starts = _words(said), " ", list[int]()
+    for line in text.splitlines():
         starts.append(len(every) - 1)
-        every += f"{line} " if line else ""
-    if quoted and (at := every.find(f" {quoted} ")) >= 0:
-        return bisect_right(starts, at) - 1
-    numbers = numbers_of(readable(str(value)))
-    if len(numbers) != 1 or numbers[0].text != str(value).strip():
-        return None
-    lines_with_it = (
-        at for at, line in enumerate(text.splitlines()) if is_stated(numbers[0], numbers_of(readable(line)))
-    )
-    return next(lines_with_it, None)
+        every += f"{words} " if (words := _words(line)) else ""
+    at = every.find(f" {quoted} ") if quoted else -1
+    return bisect_right(starts, at) - 1 if at >= 0 else None
 
 
 def _words(text: str) -> str:
-    return " ".join(match[0].casefold() for match in _WORD.finditer(_plain(prose_of(text))))
+    joined = re.sub(r"(?<=\d)[.,](?=\d)", "p", _plain(prose_of(text)))  # 5 is not in 12.5
+    return " ".join(match[0].casefold() for match in _WORD.finditer(joined))
 
 
 # -- looking them up -------------------------------------------------------------------------------
