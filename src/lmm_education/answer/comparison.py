@@ -57,7 +57,8 @@ _NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Exam
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:[.,]\d+)*|[^\W\d_]+|[^\s\w{}$`&~*]")
 _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
-_WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:()!?—–]")
+_WORD_OR_END = re.compile(r"[^\W\d_]+(?:['’]\w+)?|[,;:()!?|—–]")
+_ASIDE = re.compile(r"\(([^()]{1,200})\)")
 _RAISED_PART = re.compile(r"\^((?:[^\s^\\{}]|\\ ){1,40})\^")  # as Pandoc writes it
 _VALUE = re.compile(
     r"\$*\s*(?:\\?[^\W\d]{0,12}(?:[\^_]\{?\w+\}?)?\s*=\s*)?[-−]?\d[\d.,_]*\s*"
@@ -127,13 +128,25 @@ def _degrees() -> dict[str, set[str]]:
 @lru_cache(maxsize=16)
 def _opposites(language: str) -> dict[Key, set[Key]]:
     found = dict[Key, set[Key]]()
-    for pair in filter(None, by_language().get(language, {}).get("pairs", "").split("|")):
-        one, other = (_key(word, language) or word for word in pair.split())
-        found.setdefault(one, set()).add(other)
-        found.setdefault(other, set()).add(one)
+    own = by_language().get(language, {})
+    for pair in filter(None, own.get("pairs", "").split("|")):
+        one, other = pair.split()
+        for ending in ("", *own.get("degrees_of_adjectives", ())):
+            keys = [_key(_with_ending(word, ending), language) or word for word in (one, other)]
+            found.setdefault(keys[0], set()).add(keys[1])
+            found.setdefault(keys[1], set()).add(keys[0])
     for word, others in _degrees().items():
         found.setdefault(word, set()).update(others)
     return found
+
+
+def _with_ending(word: str, ending: str) -> str:
+    """Return a form of an adjective: *larger*, *drier*, *bigger*."""
+    if not ending:
+        return word
+    word = word[:-1] if word.endswith("e") else f"{word[:-1]}i" if word.endswith("y") else word
+    doubled = re.search(r"[^aeiou][aeiou][bdgnt]\Z", word)
+    return f"{word}{word[-1] if doubled else ''}{ending}"
 
 
 @lru_cache(maxsize=16)
@@ -162,7 +175,8 @@ _PREFIX = re.compile(
 )
 _NO_NEGATION = re.compile(r"\W+(?:only|just|merely|even|nur|bloß|allein|seulement|solo|sólo|alleen)\b", re.IGNORECASE)
 _NOT_QUITE = re.compile(
-    r"\W+(?:quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|mehr|ganz|immer|alle)\b", re.IGNORECASE
+    r"\W+(?:quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|have to|need|mehr|ganz|immer|alle)\b",
+    re.IGNORECASE,
 )
 _TO = re.compile(r"[^,;:]{1,60}\b(?:to|for)\b")  # too fast to be seen
 _MOST_CLAUSES = 32  # of a sentence; each is compared with each
@@ -189,6 +203,7 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
         by_language().get(language, {}).get("concord"),
     )
     words, focus, denies, half, wait = dict[Key, int](), set[Key](), False, False, 0
+    text = "; ".join([_ASIDE.sub(" ", text), *_ASIDE.findall(text)])  # what is in brackets parts no clause
     for match in [*_WORD_OR_END.finditer(text), None]:
         kind = _role(match[0], language) if match else "and"
         if match is None or kind in ("and", "if"):
@@ -206,7 +221,7 @@ def _clauses(text: str, language: str) -> tuple[Clause, ...]:
             half = half or _OR_NOT.search(text, max(match.start() - 20, 0), match.start()) is not None
             denies, wait = True, 1 if kind == "not" else 2
         elif kind in ("half", "all") or (match[0] == "too" and _TO.search(text, match.end())):
-            half, vague = True, vague or kind == "all"
+            half, vague = True, vague or kind == "all" or (match[0] in ("Without", "Ohne") and not words)
         elif signed := _signed(match[0], language):
             key, sign = signed
             words[key] = sign
@@ -638,7 +653,8 @@ def _opposite(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None
     if claim.is_question:
         return None
     clauses = claim.clauses
-    units = [clauses, *((each,) for each in clauses if len(clauses) > 1 and len(each.words) >= 2 and not each.half)]
+    runs = [clauses[at : at + size] for size in (1, 2) if size < len(clauses) for at in range(len(clauses) + 1 - size)]
+    units = [clauses, *(run for run in runs if not any(each.half for each in run) and len(_words_of(run)) >= 2)]
     contrasts = [
         (unit, _contrast(unit, sentence, claim.language), sentence, source)
         for source in sources
@@ -670,11 +686,11 @@ def _is_denied(unit: Sequence[Clause], found: Contrast, sentence: Statement) -> 
         return denied > 0 or negations % 2 == 1
     if not denied or common < 2:
         return False
-    if common >= 3 and (common >= _HELD * max(ours, whole) or common >= max(0.9 * whole, ours / 2)):
+    if common >= 3 and (common >= _HELD * max(ours, whole) or common >= max(0.9 * whole, 0.55 * ours)):
         return True
     fewest = 3 if covered < 1 else 2
     is_held = any(len(each) >= fewest and len(each & found.common) >= _HELD * len(each) for each in clauses)
-    if common < (fewest if is_held else 3) or covered < (0.5 if is_held else _COVERED):
+    if common < (fewest if is_held else 3) or covered < (0.55 if is_held else _COVERED):
         return False
     return denied > len(found.same) or (covered >= _REPEATED and (denied > 1 or covered == 1))
 
