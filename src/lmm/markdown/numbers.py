@@ -239,6 +239,7 @@ _OPERATOR = r"[-+−–·×*/÷^]"
 _MORE = rf"\s*+{_OPERATOR}\s*+{_TERM}"
 _CALCULATION = re.compile(rf"{_TERM}(?:{_MORE}){{1,40}}+(?:\s*+[=≈]\s*+{_TERM}(?:{_MORE}|\s?%){{0,40}}+){{1,9}}+")
 _IN_TEX = (
+    (re.compile(r"\\sqrt\{([^{}]*)\}"), r"(\1)^(1/2)"),
     (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
     (re.compile(r"\\(?:cdot|times)(?![a-zA-Z])"), "·"),
     (re.compile(r"\\approx(?![a-zA-Z])"), "≈"),
@@ -250,26 +251,37 @@ _IN_TEX = (
 _MOST, _LARGEST_POWER = 400, 99  # characters of a calculation that is done
 
 
-def calculated(text: str) -> tuple[list[str], list[Number], str]:
-    """Return the numbers with which a text shows calculations, those that they come to if they are right, and the text
-    without them.
+class Calculations(NamedTuple):
+    """The numbers with which a text calculates, those that it comes to, what it comes to wrongly, and its rest."""
 
-    >>> operands, results, rest = calculated("It is $\\\\frac{1120 - 840}{840} \\\\approx 0{,}333$, and 2 · 30 = 70.")
+    operands: list[str]
+    results: list[Number]
+    wrong: list[str]
+    rest: str
+
+
+def calculated(text: str) -> Calculations:
+    """Return the calculations that a text shows.
+
+    >>> operands, results, _, rest = calculated("So $\\\\frac{1120 - 840}{840} \\\\approx 0{,}333$, and 2 · 30 = 70.")
     >>> operands, [each.text for each in results], rest
-    (['1120', '840', '840', '2', '30', '70'], ['0,333'], 'It is $$, and .')
+    (['1120', '840', '840', '2', '30', '70'], ['0,333'], 'So $$, and .')
     """
-    operands, results = list[str](), list[Number]()
+    operands, results, wrong = list[str](), list[Number](), list[str]()
 
     def read(match: re.Match[str]) -> str:
         sides = re.split("[=≈]", expression := match[0].rstrip(".,"))
-        is_right = len(expression) <= _MOST and any(_is_right(sides, *marks) for marks in (",.", ".,"))
+        readings = [_is_right(sides, *marks) for marks in (",.", ".,")] if len(expression) <= _MOST else []
+        is_right = any(readings)
+        if readings and not is_right and None not in readings:
+            wrong.append(sides[-1].strip())
         operands.extend(re.findall(r"\d+(?:[.,]\d+)*", sides[0] if is_right else expression))
         results.extend(number for side in sides[1:] if is_right for number in numbers_of(side))
         return match[0][len(expression) :]
 
     if any(mark in text for mark in ("=", "≈", "\\approx")):
         text = _CALCULATION.sub(read, _without_tex(text))
-    return operands, results, text
+    return Calculations(operands, results, wrong, text)
 
 
 _FACTORS = frozenset(map(Decimal, (*range(10), 12, 24, 60, 100, 365, 1000, 3600)))
@@ -295,13 +307,15 @@ def _without_tex(text: str) -> str:
     return text
 
 
-def _is_right(sides: Sequence[str], thousands: str, point: str) -> bool:
-    """Return whether the sides of a calculation are equal, as far as each is written."""
+def _is_right(sides: Sequence[str], thousands: str, point: str) -> bool | None:
+    """Return whether the sides of a calculation are equal, as far as each is written; None if one has no value."""
     sides = [side.replace(thousands, "").replace(point, ".") for side in sides]
     values = [_value_of(side) for side in sides]
     for written, one, other in zip(sides[1:], values, values[1:], strict=False):
         digits = max((len(each) for each in re.findall(r"\.(\d+)", written)), default=0) + 2 * ("%" in written)
-        if one is None or other is None or abs(one - other) > Decimal(1).scaleb(-digits):
+        if one is None or other is None:
+            return None
+        if abs(one - other) >= Decimal(1).scaleb(-digits):
             return False
     return True
 

@@ -146,8 +146,8 @@ def blank_code(text: str) -> str:
 
 
 def line_of(value: str | float, text: str) -> int | None:
-    """Return the number, from 0, of the first line of a text that has a value: its words, or a number or date, as written
-    or rounded or converted; None if no line has it.
+    """Return the number, from 0, of the first line of a text that has a value: its words, or a number or date, as
+    written or rounded or converted; None if no line has it.
 
     >>> text = "The *hornbeam* is old:\\nit grew to 25 m\\nin all."
     >>> line_of("Hornbeam", text), line_of(25, text), line_of("2500 cm", text), line_of("25 m in all", text)

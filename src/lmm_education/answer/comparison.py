@@ -79,7 +79,7 @@ class Clause(NamedTuple):
 
 class Statement(NamedTuple):
     """A sentence as it is compared. `operands` are the numbers that it calculates with, `formulas` the tokens of its
-    formulas and its code; `prose` is its text without these, in a `language`."""
+    formulas and its code, `wrong` the wrong results of calculations; `prose` is its text in a `language`."""
 
     text: str
     words: frozenset[Key]
@@ -89,6 +89,7 @@ class Statement(NamedTuple):
     operands: tuple[Number, ...] = ()
     names: tuple[str, ...] = ()
     formulas: tuple[tuple[str, ...], ...] = ()
+    wrong: tuple[str, ...] = ()
 
     @property
     def is_question(self) -> bool:
@@ -259,11 +260,11 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
 
     has_markup = _MAY_HOLD.search(text) is not None
     plain = readable(replace_spans(text, visible) if has_markup else text)
-    operands, _, counted = calculated(plain)
+    counted = (found := calculated(plain)).rest
     if has_markup:
-        operands = calculated(readable(text))[0]
+        found = calculated(readable(text))
         counted = replace_spans(counted, lambda span: _as_value(span) if span.kind in _FORMAL else None)
-    operands = [each for each in operands if not is_factor(each)]
+    operands = [each for each in found.operands if not is_factor(each)]
     words = _keys(plain, language)
     prose = readable(bare or plain)
     names = tuple(
@@ -272,7 +273,9 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
         if match[0] not in _NO_NAMES and not (prose[match.start() - 2].isdigit() and unit_of(match[0]))
     )
     used = tuple(number for each in operands for number in numbers_of(each))
-    return Statement(text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas))
+    return Statement(
+        text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas), tuple(found.wrong)
+    )
 
 
 def _as_value(span: Span) -> str | None:
@@ -287,7 +290,7 @@ def _as_value(span: Span) -> str | None:
 
 def calculated_numbers(text: str) -> list[Number]:
     """Return the results of the calculations that an answer shows, and the values of its formulas."""
-    known = calculated(readable(text))[1]
+    known = calculated(readable(text)).results
     values = (value_of(span.text) for span in spans(text) if span.kind == "math") if "$" in text or "\\" in text else ()
     return known + [number for value in values if value is not None for number in numbers_of(f"{value:f}")]
 
@@ -522,6 +525,8 @@ def _numbers(
         forms = [number, *(number._replace(values=frozenset(v + by for v in number.values)) for by in (-1, 1))]  # n - 1
         if not any(each.numbers.has(form) for form in forms for each in every) and not is_stated(number, given):
             missing.append(number)
+    if claim.wrong:
+        return Discrepancy("numbers", claim.wrong)
     if not missing:
         return _replaced(claim, near, known)
     found = _found_elsewhere(claim, others, lambda each: all(is_stated(number, each.numbers) for number in missing))
@@ -600,7 +605,11 @@ def _differs(tokens: Sequence[str], index: Index) -> tuple[int, int] | None:
     if len(ops) == 1:  # something more or less in it
         _, a, b, c, d = ops[0]
         changed = [*tokens[a:b], *part[c:d]]
-        if 0 < a <= b < size and len(changed) <= 3 and all(each[0].isdigit() or each in _SIGNS for each in changed):
+        if (
+            0 < a <= b < size + (size > 9)
+            and len(changed) <= 3
+            and all(each[0].isdigit() or each in _SIGNS for each in changed)
+        ):
             return first, last
     return None
 

@@ -95,8 +95,8 @@ class Sources:
 def choose_sources(
     sections: Sequence[Passage], budget: int, count: Callable[[str], int], whole: Sequence[Passage] = ()
 ) -> Sources:
-    """Choose the sources to show, numbered from 1 in the order in which they are shown: those in `whole`, documents that
-    fit, in their order, then others by relevance. `count` returns the tokens of a text.
+    """Choose the sources to show, numbered from 1 in the order in which they are shown: those in `whole`, documents
+    that fit, in their order, then others by relevance. `count` returns the tokens of a text.
 
     >>> from lmm_education.material import Lines, Location
     >>> place = Location("d", "a.md", Lines(1, 9), ("Leaves",))
