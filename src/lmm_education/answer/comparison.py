@@ -427,9 +427,9 @@ _FEWEST, _SHARE = 6, 0.25
 """A sentence with at least so many words fails if its sources contain less than this share of them."""
 _MOST_NUMBERS = 40
 """A sentence with more numbers is a sequence: they are looked up, and not calculated from each other."""
-_LEAST, _ELSEWHERE, _MORE = 5, 0.6, 0.3
-"""The fewest words of a sentence that is looked for in other sources, the share of them that another source has to
-have, and by how much more than the cited ones."""
+_LEAST, _ELSEWHERE, _MORE, _WHOLE = 5, 0.6, 0.3, 0.95
+"""The share of the words of a sentence of so many that another source has to have, and by how much more than the cited
+ones; nearly all of a shorter one."""
 
 
 def compare(
@@ -455,9 +455,10 @@ def compare(
         return opposite
     formulas = [f" {' '.join(tokens)} " for tokens in claim.formulas if len(tokens) > _LEAST]
     cites_formula = any(each in f" {' '.join(source.tokens.words)} " for each in formulas for source in cited)
-    if is_own and others and len(claim.words) >= _LEAST and not cites_formula:
+    if is_own and others and len(claim.words) >= 3 and not cites_formula:
         weights, numbers = _weights(claim, every), _values(claim.numbers)
-        least = max(_ELSEWHERE, max(each.covers(weights) for each in cited) + _MORE)
+        share, more = (_ELSEWHERE, _MORE) if len(claim.words) >= _LEAST else (_WHOLE, 0.5)
+        least = max(share, max(each.covers(weights) for each in cited) + more)
         at_least = least * max(sum(weights.values()), 1)
         near = (
             each for each in others if sum(map(weights.__getitem__, numbers | claim.words & each.words)) >= at_least
