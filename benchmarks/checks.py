@@ -1,8 +1,9 @@
 """What the checks of answers catch and what they mark wrongly, in sentences written by hand over real passages.
 
-``python -m benchmarks.checks`` reads ``tests/fixtures/checks``: ``planted.txt`` has two wordings of each error,
-``true.txt`` sentences that are true in a way that a comparison of words finds hard; the checks were made with them. For
-those in ``planted-held.txt`` and ``true-held.txt`` nothing was changed. ``-v`` prints what went wrong.
+``python -m benchmarks.checks`` reads ``tests/fixtures/checks``: ``planted.txt`` has errors, ``true.txt`` sentences that
+are true in a way that a comparison of words finds hard; the checks were made with them. For those in
+``planted-held.txt`` and ``true-held.txt`` nothing was changed until they had been measured. ``-v`` prints what went
+wrong.
 """
 
 from __future__ import annotations

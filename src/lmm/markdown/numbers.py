@@ -54,6 +54,7 @@ _OTHERS = {  # with the factor to the first one of its kind
     "length": "ft .3048 foot .3048 feet .3048 inch .0254 inches .0254 yard .9144 mile 1609.344 mi 1609.344"
               " meile 1609.344",
     "mass": "t 1000000 ton 1000000 tonne 1000000 lb 453.6 lbs 453.6 pound 453.6 pfund 500 ounce 28.35 oz 28.35",
+    "length2": "acre 4046.86 hectare 10000 hektar 10000 ha 10000",
     "volume": "gallon 3.785", "share": "% 1 percent 1 prozent 1 ‰ .1 promille .1",
     "time": "sec 1 min 60 minute 60 h 3600 hour 3600 stunde 3600 day 86400 tag 86400 week 604800 woche 604800"
             " month 2629746 monat 2629746 year 31556952 jahr 31556952 decade 315569520 century 3155695200",
@@ -203,8 +204,9 @@ def _number(text: str, match: re.Match[str]) -> Number:
     unit = per = None
     counted = tuple[str, ...]()
     if after and not match["decade"] and not match["ordinal"]:
-        unit, counted = unit_of(after["unit"]), tuple(re.findall(r"[^\W\d_]+", after[0].casefold()))
-        per = unit_of(after["per"] or "")
+        named = {"mph": ("mile", "h"), "kmh": ("km", "h")}.get(after["unit"], (after["unit"], after["per"] or ""))
+        unit, counted = unit_of(named[0]), tuple(re.findall(r"[^\W\d_]+", after[0].casefold()))
+        per = unit_of(named[1])
         power, exponent = (after["power"] or "").lower(), after["exponent"] or ""
         if unit and (power or exponent):
             exponent = 3 if exponent.endswith("3") or power.startswith(("c", "k")) else 2
@@ -226,6 +228,8 @@ def _readings(number: str) -> Iterator[Decimal]:
         return
     if len(last) == 3 and all(len(part) == 3 for part in whole[1:]) and len(whole[0]) <= 3:
         yield Decimal("".join([*whole, last]))
+        if last == "000":
+            return  # 2,000 is no 2
     if len(whole) == 1 or all(len(part) == 3 for part in whole[1:]):
         yield Decimal(f"{''.join(whole)}.{last}")
     else:  # a version

@@ -53,7 +53,8 @@ class Discrepancy(NamedTuple):
 # -- reading ---------------------------------------------------------------------------------------
 
 _NAME = re.compile(r"(?<=[a-zß-ÿ0-9,)] )[A-ZÀ-Þ][^\W\d_]+")
-_NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step")
+_NO_NAMES = ("Section", "Chapter", "Figure", "Table", "Source", "Sources", "Example", "Exercise", "Part", "Step",
+             "Celsius", "Fahrenheit", "English")  # fmt: skip
 _TOKEN = re.compile(r"\\[a-zA-Z]+|\d+(?:[.,]\d+)*|[^\W\d_]+|[^\s\w{}$`&~*]")
 _QUOTED = re.compile(r"^ {0,3}>[ \t]?", re.MULTILINE)
 _SPACING = re.compile(r"\\(?:left|right|mathrm|text|quad|qquad|tfrac|dfrac|[,;!:])(?![a-zA-Z])")
@@ -176,7 +177,8 @@ _PREFIX = re.compile(
 )
 _NO_NEGATION = re.compile(r"\W+(?:only|just|merely|even|nur|bloß|allein|seulement|solo|sólo|alleen)\b", re.IGNORECASE)
 _NOT_QUITE = re.compile(
-    r"\W+(?:quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|have to|need|mehr|ganz|immer|alle)\b",
+    r"\W+(?:\w+ as|quite|necessarily|always|all|every|as|so|that|more|less|fewer|longer|have to|need|mehr"
+    r"|ganz|immer|alle)\b",
     re.IGNORECASE,
 )
 _TO = re.compile(r"[^,;:]{1,60}\b(?:to|for)\b")  # too fast to be seen
@@ -725,7 +727,7 @@ def _contrast(unit: Sequence[Clause], other: Statement, language: str) -> Contra
                 continue
             turns = len(turned) + sum(one.words[word] * two.words.get(word, 0) < 0 for word in common)
             differs, denying, saying = turns % 2 == 1, *((one, two) if one.denies else (two, one))
-            if one.half or two.half:
+            if one.half or two.half or _is_less(one, two) or _is_less(two, one):
                 differs = False
             elif one.denies != two.denies:
                 differs = not differs
@@ -736,6 +738,18 @@ def _contrast(unit: Sequence[Clause], other: Statement, language: str) -> Contra
     common = same | denied | ours & theirs
     size = len(_words_of(each for each in other.clauses if each.words.keys() & common))
     return Contrast(frozenset(same), frozenset(denied - same), frozenset(common), size)
+
+
+def _is_less(one: Clause, two: Clause) -> bool:
+    """Return whether one clause has *less* or *least*, and the other one no degree."""
+    degrees = _degrees().keys()
+    return bool(one.words.keys() & _less()) and not two.words.keys() & degrees
+
+
+@lru_cache(maxsize=1)
+def _less() -> frozenset[Key]:
+    degrees = (words for each in by_language().values() for words in each.get("degrees", {}).values())
+    return frozenset(word for words in degrees for word in words.split())
 
 
 def _reversed(one: Clause, two: Clause, ours: Set[Key], theirs: Set[Key], language: str) -> Iterator[Key]:

@@ -119,7 +119,8 @@ def _quotes_nobody(text: str, quotation: Quotation) -> bool:
 
 _CALLS = re.compile(
     r"\b(?:so-called|call(?:ed|s)?(?: it| this| that)?|ask(?:s|ed|ing)?(?: \w+)?|read\b.{0,40} as|think of .{0,40} as"
-    r"|such as|imagine|in other words|sogenannte\w*|nenn\w*|frag\w*)[,:]?\s*(?:an? |the |eine? )?\Z",
+    r"|such as|imagine|in (?:other words|a word)|summed up as|sogenannte\w*|nenn\w*(?: man)?(?: gern)?|frag\w*)"
+    r"[,:]?\s*(?:an? |the |eine? )?\Z",
     re.IGNORECASE,
 )
 _CITED = re.compile(r"[.,;]?\s*(?:\[|【|\(source)")

@@ -28,4 +28,4 @@ def test_planted_errors_are_caught() -> None:
 
 def test_hard_true_sentences_pass() -> None:
     rows = [row for rows in failing("true.txt").values() for row in rows]
-    assert sum(bool(marks) for _, marks in rows) <= 0.035 * len(rows)
+    assert sum(bool(marks) for _, marks in rows) <= 0.04 * len(rows)
