@@ -1,4 +1,4 @@
-"""How often the built-in model refuses, or says that its quotation may not answer: without an answer, and with one.
+"""How often the built-in model says that the course does not answer: without an answer, and with one.
 
 ``python -m benchmarks.refusals [MODEL…]``. A question without an answer is one whose section is left out: it is about
 the course's own subject. Of SQuAD's questions over all articles, 200 are taken at even distances, of ours and of those
@@ -19,7 +19,6 @@ from benchmarks.measure import Row, show
 from benchmarks.own_words import EVAL, MODELS, SETS, Asking, answered, questions_of, stored
 from lmm import loop
 from lmm_education.answer.answering import Answering
-from lmm_education.answer.quoting import UNSURE
 from lmm_education.evaluation.experiments import read_texts
 from lmm_education.evaluation.judge import Expected, contains, find_ranks, find_targets, words
 from lmm_education.material import Passage
@@ -57,7 +56,7 @@ def _answers(hit: Passage, target: Expected) -> bool:
 
 
 def refused(course: CourseParts, asking: Sequence[Asking], count: int, *, left_out: bool) -> float:
-    """Return the share of questions that are refused, or whose quotation is said to be unsure."""
+    """Return the share of questions whose answer says that the course does not answer them."""
     every = [question for each in asking for question in questions_of(each)]
     targets, _ = find_targets(every, read_texts(course))
     chosen = [targets[at * len(targets) // count] for at in range(min(count, len(targets)))]
@@ -65,7 +64,7 @@ def refused(course: CourseParts, asking: Sequence[Asking], count: int, *, left_o
     for target in chosen:
         search = LeavingOut(course, targets=[target] if left_out else ())
         answer = loop.run(answered(Answering(search), target.question.text))
-        refusals += not answer.found or UNSURE in answer.notices
+        refusals += not answer.answers
     return refusals / len(chosen)
 
 
@@ -80,14 +79,12 @@ def rows(models: Sequence[str] = MODELS) -> list[Row]:
                 for left_out in (True, False):
                     share = refused(courses[asking[0].documents], asking, count, left_out=left_out)
                     what = "without an answer" if left_out else "with one"
-                    found.append(
-                        Row(f"refused or unsure, {name}, {count} questions {what}, {model}", "", f"{100 * share:.1f} %")
-                    )
+                    found.append(Row(f"refused, {name}, {count} questions {what}, {model}", "", f"{100 * share:.1f} %"))
             for each in ANSWERABLE:
                 share = refused(courses[each.documents], [each], 60, left_out=False)
                 found.append(
                     Row(
-                        f"refused or unsure, {each.name}, 60 questions with an answer, {model}",
+                        f"refused, {each.name}, 60 questions with an answer, {model}",
                         "",
                         f"{100 * share:.1f} %",
                     )

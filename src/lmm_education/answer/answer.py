@@ -153,15 +153,16 @@ _OPENING = 2  # sentences that may refuse; a later one says what an answer leave
 
 @lru_cache(maxsize=64)  # one answer is asked about by the page, the log and the API
 def declines(text: str) -> bool:
-    """Return whether an answer begins with the statement, without a citation, that the sources do not answer.
+    """Return whether an answer begins with the statement, without a citation, that the sources do not answer, before
+    any block that it quotes.
 
     >>> declines("The sources do not say who won. What comes closest is the chapter on games [2].")
     True
     >>> declines("Leaves are green [1]. The sources do not say why."), declines("The course says they do not fall [1].")
     (False, False)
     """
-    forms = _refusing()
-    for sentence in islice(sentences_of(prose_of(text)), _OPENING):
+    forms, said = _refusing(), f"\n{text}".partition("\n>")[0]
+    for sentence in islice(sentences_of(prose_of(said)), _OPENING):
         matched = set[str]()
         for clause in forms["clauses"].split(sentence):
             if citations(clause, range(1, 100)):

@@ -18,6 +18,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import groupby, pairwise, takewhile
 from pathlib import Path
+from typing import NamedTuple
 
 from lmm.disk.files import read_document
 from lmm.errors import DocumentError
@@ -32,19 +33,20 @@ from lmm_education.answer.citations import without_citations
 from lmm_education.answer.verification import Claim
 from lmm_education.encode.bm25 import word_ids
 from lmm_education.ingestion.block_kinds import ITEM, ITEM_START, OWN_WORDS, kind_of
+from lmm_education.ingestion.splitting import frame, rows as rows_of
 from lmm_education.material import KEPT_PASSAGES, Passage
 from lmm_education.search.ranking import Term, term_of
 
 PASSAGES = (1.0, 0.85, 0.7, 0.55, *(0.5,) * 8)
 """Weights of the sentences of the first, second, … passage; from the fifth on, only definitions are quoted."""
-FAMILIAR, IN_OTHER_WORDS = 0.5, (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
-"""The same if no passage matches so well (`SearchView.fits`): then the learner's words are not the book's, and either
-of the first two is about equally often right. Half of SQuAD's questions match better than 0.71, reworded ones than
-0.31."""
+IN_OTHER_WORDS = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
+"""The same if there is little evidence: then the learner's words are not the book's, and either of the first two is
+about equally often right."""
 FOUND, SECTIONS = 4, 3
-LEAST = 0.16
-"""The least match of the best of the first `FOUND` passages (`SearchView.fits`). Of questions that a course answers, 1
-to 3 % match less; of those about something else (SQuAD's asked of the Rust book, pizza), 71 to 87 %."""
+LEAST = 0.4
+"""The least evidence in the first `FOUND` passages (`SearchView.evidence`) for a quotation; below 1, the course is said
+not to answer. Of questions about something else (SQuAD's asked of the Rust book), 60 to 66 % have less."""
+_OF_TERM = 2  # words of a term
 SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; code or lists that a sentence refers to are extra."""
 LONGEST = 1_500
@@ -56,8 +58,22 @@ _BY_THE_WAY = 0.6  # weight of a question, or of an announcement of what comes n
 _DEFINES, _NAMES = 2.0, 1.3  # weight of a sentence that defines the term in question, and of one that emphasizes it
 _LEAST_OF_PART = 0.6  # of the best one's score without the names of its entry, for others
 _LEAST, _LEAST_BEYOND = 0.35, 0.55  # of the best one's score, for other sentences of its passage and of others
-Fits = Callable[[Sequence[str]], Sequence[float]]
-"""A function that returns how well each of some sentences matches the question."""
+Evidence = Callable[[Sequence[tuple[str, Sequence[str]]]], float]
+"""A function that returns how well the best of some sentences answers the question; they are given by passage, with
+what this is called."""
+Fits = Callable[[Sequence[str], bool], Sequence[float]]
+"""A function that returns how well each of some sentences matches the question, and whether words that many of them
+have count less (`SearchView.fits`)."""
+
+
+class Quotation(NamedTuple):
+    """Quotations, which cite their sources as 1, 2, …, and the numbers that these had, in this order; an empty text if
+    nothing matches. `covered`: they have enough of the question to answer it."""
+
+    text: str = ""
+    numbers: Sequence[int] = ()
+    covered: bool = True
+
 
 # Sentences that only make sense after the previous one.
 _NEEDS_BEFORE = re.compile(
@@ -88,6 +104,7 @@ _DISPLAY = re.compile(r"(?<!\\)(?:\$\$.+?\$\$|\\\[(?:(?!\\\[).)+?\\\])", re.DOTA
 """A display formula, also in TeX's brackets or with blank lines inside, as converters write them."""
 _HIDDEN = re.compile("[\ue000-\uf8ff]")
 _RULE = re.compile(r"[ \t]*\|?[ \t]*:?-+[-:| \t]*")
+_BORDERS = str.maketrans("|+=", "   ")
 _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 
 
@@ -124,25 +141,23 @@ def quote(
     question: str,
     passages: Sequence[Passage],
     fits: Fits,
+    evidence: Evidence | None = None,
     *,
-    familiar: bool = True,
     without: Collection[str] = (),
     whole: bool = False,
-) -> tuple[str, list[int]]:
-    """Quote the sentences that match best, from passages in order of rank. Return the quotations, which cite their
-    sources as 1, 2, …, and the numbers that those had, in this order; an empty text if nothing matches.
+) -> Quotation:
+    """Quote the sentences that match best, from passages in order of rank.
 
-    `familiar`: the question uses the passages' own words; then the first passage counts most. What stands below
-    headings that are called as one of the types in `without`, Exercises for example, is not quoted. `whole`: all of a
-    passage is quoted, because it is an exercise.
+    Without `evidence`, something is quoted in any case. What stands below headings that are called as one of the types
+    in `without`, Exercises for example, is not quoted. `whole`: all of a passage is quoted, because it is an exercise.
 
     >>> from lmm_education.material import Lines, Location
     >>> text = "A leaf is green. Its colour comes from this:\\n\\n$$x$$\\n\\nIt falls in autumn."
     >>> leaf = Passage("1", Location("d", "a.md", Lines(1, 1), ("Leaves",)), text, number=2)
-    >>> text, quoted = quote("Which colour?", [leaf], lambda texts: [float("colour" in text) for text in texts])
-    >>> quoted
+    >>> said = quote("Which colour?", [leaf], lambda texts, apart: [float("colour" in text) for text in texts])
+    >>> said.numbers
     [2]
-    >>> print(text)
+    >>> print(said.text)
     **Leaves**
     <BLANKLINE>
     > A leaf is green. Its colour comes from this: [1]
@@ -162,33 +177,62 @@ def quote(
     titled = [each for each in every if _words(each.part or candidates[each.passage].heading) == _words(question)]
     every = titled or every
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
+    covered = True
+    if evidence and not titled:
+        found = evidence(
+            [
+                (candidates[number].path, [_with_names(each) for each in group])
+                for number, group in groupby(every, lambda each: each.passage)
+                if number < FOUND
+            ]
+        )
+        covered = found >= 1 and not _is_unknown(question, term, candidates)
+        sentences = sentences if found >= LEAST else []
     if not sentences:
-        return "", []
+        return Quotation()
     sentences = [s for s in sentences if s.passage < FOUND or _term_weight(term, s.text) == _DEFINES]
-    texts = [sentence.text for sentence in sentences]
-    matches = fits(["\n".join(filter(None, (s.names, s.part, s.text))) for s in sentences])
-    worth = [fit * _term_weight(term, text) for fit, text in zip(matches, texts, strict=True)]
-    for at, sentence in enumerate(sentences):
-        if term and term.alone and term.defined(sentence.text):
-            worth[at] = max(worth[at], max(matches) + matches[at])
-            _complete(sentence)
+    matches = fits([_with_names(each) for each in sentences], covered)
+    weights = [_term_weight(term, each.text) for each in sentences]
+    worth = [fit * weight for fit, weight in zip(matches, weights, strict=True)]
+    if term and term.alone and _DEFINES in weights:
+        for at, weight in enumerate(weights):
+            if weight == _DEFINES:
+                worth[at] = max(worth[at], max(matches) + matches[at])
+                _complete(sentences[at])
+        best = sentences[worth.index(max(worth))]
+        for at, each in enumerate(sentences):  # others only mention it
+            if weights[at] == 1.0 and (each.passage, each.part) != (best.passage, best.part):
+                worth[at] = 0.0
     if titled:  # from its beginning on
         worth = [1.0 - at / len(sentences) / 2 for at in range(len(sentences))]
-    chosen = _chosen(sentences, worth, PASSAGES if familiar else IN_OTHER_WORDS)
+    chosen = _chosen(sentences, worth, PASSAGES if covered else IN_OTHER_WORDS)
     parts = [each for each in chosen if each.names]
     if len(parts) > 1:  # the name of an entry is said of all its sentences
-        own = dict(
-            zip(map(id, parts), fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts]), strict=True)
-        )
-        best = max(own.values())
-        fitting = (each for each in chosen if own.get(id(each), best) >= _LEAST_OF_PART * best)
+        alone = fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts], covered)
+        own = dict(zip(map(id, parts), alone, strict=True))
+        most = max(own.values())
+        fitting = (each for each in chosen if own.get(id(each), most) >= _LEAST_OF_PART * most)
         chosen = [each for sentence in fitting for each in sentence.all]
     groups: dict[int, list[_Sentence]] = {}
     for sentence in every:
         if any(sentence is each for each in chosen):
             groups.setdefault(candidates[sentence.passage].number, []).append(sentence)
     in_order = (sorted(group, key=lambda each: candidates[each.passage].place.lines.first) for group in groups.values())
-    return "\n\n".join(_quotations(candidates, in_order)), list(groups)
+    return Quotation("\n\n".join(_quotations(candidates, in_order)), list(groups), covered)
+
+
+def _with_names(sentence: _Sentence) -> str:
+    """Return a sentence after what the entry that it is in, and the part of this, are called."""
+    return "\n".join(filter(None, (sentence.names, sentence.part, sentence.text)))
+
+
+def _is_unknown(question: str, term: Term | None, passages: Sequence[Passage]) -> bool:
+    """Return whether a question asks what a term is that the passages have, but none explains; not the term alone."""
+    words = word_ids(question, passages[0].language)
+    if term is None or not term.alone or None not in words or len({*words} - {None}) > _OF_TERM:
+        return False
+    texts = [(prose_of(each.text), each.place.headings) for each in passages]
+    return any(term.occurs(text) for text, _ in texts) and not any(term.is_explained(*each) for each in texts)
 
 
 def _term_weight(term: Term | None, text: str) -> float:
@@ -266,6 +310,8 @@ def _sentences(
     for number, block in enumerate(blocks):
         display = _DISPLAY.fullmatch(block.strip())
         kind, before = "equation" if display else kind_of(block), len(found)
+        if kind == "prose" and "\n" in block and all(" | " in line for line in block.split("\n")):
+            kind = "table"  # as preparation leaves those in HTML
         if match := _HEADING.match(block):
             level = len(match[1])
             open_ = [*(each for each in open_ if each[0] < level), (level, match[2], "")]
@@ -284,7 +330,7 @@ def _sentences(
             else:
                 pointing = _pointing(lead, _code_alone(block) if kind == "code" else block)
                 found += [pointing] if pointing and pointing not in found else []
-            found += _rows(passage, number, block, heading, intro, pointing)
+            found += _rows(passage, number, block, heading, intro, pointing) if kind == "table" else []
         elif kind == "list":
             above, last = last[-1:], _items(passage, number, block, last)
             found += [each for each in above if each.shown and each not in found]
@@ -381,15 +427,22 @@ def _pointing(lead: _Sentence | None, block: str) -> _Sentence | None:
 def _rows(
     passage: int, block: int, table: str, heading: str, intro: str, lead: _Sentence | None
 ) -> Iterator[_Sentence]:
-    """Iterate over the rows of a pipe table, as the words of the heading, of the columns and of the row, each after
-    what is quoted for it: `lead` if it shows the table, otherwise `intro`, with the columns and the row."""
+    """Iterate over the rows of a table, as the words of the heading, of the columns and of the row, each after what is
+    quoted for it: `lead` if it shows the table, otherwise `intro`, with the columns and the row of a pipe table, or
+    with all of another one."""
     columns, rule, *lines = [*table.splitlines(), "", ""]
-    if "|" not in columns or not _RULE.fullmatch(rule):
-        return
-    rows = list(takewhile(lambda line: "|" in line, filter(None, lines)))  # without the caption
-    for row in rows:
+    is_pipe = "|" in columns and _RULE.fullmatch(rule) is not None
+    if is_pipe:
+        rows = list(takewhile(lambda line: "|" in line, filter(None, lines)))  # without the caption
+    else:
+        columns = frame("table", table)[0]
+        rows = [table[len(columns) :][slice(*place)] for place in rows_of(table[len(columns) :])]
+        if lead is None and len(table) <= LONGEST:
+            lead = _Sentence(passage, block, intro, table)
+            yield lead
+    for row in rows if is_pipe or lead else ():
         quoted = lead or _Sentence(passage, block, intro, f"{columns}\n{rule}\n{row}", len(rows))
-        words = " ".join(f"{heading} {columns} {row}".replace("|", " ").split())
+        words = " ".join(_clean(f"{heading} {columns} {row}".translate(_BORDERS)).split())
         yield from [_Sentence(passage, block, words, instead=quoted), *([] if lead else [quoted])]
 
 

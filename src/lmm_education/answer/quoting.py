@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 import dataclasses
-import re
+from collections.abc import Sequence
 from functools import partial
 from typing import TYPE_CHECKING
 
+from lmm.markdown.sentences import WORD
 from lmm.models.builtin import NAME as EXTRACTIVE
 from lmm.type_names import is_one_of
 from lmm_education.answer import extractive
@@ -16,34 +17,23 @@ from lmm_education.answer.sources import Sources
 from lmm_education.answer.tutoring import explaining, hints_text
 from lmm_education.answer.verification import Claim, Verification
 from lmm_education.config import CourseSettings, StudySettings
-from lmm_education.encode.bm25 import word_ids
 from lmm_education.errors import SearchError
 from lmm_education.material import Passage
+from lmm_education.search.instructions import LANGUAGES, asks_for_all, chapter_words
 from lmm_education.search.query import SearchNotice, SearchResult
-from lmm_education.search.search import MEANING, NO_WORD, SearchView
+from lmm_education.search.search import NO_WORD, SearchView
 
 if TYPE_CHECKING:
     from lmm_education.study.exercises import Exercise
 
 NOTHING_FOUND = "Nothing in the course answers this."
-UNSURE = SearchNotice("unsure", "these sentences have few of the question's words, and may not answer it")
+CLOSEST = "The course may not answer this. What comes closest:"
+"""Before a quotation that has little of the question: an answer that begins so counts as unanswered (`declines`)."""
 _NEAREST = 3  # sections that are offered if nothing answers
 _FIRST = 8  # passages in which exercises are looked for
-_ANSWERED = 0.6
-"""The least match of a quotation, as a share of the best exercise's: it is 0.83 and more where a text answers, and at
-most 0.45 where only an exercise has the question's words."""
-_ALIKE = 0.3
-"""The least similarity in meaning of a quotation whose sections have only one of several words of the question. Of
-144 questions of SQuAD's asked of the Rust book with MiniLM, 27 were answered and 19 are with this; of 559 that their
-course answers, two more are refused with MiniLM and three with small vectors, one of which had the right answer."""
-_UNSURE = 0.45
-"""A quotation that matches less is said to be unsure. Of questions about SQuAD's articles that is so for 22 to 25 % if
-what answers is left out, and for 4 % if it is there; of reworded ones for 73 to 88 %, whose quotation holds the answer
-for 19 % with small vectors and for half with MiniLM (`benchmarks.refusals`)."""
-_NAME = re.compile(r"(?<=[^.!?:\s] )(?<!\blike )(?<!\bas in )(?<!\bthan in )(?<!\bthan )[A-ZÀ-Þ][^\W\d_]{2,}")
-"""A name within a sentence, unless something is compared with it. A question all of whose names occur nowhere in the
-course is not answered by a quotation below `FAMILIAR`: of 140 of SQuAD's, 20 instead of 34 are answered from the Rust
-book (small vectors); of 828 that their course answers, 8 are refused, all of them reworded."""
+_ANSWERED, _ASKED = 0.6, 0.5
+"""The least match of a quotation, as a share of the best exercise's, if that is at least `_ASKED`: it is 0.83 and more
+where a text answers, and at most 0.45 where only an exercise has the question's words."""
 
 
 def quoted_answer(
@@ -57,20 +47,19 @@ def quoted_answer(
     missing, entry = by_number(result, view, settings.study)
     if missing or not (entry or is_relevant):
         return nothing_found(result, sources, settings, text=missing)
-    unsure: tuple[SearchNotice, ...] = ()
     if entry:
-        text, numbers = extractive.quote_whole(entry.heading, entry.text, 1), [sources.offer(entry).number]
+        whole = extractive.quote_whole(entry.heading, entry.text, 1)
+        quoted, only = extractive.Quotation(whole, [sources.offer(entry).number]), None
     else:
-        text, numbers, match, only = _quotation(view, result, sources, settings.study)
-        unsure = (UNSURE,) * (match < _UNSURE and not (result.this or result.types))
-    sources.renumber(numbers)
-    if not text:
+        quoted, only = _quotation(view, result, sources, settings.study)
+    sources.renumber(quoted.numbers)
+    if not quoted.text:
         return nothing_found(result, sources, settings, only)
+    text = quoted.text if quoted.covered else f"{CLOSEST}\n\n{quoted.text}"
     parts = [part for part in text.split("\n\n") if part.startswith(">")]
     claims = [Claim(part, at := text.index(part), at + len(part), (n,)) for n, part in enumerate(parts, 1)]
     answer = _answer(f"{text}\n\n{extractive.NOTICE}", result, sources)
-    notices = answer.notices + unsure
-    return dataclasses.replace(answer, notices=notices, verification=Verification(claims=tuple(claims)))
+    return dataclasses.replace(answer, verification=Verification(claims=tuple(claims)))
 
 
 def hints_answer(exercise: Exercise, result: SearchResult, sources: Sources) -> Answer:
@@ -88,9 +77,8 @@ def _answer(text: str, result: SearchResult, sources: Sources) -> Answer:
 
 def _quotation(
     view: SearchView, result: SearchResult, sources: Sources, study: StudySettings
-) -> tuple[str, list[int], float, Passage | None]:
-    """Return the quoted sentences, the numbers of their sources, and how well they match; nothing if no passage matches
-    well enough, or only an exercise does, and this exercise."""
+) -> tuple[extractive.Quotation, Passage | None]:
+    """Return what is quoted; nothing if no passage matches well enough, or only an exercise does, and this exercise."""
     if not result.text.strip():
         raise SearchError("there is no question besides the document or type", hint="write one")
     hits = [hit for hit in result.hits if not result.this or result.is_here(hit)]
@@ -110,38 +98,28 @@ def _quotation(
             hit.text, hit.type if is_one_of(hit.type, asking_types) else hit.heading, asking_types
         )
     ]
-    fits = partial(view.fits, result.text, languages=result.languages)
-    near = max(fits([f"{' '.join(each.above)}\n{each.text}" for each in passages[: extractive.FOUND]]), default=0.0)
-    text, quoted = "", list[int]()
-    if near >= extractive.LEAST or result.this or sources.chapter:
-        familiar = near >= extractive.FAMILIAR
-        text, quoted = extractive.quote(
-            result.text,
-            passages,
-            partial(fits, apart=familiar),
-            familiar=familiar,
-            without=asking_types,
-            whole=bool(exercises),
-        )
-    alike = fits([item for item, _ in asked])
-    best = max(alike, default=0.0)
-    match = max(fits([text] if text else []), default=0.0)
-    if best >= extractive.FAMILIAR and match < _ANSWERED * best:
-        return "", [], 0.0, asked[alike.index(best)][1]
-    sections = "\n".join(f"{each.path}\n{each.text}" for each in sources if each.number in quoted)
-    chance = text and not (result.this or result.types) and view.compares_meaning(result.languages)
-    for language in result.languages:  # only one of several words, as "match" of one about football
-        words = set(word_ids(result.text, language)) - {None}
-        chance = chance and len(words) > 1 >= len(words & set(word_ids(sections, language)))
-    counts = view.catalogue.frequencies
-    codes = [code for code in result.languages if code != "de"]  # in German, every noun has a capital
-    names = {word for name in _NAME.findall(result.text) for code in codes for word in word_ids(name, code)}
-    is_foreign = names - {None} and not any(counts[word] for word in names if word is not None)
-    if is_foreign and match < extractive.FAMILIAR and not (result.this or result.types):
-        return "", [], 0.0, None
-    if chance and view.fits(result.text, [text], ())[0] < MEANING * _ALIKE:
-        return "", [], 0.0, None
-    return text, quoted, match, None
+    is_open = bool(result.this or result.types or sources.chapter)
+    if asks_for_all(result.question):  # a chapter with a single section
+        named = chapter_words(result.text, {*result.languages, *LANGUAGES})
+        chapter = [
+            each
+            for each in passages
+            if any(heading in result.text for heading in each.place.headings)
+            or (named and named <= {*WORD.findall(each.path.casefold())})
+        ]
+        passages, is_open = chapter or passages, is_open or bool(chapter)
+    evidence = None if is_open else partial(view.evidence, result.text, languages=result.languages)
+
+    def fits(texts: Sequence[str], apart: bool = False) -> list[float]:
+        return view.fits(result.text, texts, result.languages, apart=apart)
+
+    found = extractive.quote(result.text, passages, fits, evidence, without=asking_types, whole=bool(exercises))
+    if asked:
+        alike = fits([item for item, _ in asked])
+        match = max(fits([found.text] if found.text else []), default=0.0)
+        if max(alike) >= _ASKED and match < _ANSWERED * max(alike):
+            return extractive.Quotation(), asked[alike.index(max(alike))][1]
+    return found, None
 
 
 def nothing_found(

@@ -16,6 +16,7 @@ from itertools import pairwise
 from typing import TYPE_CHECKING
 
 from lmm.markdown import HeadingBlock, parse_markdown_text
+from lmm.markdown.sentences import WORD
 from lmm.messages import Attachment, ChatRequest, Message, tagged
 from lmm.type_names import is_one_of, named_type, names_of
 from lmm_education.answer.answer import background_of
@@ -24,10 +25,11 @@ from lmm_education.answer.languages import by_language
 from lmm_education.answer.sources import Sources, as_document
 from lmm_education.catalogue import Catalogue
 from lmm_education.config import CourseSettings, Mode, StudySettings
-from lmm_education.encode.bm25 import word_ids
+from lmm_education.encode.bm25 import word_id, word_ids
 from lmm_education.frequencies import share_of
 from lmm_education.ingestion.block_kinds import ITEM_START
 from lmm_education.material import Passage
+from lmm_education.search.instructions import LANGUAGES, asks_for_all
 from lmm_education.search.query import SearchResult
 from lmm_education.search.ranking import term_of
 
@@ -73,7 +75,7 @@ def tutoring_for(
     every = (each.exercise for each in wordings)
     exercise = next(iter(called(" ".join(asked[-2:]), every, result.hits, catalogue.languages)), None)
     if exercise is None and not CALLED.search(asked[-1]):
-        others = [each for each in asked if not _asks_for_term(each, catalogue.languages)]
+        others = [each for each in asked if not _asks_for_term(each)]
         exercise = _match(wordings, result.hits[:_FIRST], "\n".join(others)) if others else None
     if exercise is None:
         return Tutoring("explain" if serve.mode == "hints" else serve.mode)
@@ -150,41 +152,49 @@ def _wordings(catalogue: Catalogue, settings: CourseSettings) -> Iterator[_Wordi
 
 
 def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) -> Exercise | None:
-    words = {each.language: set(word_ids(asked, each.language)) - {None} for each in wordings}
-    is_brief = _is_brief(asked, min(map(len, words.values()), default=0))
+    languages = {each.language for each in wordings}
+    words = {code: set(word_ids(asked, code)) - {None} for code in languages}
+    texts = [(hit, {code: set(word_ids(hit.text, code)) for code in languages}) for hit in hits]
+    is_specific, is_brief = _names_result(asked), _content(asked) < _ASKING
     best, found = 0.0, None
     for each in wordings:
-        share = share_of(each.weights, words[each.language])  # type: ignore[arg-type]  # without None
+        own, code = each.weights.keys(), each.language
+        share = share_of(each.weights, words[code])  # type: ignore[arg-type]  # without None
         rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
-        matches = share >= (_SAME if rank == _FIRST else _NEAR)
-        matches |= not (rank or is_brief or _is_taught(hits, each, words[each.language]))  # type: ignore[arg-type]
+        matches = share >= (_SAME if rank == _FIRST else _NEAR / (1 + is_specific))
+        matches |= rank == 0 and (is_specific or (not is_brief and len(own & words[code]) > 1))
+        if matches and share < _SAME and not is_specific:  # it may be about the subject
+            others = (held[code] for hit, held in texts if not _has(hit, each.exercise))
+            matches = all(len(words[code] & other) <= len(words[code] & own) for other in others)
         if matches and (value := share + (1 - rank / _FIRST)) > best:
             best, found = value, each.exercise
     return found
 
 
-def _is_brief(asked: str, words: int) -> bool:
-    """Return whether a question of so many words asks for hardly more than a term: not for "the solution of 3b"."""
-    kinds = ("exercise", "solution")
-    return (
-        words < _ASKING
-        and not any(map(str.isdigit, asked))
-        and not any(named_type(word.strip(".,;:!?¿\"'"), kinds) for word in asked.split())
-    )
+def _names_result(asked: str) -> bool:
+    """Return whether a text has a number that is no chapter's, or a word for one exercise or for solutions, as "the
+    solution of 3b" has."""
+    words = [word.strip(".,;:!?¿\"'") for word in asked.split()]
+    is_one = (named_type(each, ("exercise",)) and not named_type(each, ("exercise",), plural=True) for each in words)
+    has_number = any(map(str.isdigit, asked)) and not asks_for_all(asked)
+    return has_number or any(is_one) or any(named_type(each, ("solution",)) for each in words)
 
 
-def _asks_for_term(question: str, languages: Collection[str]) -> bool:
+def _content(asked: str) -> int:
+    """Return the number of words of a text that are stop words in no language."""
+    words = {*WORD.findall(asked.casefold())}
+    return sum(all(word_id(word, code) is not None for code in LANGUAGES) for word in words)
+
+
+def _asks_for_term(question: str) -> bool:
     """Return whether a question asks what something is, which is explained, whatever exercise has its name."""
     term = term_of(question.rstrip(" .?!…") + "?")
-    words = min((len(set(word_ids(question, code)) - {None}) for code in languages), default=0)
-    return term is not None and term.alone and _is_brief(question, words)
+    return term is not None and term.alone and not _names_result(question) and _content(question) < _ASKING
 
 
-def _is_taught(hits: Sequence[Passage], of: _Wording, words: Collection[int]) -> bool:
-    """Return whether an ordinary passage has more of a question's words as an exercise."""
-    least = len(of.weights.keys() & words)
-    others = (hit.text for hit in hits if not is_one_of(hit.type, (of.exercise.type,)))
-    return any(len({*word_ids(text, of.language)} & {*words}) > least for text in others)
+def _has(hit: Passage, exercise: Exercise) -> bool:
+    """Return whether a passage is one of the exercise's type, or has its text."""
+    return is_one_of(hit.type, (exercise.type,)) or " ".join(exercise.text.split()) in " ".join(hit.text.split())
 
 
 def _is_in(hit: Passage, exercise: Exercise) -> bool:

@@ -15,7 +15,7 @@ from typing import NamedTuple
 from lmm.markdown.sentences import WORD
 from lmm_education.encode.bm25 import word_id, word_ids
 
-LANGUAGES = ("en", "de")
+LANGUAGES = ("en", "de", "es", "fr", "it", "nl", "pt")
 """Languages with a table of patterns."""
 
 

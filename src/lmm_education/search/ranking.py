@@ -60,9 +60,10 @@ _DIFFERENCE = re.compile(
 )
 _ARTICLES = (*("a", "an", "the", "der", "die", "das", "den", "dem", "des"), *("ein", "eine", "einem", "einen", "einer"))
 _ENDS = frozenset("?!.:")
+_ARTICLE = r"(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)"
 _BEGINS = (
     r"(?:^|(?<=[.!?:]\s)|(?<=^>\s)|(?<=^[*-]\s))"
-    r"(?:(?:In|Like|Unlike) [^,.]{1,40}, )?(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)?"
+    rf"(?:(?:In|Like|Unlike) [^,.]{{1,40}}, )?{_ARTICLE}?"
 )
 _ASIDE = r"(?:, [^,.]{1,40},|\s\([^()]{1,40}\)|\s(?:placed|used|written)\s[^,.]{1,40}?)?"
 _SAYS = r"(?:is|are|means?|defines?|refers?|describes?|lets?|allows?|consists?|ist|sind|heißt|bezeichnet)\b"
@@ -81,6 +82,7 @@ class Term:
     _name: re.Pattern[str]
     _defining: re.Pattern[str]
     _emphasized: re.Pattern[str]
+    _leading: re.Pattern[str]
 
     def defined(self, text: str) -> bool:
         """Return whether a sentence of a text begins with a definition of the term, or says what is called so.
@@ -102,6 +104,19 @@ class Term:
         (True, True, False)
         """
         return bool(self._emphasized.search(text.replace("$", "")))
+
+    def occurs(self, prose: str) -> bool:
+        """Return whether a text has the term."""
+        return bool(self._name.search(_without_marks(prose)))
+
+    def is_explained(self, prose: str, headings: Sequence[str]) -> bool:
+        """Return whether a passage introduces the term, or begins a sentence with it.
+
+        >>> term = term_of("What is chlorophyll?")
+        >>> [term.is_explained(text, ["Leaves"]) for text in ("Chlorophyll is green.", "Leaves have chlorophyll.")]
+        [True, False]
+        """
+        return bool(self._leading.search(_without_marks(prose))) or self.introduced(prose, headings) > 0
 
     def introduced(self, prose: str, headings: Sequence[str]) -> float:
         """Return the bonus for a passage that introduces the term; 0 if the question asks for more than the term."""
@@ -136,6 +151,7 @@ def term_of(question: str) -> Term | None:
         _name=re.compile(name, re.I),
         _defining=re.compile(rf"{_BEGINS}{name}{_ASIDE}\s+{_SAYS}|{_CALLED}{name}(?!\w)", re.I | re.M),
         _emphasized=re.compile(rf"(?<![\w`])[_*]{{1,3}}{name}[_*]", re.I),
+        _leading=re.compile(rf"(?:\A|(?<=[.!?:]\s)|(?<=\n\n)){_ARTICLE}?{name}(?!\w)", re.I),
     )
 
 

@@ -63,6 +63,10 @@ COVERED = 0.7
 PATIENCE, REST, KEPT = 6.0, 60.0, 2_000
 """Seconds that rewording may take; seconds for which a model that failed is not asked again; number of reworded
 questions that are cached until the store changes."""
+_ENOUGH, _ENOUGH_STATIC, _ENOUGH_READING = 0.35, 0.395, 0.41
+"""The evidence for an answer that suffices: by words only, with a model that adds up word vectors, and with one that
+reads. About 3 % of the questions that their course answers have less (SQuAD, `python -m benchmarks.refusals`)."""
+_CLOSEST = 3  # sentences that are compared in meaning, too
 _APART = 1.2  # weight of a word that no text contains; one that all contain weighs 0.2 and can still break a tie
 # "How long": the adjective asks for a measure; no passage has to contain it.
 _HOW_LONG = re.compile(
@@ -425,14 +429,44 @@ class SearchView:
                 commons = ((word, sum(word in each for each in text_words) / len(texts)) for word in asked)
                 asked = {word: asked[word] * (_APART - common) for word, common in commons}
             shares = [max(share, share_of(asked, each)) for share, each in zip(shares, text_words, strict=True)]
+        return self._with_meaning(question, texts, shares)
+
+    def evidence(
+        self, question: str, passages: Sequence[tuple[str, Sequence[str]]], languages: Collection[str]
+    ) -> float:
+        """Return how well the best of some sentences answers a question, relative to what suffices: by the share of the
+        question's words in it, of which those that only its neighbours or its heading have count half, and by
+        similarity of meaning. The sentences are given by passage, with its heading.
+        """
+        share, shares = self.catalogue.frequencies.share, dict[str, float]()
+        bare = _HOW_LONG.sub("", question)
+        topic = " ".join(topic_words(bare, languages)) or bare
+        for language in languages:
+            asked = {*self._words(topic, [language])}
+            for heading, sentences in passages:
+                above, *own = (set(self._words(each, [language])) for each in (heading, *sentences))
+                for at, sentence in enumerate(sentences):
+                    around = above.union(*own[max(0, at - 1) : at + 2])
+                    by_chance = len(asked) > 2 and len(asked & around) < 2  # "match" of one about football
+                    value = (share(asked, own[at]) + (0.0 if by_chance else share(asked, around))) / 2
+                    shares[sentence] = max(value, shares.get(sentence, 0.0))
+        best = sorted(shares, key=lambda each: -shares[each])[:_CLOSEST]
+        values = [shares[each] for each in best]
+        if (embedder := self.encoder.embedder) is None or not self.compares_meaning(languages):
+            return max(values, default=0.0) / _ENOUGH
+        enough = _ENOUGH_STATIC if is_static(embedder.name) else _ENOUGH_READING
+        return max(self._with_meaning(question, best, values), default=0.0) / enough
+
+    def _with_meaning(self, question: str, texts: Sequence[str], shares: Sequence[float]) -> list[float]:
+        """Return the mean of the `shares` of words in texts and of their similarity in meaning to a question."""
         embedder = self.encoder.embedder
         if embedder is None or not texts:
-            return shares
+            return [*shares]
         (query_vector,), text_vectors = embedder.embed([question], kind="query"), embedder.embed(texts, kind="document")
         near = [
             sum(map(mul, query_vector, each)) / (math.hypot(*query_vector) * math.hypot(*each)) for each in text_vectors
         ]
-        return [(1 - MEANING) * text_words + MEANING * cosine for text_words, cosine in zip(shares, near, strict=True)]
+        return [(1 - MEANING) * share + MEANING * cosine for share, cosine in zip(shares, near, strict=True)]
 
     def compares_meaning(self, languages: Collection[str]) -> bool:
         """Return whether there is an embedding model that supports texts in these languages."""

@@ -22,7 +22,7 @@ from lmm.messages import Retrying, TextDelta
 from lmm_education.answer.answer import Answer, AnswerBlock, AnswerEvent, Attempted, Called, Found
 from lmm_education.answer.extractive import NOTICE, sentences_in, shown_sentence, supporting_sentence
 from lmm_education.answer.history import Exchange
-from lmm_education.answer.quoting import NOTHING_FOUND
+from lmm_education.answer.quoting import CLOSEST, NOTHING_FOUND
 from lmm_education.answer.verification import Failure, mark_of, marked
 from lmm_education.errors import LogError, RequestError, StoreError
 from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
@@ -124,8 +124,8 @@ class PageAnswer:
     def _answer(self, answer: Answer) -> dict[str, Any]:
         numbers = [source.number for source in answer.cited]
         sources = answer.sources if answer.found else ()
-        ours = {NOTHING_FOUND: self.texts["nothing_found"], NOTICE: self.texts["quoted"]}  # in the words of the page
-        text = reduce(lambda text, ours: text.replace(*ours), ours.items(), answer.text)
+        ours = {NOTHING_FOUND: "nothing_found", CLOSEST: "closest", NOTICE: "quoted"}  # in the words of the page
+        text = reduce(lambda text, each: text.replace(each, self.texts[ours[each]]), ours, answer.text)
         text = self.texts["off_topic"] if answer.refused else text
         read = [source for source in answer.offered if source not in sources]
         used = [source.section or source.id for source in answer.cited or answer.offered]

@@ -17,7 +17,7 @@ def passage_of(text: str, heading: str, number: int, line: int = 0) -> Passage:
 def quoted(text: str, *wanted: str, question: str = "How so?") -> str:
     """What is quoted of a passage, where sentences with one of these words fit."""
 
-    def fits(texts: Sequence[str]) -> list[float]:
+    def fits(texts: Sequence[str], apart: bool) -> list[float]:
         return [float(sum(word in each for word in wanted)) for each in texts]
 
     return quote(question, [passage_of(text, "Leaves", 1)], fits)[0]
@@ -29,7 +29,9 @@ def test_exercises_are_not_quoted() -> None:
         "It falls.\n\n## Exercises\n\n1. Why is a leaf green?\n\n### More\n\nA leaf?\n\n## Colour\n\nA leaf is green."
     )
     passage = passage_of(text, "Leaves", 1)
-    said, _ = quote("Why?", [passage], lambda texts: [float("leaf" in each) for each in texts], without=("exercise",))
+    said, *_ = quote(
+        "Why?", [passage], lambda texts, apart: [float("leaf" in each) for each in texts], without=("exercise",)
+    )
     assert said == "**Leaves**\n\n> A leaf is green. [1]"
 
 
@@ -76,7 +78,9 @@ def test_a_sentence_comes_with_the_one_that_it_needs() -> None:
 def test_a_source_is_quoted_in_its_order() -> None:
     """Whichever of its passages fits best; a source that fits better is still first."""
     later, other = passage_of("A leaf falls.", "Leaves", 1, line=9), passage_of("No leaf is red.", "Colour", 2)
-    said, _ = quote("Why?", [later, other, passage_of("A leaf grows.", "Leaves", 1, line=3)], lambda x: [1.0] * len(x))
+    said, *_ = quote(
+        "Why?", [later, other, passage_of("A leaf grows.", "Leaves", 1, line=3)], lambda x, apart: [1.0] * len(x)
+    )
     assert said == "**Leaves**\n\n> A leaf grows.\n>\n> A leaf falls. [1]\n\n**Colour**\n\n> No leaf is red. [2]"
 
 
@@ -89,7 +93,10 @@ def test_a_sentence_of_a_part_comes_with_the_one_that_it_needs() -> None:
 def test_a_sentence_that_stands_twice_is_quoted_once() -> None:
     """Under the better of the two sources."""
     passages = [passage_of("Leaves are green.", name, number) for number, name in ((2, "Colour"), (1, "Summary"))]
-    assert quote("Why?", passages, lambda texts: [1.0] * len(texts)) == ("**Colour**\n\n> Leaves are green. [1]", [2])
+    assert quote("Why?", passages, lambda texts, apart: [1.0] * len(texts))[:2] == (
+        "**Colour**\n\n> Leaves are green. [1]",
+        [2],
+    )
 
 
 def test_what_says_what_a_thing_is_comes_first() -> None:
@@ -131,7 +138,9 @@ def test_a_list_in_a_quotation_comes_along() -> None:
 
 def test_a_heading_that_is_bold_in_part() -> None:
     """It is bold as a whole; marks within would end that."""
-    found, _ = quote("Why green?", [passage_of("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts: [1.0])
+    found, *_ = quote(
+        "Why green?", [passage_of("Leaves are green.", "(**Green**) *leaves*", 1)], lambda texts, apart: [1.0]
+    )
     assert found.splitlines()[0] == "**(Green) *leaves***"
 
 
@@ -139,7 +148,7 @@ def test_a_heading_in_a_list_does_not_outshine_what_is_said() -> None:
     """Items that are no sentences fit best where they are hardly more than the word that was asked for."""
     text = "- SIG Apps\n- SIG Auth\n\nEverybody who works on a part of the project meets in the SIG for that part."
 
-    def fits(texts: Sequence[str]) -> list[float]:
+    def fits(texts: Sequence[str], apart: bool) -> list[float]:
         return [3.0 / len(each.split()) for each in texts]
 
     assert "Everybody who works" in quote("What is a SIG?", [passage_of(text, "SIGs", 1)], fits)[0]
@@ -154,10 +163,12 @@ def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
     """Where a learner's words are not the book's, either may be right."""
     passages = [passage_of("Snow is white.", "Snow", 1), passage_of("Leaves are green.", "Leaves", 2)]
 
-    def fits(texts: Sequence[str]) -> list[float]:
+    def fits(texts: Sequence[str], apart: bool) -> list[float]:
         return [1.0 if "Snow" in text else 0.6 for text in texts]
 
-    found, _ = quote("Which colour?", passages, fits, familiar=False)
+    found, _, covered = quote("Which colour?", passages, fits, lambda passages: 0.7)
+    assert not covered
+    assert not quote("Which colour?", passages, fits, lambda passages: 0.3).text
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
     assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)[0]
@@ -233,3 +244,20 @@ def test_of_a_long_table_the_row_that_answers_is_quoted() -> None:
         "> | … | … |",
     ]
     assert "A2" in quoted(f"We meet as follows:\n\n{table}{chr(10).join(rows[:3])}\n", "A1")
+
+
+_RULE = "+------+------+"
+GRID = "\n".join((_RULE, "| Week | Room |", "+======+======+", "| 1    | A12  |", _RULE, "| 2    | B7   |", _RULE))
+SIMPLE = "  Week   Room\n  ----   ----\n  1      A12\n  2      B7"
+
+
+@pytest.mark.parametrize("table", [GRID, SIMPLE, "Week | Room |\n1 | A12 |\n2 | B7 |"])
+def test_a_table_of_another_shape_is_found_by_its_row_and_quoted_whole(table: str) -> None:
+    said = quoted(f"Rooms have doors.\n\n## Lectures\n\n{table}\n", "B7").splitlines()
+    assert said[2:] == ["> **Lectures**: [1]", ">", *(f"> {line}" for line in table.splitlines())]
+
+
+def test_what_only_mentions_a_defined_term_is_not_quoted() -> None:
+    text = "## Residuals\n\nThe residual is a distance.\n\n## Exam\n\nA residual plot will be part of it.\n"
+    said = quoted(text, "residual", question="What is a residual?")
+    assert said == "**Leaves**\n\n> The residual is a distance. [1]"
