@@ -155,14 +155,15 @@ def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) ->
     languages = {each.language for each in wordings}
     words = {code: set(word_ids(asked, code)) - {None} for code in languages}
     texts = [(hit, {code: set(word_ids(hit.text, code)) for code in languages}) for hit in hits]
-    is_specific, is_brief = _names_result(asked), _content(asked) < _ASKING
+    is_named, has_number = _names_result(asked), any(map(str.isdigit, asked)) and not asks_for_all(asked)
+    is_specific, is_brief = is_named or has_number, not has_number and _content(asked) < _ASKING
     best, found = 0.0, None
     for each in wordings:
         own, code = each.weights.keys(), each.language
         share = share_of(each.weights, words[code])  # type: ignore[arg-type]  # without None
         rank = next((rank for rank, hit in enumerate(hits) if _is_in(hit, each.exercise)), _FIRST)
         matches = share >= (_SAME if rank == _FIRST else _NEAR / (1 + is_specific))
-        matches |= rank == 0 and (is_specific or (not is_brief and len(own & words[code]) > 1))
+        matches |= rank == 0 and (is_named or (not is_brief and len(own & words[code]) > 1))
         if matches and share < _SAME and not is_specific:  # it may be about the subject
             others = (held[code] for hit, held in texts if not _has(hit, each.exercise))
             matches = all(len(words[code] & other) <= len(words[code] & own) for other in others)
@@ -171,12 +172,15 @@ def _match(wordings: Sequence[_Wording], hits: Sequence[Passage], asked: str) ->
     return found
 
 
+_NUMBER = re.compile(r"\b\d+(?:\.\d+|[a-z]\b)")
+
+
 def _names_result(asked: str) -> bool:
-    """Return whether a text has a number that is no chapter's, or a word for one exercise or for solutions, as "the
-    solution of 3b" has."""
+    """Return whether a text has the number of an exercise that is no chapter's, or a word for one exercise or for
+    solutions, as "the solution of 3b" has."""
     words = [word.strip(".,;:!?¿\"'") for word in asked.split()]
     is_one = (named_type(each, ("exercise",)) and not named_type(each, ("exercise",), plural=True) for each in words)
-    has_number = any(map(str.isdigit, asked)) and not asks_for_all(asked)
+    has_number = _NUMBER.search(asked) is not None and not asks_for_all(asked)
     return has_number or any(is_one) or any(named_type(each, ("solution",)) for each in words)
 
 
