@@ -43,9 +43,9 @@ IN_OTHER_WORDS = (1.0, 1.0, 0.85, 0.7, *(0.5,) * 8)
 """The same if there is little evidence: then the learner's words are not the book's, and either of the first two is
 about equally often right."""
 FOUND, SECTIONS = 4, 3
-LEAST = 0.4
+LEAST = 0.3
 """The least evidence in the first `FOUND` passages (`SearchView.evidence`) for a quotation; below 1, the course is said
-not to answer. Of questions about something else (SQuAD's asked of the Rust book), 60 to 66 % have less."""
+not to answer. Of questions about something else (SQuAD's asked of the Rust book), about half have less."""
 _OF_TERM = 2  # words of a term
 SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; code or lists that a sentence refers to are extra."""
