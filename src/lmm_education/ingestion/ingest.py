@@ -198,8 +198,8 @@ def _first_embedding(course: CourseParts, sources: Iterable[SourceFile]) -> Embe
     with contextlib.suppress(StoreError):  # reported where the store is used
         for source in sources if course.store.manifest() is None else ():
             with contextlib.suppress(LmmError):  # reported where the document is read
-                header = header_values(files.read_document(source.path))
-                if found := course.embedding_in(header, source.path):
+                text = files.read_document(source.path)
+                if "embedding" in text and (found := course.embedding_in(header_values(text), source.path)):
                     return found
     return None
 
