@@ -100,12 +100,12 @@ def _quotation(
     ]
     is_open = bool(result.this or result.types or sources.chapter)
     if asks_for_all(result.question):  # a chapter with a single section
-        named = chapter_words(result.text, {*result.languages, *LANGUAGES})
+        topic, asked_words = chapter_words(result.text, {*result.languages, *LANGUAGES}), _words(result.text)
         chapter = [
             each
             for each in passages
-            if any(heading in result.text for heading in each.place.headings)
-            or (named and named <= {*WORD.findall(each.path.casefold())})
+            if any(_words(heading) <= asked_words for heading in each.place.headings)
+            or (topic and topic <= _words(each.path))
         ]
         passages, is_open = chapter or passages, is_open or bool(chapter)
     evidence = None if is_open else partial(view.evidence, result.text, languages=result.languages)
@@ -120,6 +120,10 @@ def _quotation(
         if max(alike) >= _ASKED and match < _ANSWERED * max(alike):
             return extractive.Quotation(), asked[alike.index(max(alike))][1]
     return found, None
+
+
+def _words(text: str) -> set[str]:
+    return {*WORD.findall(text.casefold())}
 
 
 def nothing_found(

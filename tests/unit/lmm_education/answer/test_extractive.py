@@ -168,7 +168,7 @@ def test_the_second_passage_speaks_as_loud_as_the_first() -> None:
 
     found, _, covered = quote("Which colour?", passages, fits, lambda passages: 0.7)
     assert not covered
-    assert not quote("Which colour?", passages, fits, lambda passages: 0.3).text
+    assert not quote("Which colour?", passages, fits, lambda passages: 0.2).text
     assert "> Snow is white. [1]" in found
     assert "> Leaves are green. [2]" in found
     assert "> Leaves are green. [2]" not in quote("Which colour?", passages, fits)[0]
