@@ -324,6 +324,7 @@ def test_no_text_becomes_markup_in_a_file(page: Browser) -> None:
     assert [(one, other) for one, other in zip(texts, written, strict=True) if _loads(other)] == []
     same = ["`vec<int>` and\n\n```\na <b> ![c](d)\n```\n\n$a < b$", "- ```r\n  x <- a <b> c\n  ```\n\nText."]
     same += ["1. First:\n\n   ```\n   a <b>\n   ```\n2. Second", "* a\n  * ~~~\n    ![a](b)\n    ~~~\n  * b"]
+    same += ["> ```\n> a <b> ![c](d)\n> ```\n\nText.", "> > - a\n> >   ~~~\n> >   <b>\n> >   ~~~", "> `a <b>`\nText."]
     assert page.run(f"import('./static/markdown.js').then(({{ asText }}) => {json.dumps(same)}.map(asText))") == same
 
 

@@ -43,6 +43,7 @@ from lmm_education.web.http import (
     server_sent,
     short_text,
     source_address,
+    stream_of,
     unless_caller_leaves,
 )
 from lmm_education.web.questions import WaitingAnswer
@@ -420,7 +421,8 @@ async def completions(request: Request) -> Response:
     except CallerLeft:
         await events.aclose()
         raise
-    return EventsResponse(_streamed(service, reply, first, events), headers)
+    sent = stream_of(events, reply.pieces, lambda error: server_sent(service.failed(error).as_json()), first)
+    return EventsResponse(sent, headers)
 
 
 async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerEvent | WaitingAnswer:
@@ -433,23 +435,6 @@ async def _first(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> AnswerE
 async def _answer(events: AsyncGenerator[AnswerEvent | WaitingAnswer]) -> Answer:
     async with aclosing(events):
         return [event async for event in events if isinstance(event, Answer)][-1]
-
-
-async def _streamed(
-    service: Service,
-    reply: CompletionAnswer,
-    first: AnswerEvent | WaitingAnswer,
-    events: AsyncGenerator[AnswerEvent | WaitingAnswer],
-) -> AsyncGenerator[str]:
-    try:
-        async with aclosing(events):
-            if sent := "".join(reply.pieces(first)):
-                yield sent
-            async for event in events:
-                if sent := "".join(reply.pieces(event)):
-                    yield sent
-    except Exception as error:  # the response has begun: it can only be reported inside of it
-        yield server_sent(service.failed(error).as_json())
 
 
 # -- search, study material, health ------------------------------------------------------------------

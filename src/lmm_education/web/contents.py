@@ -239,6 +239,47 @@ class Contents:
             raise RequestError("there is no such exercise", status=404, param="exercise")
         return found
 
+    def section(
+        self, id: str, *, passage: str = "", quoted: str = "", whole: bool = False, label: str = ""
+    ) -> dict[str, Any]:
+        """Return a section as HTML, or its `whole` document, and the sections before and after it. The passage marked
+        in it is the one that contains the quoted words as they are, else the one with that id; nothing is compared
+        here. Solutions are shown on request, under the heading `label`.
+
+        Raises:
+            RequestError: the store no longer contains the section.
+            StoreError: the store cannot be read.
+        """
+        with self.searcher.view() as view:
+            catalogue, hit = view.catalogue, _passage(view, passage)
+            stored = catalogue.reader.get("documents", [id])
+            asked: Section | Passage | None = section_of(id, stored[0].payload) if stored else hit
+            if asked is None:
+                raise RequestError("there is no such section", status=404, param="section")
+            title = (stored[0].payload.get("title", "") if stored else "") or (hit.title if hit else "")
+            shown = catalogue.sections_of(asked.place.file) if whole and stored else [asked]
+            ids = tuple({id: None, **{each.id: None for each in shown}})
+            chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("type", "text"))
+            secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
+            neighbours = _neighbours(catalogue, ids)
+        texts = [each.text for each in secret if is_one_of(each.type, self.settings.solutions)]
+        html = Markup()
+        for each in shown:
+            is_open = each.id == asked.id
+            lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if is_open else None
+            folded = tuple(_lines_of_all(texts, each.text))
+            text = _section_html(each.text, lines, folded, label, asked.place.file, self.pictures)
+            heading = _HERE if is_open else _HEADING
+            html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
+        path = asked.place.path(title)
+        return {
+            "title": title_html(path[0] if whole and path else " › ".join(path)),
+            "page": "" if whole else asked.place.page,
+            "place": str(asked.place),
+            "html": html,
+            **neighbours,
+        }
+
     def _made(self, catalogue: Catalogue | None = None) -> dict[str, Any]:
         sections = catalogue.sections if catalogue else ()
         documents = documents_in(catalogue) if catalogue and sections else []
@@ -275,57 +316,6 @@ def _values(chapter: Chapter) -> dict[str, Any]:
             "section": chapter.section, "sections": entries}  # fmt: skip
 
 
-def section_values(
-    searcher: CourseSearch,
-    id: str,
-    *,
-    passage: str = "",
-    quoted: str = "",
-    whole: bool = False,
-    hidden: Sequence[str] = (),
-    label: str = "",
-    pictures: Callable[[str], Picture] | None = None,
-) -> dict[str, Any]:
-    """Return a section as HTML, or its `whole` document, and the sections before and after it. The passage marked in it
-    is the one that contains the quoted words as they are, else the one with that id; nothing is compared here. Types
-    that are `hidden` are shown on request, under the heading `label`.
-
-    Raises:
-        RequestError: the store no longer contains the section.
-        StoreError: the store cannot be read.
-    """
-    with searcher.view() as view:
-        catalogue, hit = view.catalogue, _passage(view, passage)
-        stored = catalogue.reader.get("documents", [id])
-        asked: Section | Passage | None = section_of(id, stored[0].payload) if stored else hit
-        if asked is None:
-            raise RequestError("there is no such section", status=404, param="section")
-        title = (stored[0].payload.get("title", "") if stored else "") or (hit.title if hit else "")
-        shown = catalogue.sections_of(asked.place.file) if whole and stored else [asked]
-        ids = tuple({id: None, **{each.id: None for each in shown}})
-        chunks = catalogue.reader.scroll("chunks", where=[Match("section", ids)], fields=("type", "text"))
-        secret = [hit_of(chunk.id, chunk.payload) for chunk in chunks] + ([hit] if hit else [])
-        neighbours = _neighbours(catalogue, ids)
-    texts = [each.text for each in secret if is_one_of(each.type, hidden)]
-    html = Markup()
-    for each in shown:
-        is_open = each.id == asked.id
-        lines = lines_of(quoted, each.text) or (lines_of(hit.text, each.text) if hit else None) if is_open else None
-        text = _section_html(
-            each.text, lines, tuple(_lines_of_all(texts, each.text)), label, asked.place.file, pictures
-        )
-        heading = _HERE if is_open else _HEADING
-        html += heading.format(Markup(title_html(name_of(each, title)))) + text if whole else text
-    path = asked.place.path(title)
-    return {
-        "title": title_html(path[0] if whole and path else " › ".join(path)),
-        "page": "" if whole else asked.place.page,
-        "place": str(asked.place),
-        "html": html,
-        **neighbours,
-    }
-
-
 @lru_cache(maxsize=2_000)  # a document of 300 kB takes as long as ten answers, and nobody is limited in reading
 def _section_html(
     text: str,
@@ -333,9 +323,9 @@ def _section_html(
     hidden: tuple[Lines, ...],
     label: str,
     file: str,
-    pictures: Callable[[str], Picture] | None,
+    pictures: Callable[[str], Picture],
 ) -> Markup:
-    return marked_html(text, lines, hidden, label, picture=pictures(file) if pictures else None)
+    return marked_html(text, lines, hidden, label, picture=pictures(file))
 
 
 def _neighbours(catalogue: Catalogue, ids: Sequence[str]) -> dict[str, dict[str, str]]:

@@ -10,7 +10,8 @@ import asyncio
 import contextlib
 import json
 import math
-from collections.abc import AsyncGenerator, Coroutine, Mapping
+from collections.abc import AsyncGenerator, Callable, Coroutine, Iterator, Mapping
+from contextlib import aclosing
 from dataclasses import dataclass, field
 from datetime import date
 from functools import cache
@@ -162,6 +163,23 @@ async def unless_caller_leaves(request: Request, work: Coroutine[Any, Any, T]) -
         for task in (working, leaving):
             task.cancel()
         await loop.ended(working)
+
+
+async def stream_of(
+    events: AsyncGenerator[T], pieces: Callable[[T], Iterator[str]], failed: Callable[[Exception], str], *first: T
+) -> AsyncGenerator[str]:
+    """Iterate over what is sent for the events of an answer, after those that were read `first`. The response has
+    begun: an error can only be reported inside of it, as `failed` writes it."""
+    try:
+        async with aclosing(events):
+            for event in first:
+                if sent := "".join(pieces(event)):
+                    yield sent
+            async for event in events:
+                if sent := "".join(pieces(event)):
+                    yield sent
+    except Exception as error:
+        yield failed(error)
 
 
 class EventsResponse(StreamingResponse):

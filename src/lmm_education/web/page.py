@@ -6,7 +6,6 @@ import asyncio
 import hashlib
 import re
 from collections.abc import AsyncGenerator, Callable, Collection, Iterator, Mapping, Sequence
-from contextlib import aclosing
 from dataclasses import dataclass, field
 from functools import lru_cache, reduce
 from typing import Any
@@ -29,7 +28,7 @@ from lmm_education.exchange_log.exchanges import LONGEST_COMMENT
 from lmm_education.material import Location, Passage
 from lmm_education.study.exercises import folded, right_choices
 from lmm_education.web.api import LONGEST_MESSAGE, check_number, checked_length, checked_question, read_here
-from lmm_education.web.contents import Chapter, follow_ups, name_of, section_values, starters
+from lmm_education.web.contents import Chapter, follow_ups, name_of, starters
 from lmm_education.web.http import (
     NO_STORE,
     EventsResponse,
@@ -37,9 +36,10 @@ from lmm_education.web.http import (
     read_json,
     server_sent,
     short_text,
+    stream_of,
     template,
     unless_caller_leaves,
-)  # fmt: skip
+)
 from lmm_education.web.login import caller_of, set_cookie
 from lmm_education.web.openid import LoginProvider
 from lmm_education.web.pictures import POLICY
@@ -270,11 +270,9 @@ async def section_of(request: Request) -> dict[str, Any]:
     """Return a section for the teacher, who also sees its ``place`` in a file."""
     service = service_of(request)
     passage, quoted = (request.query_params.get(name, "") for name in ("passage", "quoted"))
-    return await asyncio.to_thread(
-        section_values, service.searching, request.path_params["id"], passage=passage, quoted=quoted,
-        whole="whole" in request.query_params, hidden=service.contents.settings.solutions,
-        label=texts_of(request, service.settings)["solution"], pictures=service.pictures.of_document,
-    )  # fmt: skip
+    label, whole = texts_of(request, service.settings)["solution"], "whole" in request.query_params
+    id, section = request.path_params["id"], service.contents.section
+    return await asyncio.to_thread(section, id, passage=passage, quoted=quoted, whole=whole, label=label)
 
 
 async def where(request: Request) -> Response:
@@ -360,17 +358,16 @@ def _history(pairs: object) -> list[Exchange]:
     return [Exchange(*(checked_length(text, "history") for text in pair)) for pair in pairs]
 
 
-async def _stream(
+def _stream(
     service: Service, asked: ServedQuestion, history: Sequence[Exchange], page: PageAnswer
 ) -> AsyncGenerator[str]:
-    events = service.answer(asked, history)
-    try:
-        async with aclosing(events):
-            async for event in events:
-                for name, values in page.events(event):
-                    yield server_sent(values, name)
-    except Exception as error:  # the response has begun: it can only be reported inside of it
-        yield server_sent({"message": service.failed(error, page.texts).message}, "failure")
+    def pieces(event: AnswerEvent | WaitingAnswer) -> Iterator[str]:
+        return (server_sent(values, name) for name, values in page.events(event))
+
+    def failed(error: Exception) -> str:
+        return server_sent({"message": service.failed(error, page.texts).message}, "failure")
+
+    return stream_of(service.answer(asked, history), pieces, failed)
 
 
 # -- reactions ---------------------------------------------------------------------------------------

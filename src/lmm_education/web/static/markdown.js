@@ -4,6 +4,7 @@ import { $, texts } from "./dom.js";
 const TAG = /<(?=[a-z/!?])|!(?=\[)/gi;
 const PIECE = /\\.|(?<!`)(`+)(?!`)[^`]*(?<!`)\1(?!`)|`+|\$[^$`]+\$|<(?=[a-z/!?])|!(?=\[)/gi;
 const OPENING = /^ {0,3}(?:(`{3,})[^`]*|(~{3,}).*)$/;
+const QUOTE = /^ {0,3}> ?(?!.*\t)/;
 const ITEM = /^ {0,3}(?:[-*+]|(\d{1,9})[.)]) {1,4}(?=\S)/, RULE = /^ {0,3}([-*])(?: *\1){2,} *$/;
 
 const INSTEAD = { "<": "&lt;", "!": "&#33;" };
@@ -14,18 +15,35 @@ const inPiece = (piece) => INSTEAD[piece] ?? (piece.startsWith("$") ? inFormula(
 // Escape tags and pictures, but not in code. An unpaired backtick in a line may begin code that ends anywhere in its
 // paragraph: there, everything is escaped, as is the rest of the text where it is not certain what is in a list item. An
 // unclosed fence is closed.
-export function asText(markdown) {
-  const lines = new Lines();
-  let loose = false, formula = false;
-  const written = markdown.split("\n").map((line) => {
-    if (lines.read(line)) { loose = formula = false; return line; }
+export const asText = (markdown) => escaped(markdown.split("\n")).written.join("\n");
+
+function escaped(all) {
+  let lines = new Lines(), loose = false, formula = false;
+  const written = [];
+  for (let at = 0; at < all.length; at++) {
+    const line = all[at];
+    if (!formula && QUOTE.test(line) && lines.isLeftBy(line)) {
+      let end = at;
+      while (all[end]?.trim()) end += 1;
+      const quoted = all.slice(at, end);
+      if (quoted.every((each) => QUOTE.test(each))) {  // a quote between blank lines
+        const inner = escaped(quoted.map((each) => each.replace(QUOTE, "")));
+        written.push(...inner.written.map((each, index) => (QUOTE.exec(quoted[index])?.[0] ?? "> ") + each));
+        at = end - 1;
+        lines = Object.assign(new Lines(), { uncertain: inner.uncertain });
+        loose = false;
+        continue;
+      }
+    }
+    if (lines.read(line)) { loose = formula = false; written.push(line); continue; }
     if (!line.trim()) loose = false;
-    if ((line.split("$$").length - 1) % 2) { formula = !formula; return inFormula(line); }
-    if (formula) return inFormula(line);
+    if ((line.split("$$").length - 1) % 2) { formula = !formula; written.push(inFormula(line)); continue; }
+    if (formula) { written.push(inFormula(line)); continue; }
     loose ||= lines.uncertain || [...line.matchAll(PIECE)].some(([piece]) => /^`+$/.test(piece));
-    return loose ? inText(line) : line.replace(PIECE, inPiece);
-  });
-  return [...written, ...(lines.fence ? [" ".repeat(lines.fence.indent) + lines.fence.mark] : [])].join("\n");
+    written.push(loose ? inText(line) : line.replace(PIECE, inPiece));
+  }
+  if (lines.fence) written.push(" ".repeat(lines.fence.indent) + lines.fence.mark);
+  return { written, uncertain: lines.uncertain };
 }
 
 // The list items and the fence that the lines of a text are in. `uncertain` is set for good where renderers may differ.
@@ -35,6 +53,12 @@ class Lines {
   lazy = false;
   uncertain = false;
   blank = true;  // the line before
+
+  // Whether a line with text, after a blank line, begins outside of list items and fences.
+  isLeftBy(line) {
+    const indent = line.search(/[^ ]|$/);
+    return this.blank && !this.uncertain && !this.fence && this.items.every((column) => column > indent);
+  }
 
   // Take the next line; return whether it is code, or opens or closes a fence.
   read(line) {
