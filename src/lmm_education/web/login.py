@@ -159,6 +159,15 @@ class Logins:
         """Return the password hash for a user name; the course's password has the empty name."""
         return (self.users.get(name) if name else self.password) or None
 
+    def user_named(self, name: str) -> str:
+        """Return the user's name as it is stored, for one written with other capitals: phones begin with one.
+
+        >>> Logins(users={"Ada": "…"}).user_named("ada"), Logins(users={"Ada": "…", "ada": "…"}).user_named("ada")
+        ('Ada', 'ada')
+        """
+        others = (known for known in self.users if known.casefold() == name.casefold())
+        return name if name in self.users else next(others, name)
+
     def key_of(self, key: str) -> tuple[str, ApiKey] | None:
         """Return the name and the entry of a key."""
         wanted = hash_key(key)  # compared as hashes of 256 random bits, so that timing reveals nothing
@@ -569,6 +578,7 @@ class Login:
 
     async def begin(self, request: Request, name: str, password: str, texts: Mapping[str, str]) -> Response:
         """Log in; the response sets the session cookie."""
+        name = await asyncio.to_thread(lambda: self.accounts.read().user_named(name))
         await self.check(request, name, password, texts)
         response, browser = JSONResponse({"status": "ok"}, headers=NO_STORE), caller_of(request).browser
         if browser:
