@@ -7,7 +7,7 @@ number, unit or sign, with a word more or less denied, or with the opposite word
 from __future__ import annotations
 
 import re
-from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence, Set
+from collections.abc import Iterable, Iterator, Mapping, Sequence, Set
 from dataclasses import dataclass
 from difflib import SequenceMatcher
 from functools import cached_property, lru_cache
@@ -340,6 +340,11 @@ class Source:
         """The tokens of `formula`."""
         return index_of(_TOKEN.finditer(self.formula))
 
+    @cached_property
+    def joined_tokens(self) -> str:
+        """The same, with blanks around each."""
+        return f" {' '.join(self.tokens.words)} "
+
     def common(self, claim: Statement) -> list[tuple[float, Statement]]:
         """Return the share of a sentence's words that each sentence has, the largest first."""
         size = max(len(claim.words), 1)
@@ -451,23 +456,11 @@ def compare(
     if checked or not speaks:
         return checked or Discrepancy()
     if is_own and claim.language != "de" and (names := _names(claim, cited)):
-        keys = {_key(name, claim.language) for name in names}
-        return _found_elsewhere(claim, others, lambda each: keys <= each.words) or Discrepancy("names", names)
+        return _elsewhere(claim, cited, others, lacks=True) or Discrepancy("names", names)
     if not quotes and (opposite := _opposite(claim, cited if is_own else every)):
         return opposite
-    formulas = [f" {' '.join(tokens)} " for tokens in claim.formulas if len(tokens) > _LEAST]
-    cites_formula = any(each in f" {' '.join(source.tokens.words)} " for each in formulas for source in cited)
-    if is_own and others and len(claim.words) >= 3 and not cites_formula:
-        weights, numbers = _weights(claim, every), _values(claim.numbers)
-        share, more = (_ELSEWHERE, _MORE) if len(claim.words) >= _LEAST else (_WHOLE, 0.5)
-        least = max(share, max(each.covers(weights) for each in cited) + more)
-        at_least = least * max(sum(weights.values()), 1)
-        near = (
-            each for each in others if sum(map(weights.__getitem__, numbers | claim.words & each.words)) >= at_least
-        )
-        share, found = max(((each.covers(weights), each) for each in near), key=itemgetter(0), default=(0.0, None))
-        if found and share >= least:
-            return Discrepancy("elsewhere", (), found)
+    if is_own and (elsewhere := _elsewhere(claim, cited, others)):
+        return elsewhere
     foreign = [word for word in claim.words if not any(word in each.words for each in cited)]
     few = is_own and len(claim.words) >= _FEWEST and len(claim.words) - len(foreign) < _SHARE * len(claim.words)
     return Discrepancy("words") if few else Discrepancy()
@@ -477,19 +470,23 @@ def _line(text: str) -> str:
     return " ".join(text.split())
 
 
-def _found_elsewhere(
-    claim: Statement, others: Sequence[Source], contains: Callable[[Statement], bool]
+def _elsewhere(
+    claim: Statement, cited: Sequence[Source], others: Sequence[Source], *, lacks: bool = False
 ) -> Discrepancy | None:
-    """Return another source of which a sentence says this: it has half of the words, and what is missing."""
-    size = max(len(claim.words), 1)
-    near = (each for each in others if len(claim.words & each.words) >= _NEAR * size)
-    found = [
-        (share, source)
-        for source in near
-        for share, each in source.common(claim)
-        if share >= _NEAR and not each.is_question and contains(each)
-    ]
-    return Discrepancy("elsewhere", (), max(found, key=itemgetter(0))[1]) if found else None
+    """Return another source that has much more of the words and numbers of a sentence than those that it cites, and
+    these none of its formulas. `lacks`: they lack a number or a name."""
+    formulas = [f" {' '.join(tokens)} " for tokens in claim.formulas if len(tokens) > _LEAST]
+    if (len(claim.words) < 3 and not lacks) or any(
+        each in source.joined_tokens for each in formulas for source in cited
+    ):
+        return None
+    weights, numbers = _weights(claim, [*cited, *others]), _values(claim.numbers)
+    share, more = (_ELSEWHERE, _MORE) if lacks or len(claim.words) >= _LEAST else (_WHOLE, 0.5)
+    least = max(share, max(each.covers(weights) for each in cited) + more)
+    at_least = least * max(sum(weights.values()), 1)
+    near = (each for each in others if sum(map(weights.__getitem__, numbers | claim.words & each.words)) >= at_least)
+    share, found = max(((each.covers(weights), each) for each in near), key=itemgetter(0), default=(0.0, None))
+    return Discrepancy("elsewhere", (), found) if found and share >= least else None
 
 
 def _numbers(
@@ -532,8 +529,7 @@ def _numbers(
         return Discrepancy("numbers", claim.wrong)
     if not missing:
         return _replaced(claim, near, known)
-    found = _found_elsewhere(claim, others, lambda each: all(is_stated(number, each.numbers) for number in missing))
-    if found and is_own:
+    if is_own and (found := _elsewhere(claim, cited, others, lacks=True)):
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))
     best = next((each for each in near[:1] if each[0] >= _NEAR and each[1].numbers), None)
@@ -580,7 +576,7 @@ def _formulas(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None
         if all(each[0].isdigit() or each in "-+*/^()" or unit_of(each) for each in tokens):  # nothing but a number
             continue
         joined = f" {' '.join(tokens)} "
-        if any(joined in f" {' '.join(source.tokens.words)} " for source in sources):
+        if any(joined in source.joined_tokens for source in sources):
             continue
         for source in sources:
             if found := _differs(tokens, source.tokens):
@@ -727,7 +723,7 @@ def _contrast(unit: Sequence[Clause], other: Statement, language: str) -> Contra
                 continue
             turns = len(turned) + sum(one.words[word] * two.words.get(word, 0) < 0 for word in common)
             differs, denying, saying = turns % 2 == 1, *((one, two) if one.denies else (two, one))
-            if one.half or two.half or _is_less(one, two) or _is_less(two, one):
+            if one.half or two.half:
                 differs = False
             elif one.denies != two.denies:
                 differs = not differs
@@ -738,18 +734,6 @@ def _contrast(unit: Sequence[Clause], other: Statement, language: str) -> Contra
     common = same | denied | ours & theirs
     size = len(_words_of(each for each in other.clauses if each.words.keys() & common))
     return Contrast(frozenset(same), frozenset(denied - same), frozenset(common), size)
-
-
-def _is_less(one: Clause, two: Clause) -> bool:
-    """Return whether one clause has *less* or *least*, and the other one no degree."""
-    degrees = _degrees().keys()
-    return bool(one.words.keys() & _less()) and not two.words.keys() & degrees
-
-
-@lru_cache(maxsize=1)
-def _less() -> frozenset[Key]:
-    degrees = (words for each in by_language().values() for words in each.get("degrees", {}).values())
-    return frozenset(word for words in degrees for word in words.split())
 
 
 def _reversed(one: Clause, two: Clause, ours: Set[Key], theirs: Set[Key], language: str) -> Iterator[Key]:
