@@ -305,7 +305,7 @@ def type_meant(value: str, types: Collection[str]) -> str:
 
 _ENVIRONMENTS = ("exercise", "solution")
 _OPENED = re.compile(
-    r"\s*(?:<(?:div|section|aside|details|p|span)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)"
+    r"\s*+(?:<(?:div|section|aside|details|p|span)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)"
     r"|\\begin\{(?P<name>\w+?)(?:box|block)?\*?\}(?:\[(?P<title>[^\W\d_]+)\])?"
     r"|(?:[^\n]+\n)*?\{:[^{}\n]*\.(?P<kramdown>[\w-]+)[^{}\n]*\}[ \t]*(?:\n|\Z))"
 )
