@@ -307,7 +307,7 @@ _ENVIRONMENTS = ("exercise", "solution")
 _OPENED = re.compile(
     r"\s*+(?:<(?:div|section|aside|details|p|span)\b[^<>]{0,200}?\bclass=[\"']?(?P<classes>[\w\s-]+)"
     r"|\\begin\{(?P<name>\w+?)(?:box|block)?\*?\}(?:\[(?P<title>[^\W\d_]+)\])?"
-    r"|(?:[^\n]+\n)*?\{:[^{}\n]*\.(?P<kramdown>[\w-]+)[^{}\n]*\}[ \t]*(?:\n|\Z))"
+    r"|(?:[^\n]+\n)*?\{:[^{}\n]{0,200}\.(?P<kramdown>[\w-]+)[^{}\n]*\}[ \t]*(?:\n|\Z))"
 )
 # What opens and closes without an element around: marks of MyST, webexercises, nbgrader, and blocks of PyMdown.
 _GATE = re.compile(
