@@ -166,7 +166,7 @@ def test_answers_are_right_cited_and_refused(capsys: pytest.CaptureFixture[str],
         "refused": (1.0, 1),
     }
     assert found["tokens"]["input"] >= 3 * 11
-    ran = run_here(capsys, "eval", "answers", "answers.csv", *DOCUMENTS, "--failures")
+    ran = run_here(capsys, "eval", "answers", "answers.csv", "model=OpenAICompatible/m", *DOCUMENTS, "--failures")
     assert "1 of 3 failed" in ran.out
     assert "expected einzelne Werte | zählen\n  said Das weiß ich nicht." in ran.out
 

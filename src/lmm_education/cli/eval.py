@@ -129,8 +129,8 @@ def answers(
     from lmm_education.evaluation.results import comparison_json
 
     files, axes = _split(words)
-    if axes and (check or failures):
-        raise ConfigError("--check and --failures are for one setting", hint="measure it alone, without KEY=A,B")
+    if (check or failures) and any("," in axis for axis in axes):
+        raise ConfigError("--check and --failures are for one setting", hint="measure it alone, such as model=A")
     least, rows = _least(check), _read(files)
     found = course.evaluate_answers(rows, *axes, documents=paths, budget=budget, progress=_bar)
     for error, times in Counter(str(o.error) for each in found for o in each.outcomes if o.error).items():

@@ -224,13 +224,18 @@ def can_write(model: str) -> bool:
 
 def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
     """Return a table of contents as text: as many whole levels as there is room for, and the beginning of the next.
+    Headings have their numbers; documents without one are counted, as "chapter 2" means the second.
 
-    >>> entries = [Entry("Biology", 0, "d.md", 1), Entry("Cells", 1, "d.md", 1), Entry("Division", 2, "d.md", 3)]
-    >>> print(shown_contents(entries, 20))
-    Biology
+    >>> entries = [Entry("Biology", 0, "b.md", 1), Entry("Cells", 1, "b.md", 1), Entry("Division", 2, "b.md", 3)]
+    >>> print(shown_contents([*entries, Entry("Physics", 0, "p.md", 1)], 30))
+    1. Biology
       Cells
+    2. Physics
     """
-    lines = [(entry.level, f"{'  ' * entry.level}{entry.title}") for entry in contents]
+    documents = [entry for entry in contents if not entry.level]
+    own = any(entry.number or any(map(str.isdigit, entry.title)) for entry in documents)
+    counted = {} if own else {entry: f"{number}. " for number, entry in enumerate(documents, 1)}
+    lines = [(entry.level, f"{'  ' * entry.level}{counted.get(entry, '')}{entry.name}") for entry in contents]
     queue = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
     shown = set[int]()
     while queue and (room := room - len(lines[queue[0]][1]) - 1) >= 0:
