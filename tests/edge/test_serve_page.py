@@ -145,8 +145,8 @@ def test_what_the_sources_do_not_say_is_marked(page: Browser, model: ScriptedSer
     """A quotation with its block, a cited sentence with the answer; the source opens where its words stand."""
     go_on = threading.Event()
     pieces = (
-        "It says “green in all winters”, and that “root hairs enlarge their surface” [1].\n\nIn",
-        " 1807 [1]. End.",
+        "It says “green in all winters”, and that “root hairs enlarge their surface” [2].\n\nIn",
+        " 1807 [2]. End.",
     )
     model.queue(Action(pieces=pieces, hold=go_on, hold_after=1))
     type_question(page, "What do roots take up?")
@@ -398,7 +398,7 @@ def test_what_came_before_an_answer_was_stopped_stays(page: Browser, model: Scri
 
 def test_tricks_in_documents_and_answers_stay_text(page: Browser, model: ScriptedServer) -> None:
     """In the answer, its sources, the section and the contents."""
-    model.queue(f"{TRICKS.rpartition('---')[2]}\n\nTrickery [1].")
+    model.queue(f"{TRICKS.rpartition('---')[2]}\n\nTrickery [3].")
     type_question(page, "What is trickery?")
     page.wait_for("document.querySelector('aside li')")
     page.click("aside button")
