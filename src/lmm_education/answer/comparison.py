@@ -406,13 +406,14 @@ def sentence_ranges(text: str, begins: Set[int] = frozenset()) -> Iterator[tuple
     yield from pairwise(sorted(places))
 
 
-_source = lru_cache(maxsize=KEPT_PASSAGES // 4)(Source)  # a class asks about the same passages
-
-
 def read_source(passage: Passage) -> Source:
     """Return a passage, to be read as far as it is needed."""
-    text = with_units(_QUOTED.sub("", f"{passage.path}.\n\n{passage.with_above}"))
-    return _source(join_wrapped(text), passage.language)
+    return _source(passage.path, passage.with_above, passage.language)
+
+
+@lru_cache(maxsize=KEPT_PASSAGES // 4)  # a class asks about the same passages
+def _source(path: str, text: str, language: str) -> Source:
+    return Source(join_wrapped(with_units(_QUOTED.sub("", f"{path}.\n\n{text}"))), language)
 
 
 def is_in_language(text: str, language: str, sources: Iterable[Source]) -> bool:

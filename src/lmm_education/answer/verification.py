@@ -296,10 +296,17 @@ class _Citations:
     text: str
     cited: Mapping[int, tuple[int, ...]]  # in order
     headings: Sequence[int]
+    places: Sequence[int] = ()
     parts: Sequence[int] = ()
+    leads: Sequence[int] = ()  # of each part: itself, or the line above its list
 
     def __post_init__(self) -> None:
+        self.places = list(self.cited)
         self.parts = [0, *(match.end() for match in _PARTS.finditer(self.text)), len(self.text) + 1]
+        leads = list[int]()
+        for at, begin in enumerate(self.parts[:-1]):
+            leads.append(leads[-1] if at and _ITEM.match(self.text, begin) else at)
+        self.leads = leads
 
     def of(self, start: int, end: int) -> tuple[tuple[int, ...], bool]:
         """Return the sources of a sentence, and whether it cites them itself: else those of its paragraph, item or row;
@@ -307,18 +314,12 @@ class _Citations:
         if numbers := self._within(start, end):
             return numbers, True
         parts, at = self.parts, bisect_right(self.parts, start) - 1
-        ranges = [(parts[at], parts[at + 1])]
-        if is_item := _ITEM.match(self.text, parts[at]):
-            while at and is_item:
-                at -= 1
-                is_item = _ITEM.match(self.text, parts[at])
-            ranges.append((parts[at], parts[at + 1]))
+        ranges = [(parts[each], parts[each + 1]) for each in (at, self.leads[at])]
         section = bisect_right(self.headings, start)
         edges = [0, *self.headings, len(self.text)]
         ranges += [(edges[section], edges[section + 1]), (0, len(self.text))]
         return next(numbers for each in ranges if (numbers := self._within(*each))), False
 
     def _within(self, start: int, end: int) -> tuple[int, ...]:
-        places = list(self.cited)
-        within = places[bisect_left(places, start) : bisect_left(places, end)]
+        within = self.places[bisect_left(self.places, start) : bisect_left(self.places, end)]
         return tuple(dict.fromkeys(number for at in within for number in self.cited[at]))
