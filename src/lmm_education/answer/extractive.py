@@ -6,8 +6,8 @@ passages count less. The best ones are quoted in the order of the text, each par
 list, the table or the formula that they refer to. A sentence that depends on something that is not shown is not quoted,
 nor one with a value that was not computed.
 
-86 % of these answers contain the right one for SQuAD's questions in the words of the documents, 16 % if they are
-reworded, in 680 to 790 characters; with MiniLM 89 and 42 % (``benchmarks/own_words.py``).
+86 % of these answers contain the right one for SQuAD's questions in the words of the documents, 15 % if they are
+reworded, in 670 to 830 characters; with MiniLM 89 and 44 % (``benchmarks/own_words.py``).
 """
 
 from __future__ import annotations
@@ -45,7 +45,7 @@ about equally often right."""
 FOUND, SECTIONS = 4, 3
 LEAST = 0.3
 """The least evidence in the first `FOUND` passages (`SearchView.evidence`) for a quotation; below 1, the course is said
-not to answer. Of questions about something else (SQuAD's asked of the Rust book), about half have less."""
+not to answer. Of questions about something else (SQuAD's asked of the Rust book), 58 to 65 % have less."""
 _OF_TERM = 2  # words of a term
 SENTENCES, CHARACTERS = 5, 900
 """The most that is quoted; code or lists that a sentence refers to are extra."""
