@@ -278,14 +278,6 @@ def test_an_exercise_is_quoted_whole(folder: Path, server: ScriptedServer, quest
     assert exercise in answer.text.replace("\n>", "\n").replace("\n ", "\n")
 
 
-def test_one_common_word_is_no_answer(folder: Path, server: ScriptedServer) -> None:
-    text = "# Patterns\n\nThe `match` expression compares a value with patterns. Each arm of a `match` has a pattern."
-    Path("a.md").write_text(f"{text}\n\n# Loops\n\nA loop repeats code.\n")
-    lmm_education.ingest("a.md")
-    assert not lmm_education.query("Who won the football match in Berlin?", model="Builtin/extractive").answers
-    assert lmm_education.query("What does a match compare?", model="Builtin/extractive").answers
-
-
 def test_only_one_document(course: Path, server: ScriptedServer) -> None:
     """`@law` searches that document only."""
     answer = lmm_education.query("What about water? @law")
