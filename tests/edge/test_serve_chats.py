@@ -277,7 +277,7 @@ def test_an_enter_that_confirms_japanese_sends_nothing(page: Browser) -> None:
 
 def test_a_source_shows_the_sentence_that_supports_the_answer(page: Browser, model: ScriptedServer) -> None:
     """As it is rendered, and it opens there."""
-    model.queue("Stems carry water [1].")
+    model.queue("Stems carry water [3].")
     ask(page, "What does a stem carry?")
     assert page.run("document.querySelector('aside li .place').innerText") == "A stem carries water."
     model.queue("Leaves are green because chlorophyll absorbs red light [1].")
