@@ -137,15 +137,14 @@ Wer war der erste König von Dänemark?,,,,
 
 @pytest.fixture
 def teacher(folder: Path) -> Iterator[ScriptedServer]:
-    """A model that knows the median alone and cites the first source; questions in ``answers.csv``."""
+    """A model that knows the median alone and cites the source on it; questions in ``answers.csv``."""
     (folder / "answers.csv").write_text(ANSWERS, encoding="utf-8")
 
     def answer(request: Recorded) -> str:
-        return (
-            "Er liegt in der MITTE. [1] Das sind 77 %. [1]"
-            if "Median" in request.last.rpartition("<question>")[2]
-            else "Das weiß ich nicht."
-        )
+        if "Median" not in request.last.rpartition("<question>")[2]:
+            return "Das weiß ich nicht."
+        number = re.findall(r'<source number="(\d+)"[^>]* section="[^"]*Median und Quantile"', request.last)[0]
+        return f"Er liegt in der MITTE. [{number}] Das sind 77 %. [{number}]"
 
     with ScriptedServer(answer) as server:
         model = f'model = "OpenAICompatible/m"\nbase_url = "{server.url}"\n'
