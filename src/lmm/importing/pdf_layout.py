@@ -8,7 +8,7 @@ import re
 from collections import Counter
 from collections.abc import Iterable, Iterator, Mapping, Sequence
 from dataclasses import dataclass, field
-from itertools import chain, groupby, pairwise
+from itertools import chain, groupby, pairwise, takewhile
 
 from lmm.importing.elements import MarkupElement, Node, element
 from lmm.importing.imported import IMAGE
@@ -325,8 +325,8 @@ def _slide_title(page: PdfPage, lines: Sequence[Segment], body: float) -> list[S
 
 
 def title_of_layout(pages: Sequence[PdfPage], look: Look) -> str:
-    """Return the title of a document: the largest lines, if they are on the first page only, or that of its first
-    slide; else the empty string."""
+    """Return the title of a document: the largest lines, if they are on the first page only, without those of their
+    size far below, or that of its first slide; else the empty string."""
     first = pages[0].number if pages else 0
     every = [(number, line) for number, lines in look.lines.items() for line in lines]
     largest = max((line.style.size for _, line in every), default=0.0)
@@ -334,7 +334,8 @@ def title_of_layout(pages: Sequence[PdfPage], look: Look) -> str:
     lines = [line for line in look.lines.get(first, ()) if line.style.size == largest and _is_wording(line.text)]
     if largest < _LARGE * look.body or set(places) != {first} or len(places) > 3:
         lines = [line for line in look.lines.get(first, ()) if (first, round(line.base)) in look.titles]
-    return " ".join(line.text.strip() for line in lines)
+    apart = next((at for at, (a, b) in enumerate(pairwise(lines), 1) if b.base - a.base > 2 * a.style.size), None)
+    return " ".join(line.text.strip() for line in lines[:apart])
 
 
 def _running(pages: Sequence[PdfPage], lines: Mapping[int, Sequence[Segment]], body: float) -> frozenset[Head]:
@@ -865,6 +866,7 @@ def _table(rows: Sequence[Sequence[MarkupElement]], *, head: bool) -> MarkupElem
 # Positions where gutters are looked for, as fractions of the page's width: halves first, then thirds.
 _PLACES = (0.5, 0.48, 0.52, 0.35, 0.65, 0.33, 0.67, 0.4, 0.6, 0.45, 0.55)
 _FEWEST = 6  # minimum number of lines in a column
+_MOST_OF_SLIDE = 100  # lines and cells; a page with more is a table or a sheet
 
 
 def columns_in_order(
@@ -874,12 +876,18 @@ def columns_in_order(
 
     A line across both columns divides the page: both columns above it are read first.
     """
-    gutter = _gutter(lines, width, slide=slide)
+    if slide and len(lines) < _MOST_OF_SLIDE:
+        usual = sorted(line.style.size for line in lines)[len(lines) // 2] if lines else 0.0
+        large = takewhile(lambda row: len(row) == 1 and row[0].style.size > _NOT_LARGER * usual, rows_of(lines))
+        title = [row[0] for row in large]
+        gutter, lines = _gutter_of_slide(lines[len(title) :])
+    else:
+        title, gutter = [], _gutter(lines, width)
     if gutter is None and known is not None and (sides := _sides(lines, known, 0)) and _is_prose(sides[0]):
         gutter = known
     if gutter is None:
-        return [list(lines)]
-    bands: list[tuple[list[Segment], list[Segment], list[Segment]]] = [([], [], [])]
+        return [[*title, *lines]]
+    bands: list[tuple[list[Segment], list[Segment], list[Segment]]] = [(title, [], [])]
     for line in lines:
         wide, left, right = bands[-1]
         if not line.x0 < gutter < line.x1:
@@ -888,7 +896,8 @@ def columns_in_order(
             bands.append(([line], [], []))
         else:
             wide.append(line)
-    parts = ((wide, *columns_in_order(left, width), *columns_in_order(right, width)) for wide, left, right in bands)
+    parts = ((wide, *columns_in_order(left, width, slide=slide), *columns_in_order(right, width, slide=slide))
+             for wide, left, right in bands)  # fmt: skip
     return [part for band in parts for part in band if part]
 
 
@@ -907,20 +916,62 @@ def _is_prose(lines: Sequence[Segment]) -> bool:
     return full >= 0.3 * len(lines) and sum(len(line.text) for line in lines) >= 22 * len(lines)
 
 
-def _gutter(lines: Sequence[Segment], width: float, *, slide: bool = False) -> float | None:
+def _gutter(lines: Sequence[Segment], width: float) -> float | None:
     """Return the position that divides the page into columns: few lines cross it, and those beside it are prose, or
-    code; on slides, which have few lines, two items of a list on its right suffice."""
-    places = [place * width for place in _PLACES]
-    beside = [pair for row in rows_of(lines) for pair in pairwise(row) if slide]
-    lines = [line for line in lines if line.base > beside[0][0].base - 2] if beside else lines  # without the title
-    lists = [(a.x1, b.x0 - 1) for a, b in beside if (mark := _MARKER.match(f"{b.text} ")) and mark["bullet"]
-             and _is_wording(a.text.lstrip("•▪–* "))]  # fmt: skip
-    for x in (*places, *(b.x0 - 1 for _, b in beside)):
-        if (sides := _sides(lines, x, 2 if slide else _FEWEST)) is None:
+    code."""
+    for x in (place * width for place in _PLACES):
+        if (sides := _sides(lines, x, _FEWEST)) is None:
             continue
         prose = [[line for line in side if not _is_code(line)] for side in sides]
-        if sum(left <= x <= right for left, right in lists) > 1 or (
-            max(map(len, prose)) >= (2 if slide else _FEWEST) and all(not side or _is_prose(side) for side in prose)
-        ):
+        if max(map(len, prose)) >= _FEWEST and all(not side or _is_prose(side) for side in prose):
             return x
     return None
+
+
+def _gutter_of_slide(lines: Sequence[Segment]) -> tuple[float | None, Sequence[Segment]]:
+    """Return the position that divides a slide, which has few lines, into columns, and its lines, divided there: no
+    line beside the right column crosses it, and on both sides are lists or wrapped text, or lines at different heights,
+    unlike rows of a table."""
+    for x in sorted({int(line.x0) - 1 for line in lines}):
+        right = [line for line in lines if line.x0 >= x]
+        top, bottom = min(line.top for line in right), max(line.bottom for line in right)
+        parted = [
+            part for line in lines for part in (_parted(line, x) if line.bottom > top and line.top < bottom else [line])
+        ]
+        near = [line for line in parted if line.bottom > top and line.top < bottom]
+        sides = [line for line in near if line.x1 <= x], [line for line in near if line.x0 >= x]
+        words = [
+            max((len(line.text) for line in side if _is_wording(line.text.lstrip("•▪– "))), default=0) for side in sides
+        ]
+        if not min(words) or len(near) - sum(map(len, sides)) > 0.25 * len(near):
+            continue
+        beside = [(a, b) for a in sides[0] for b in sides[1] if a.top < b.bottom and b.top < a.bottom]
+        is_offset = any(abs(a.base - b.base) > 0.2 * a.style.size for a, b in beside)
+        if beside and (
+            (is_offset and min(words) >= 10)
+            or (
+                all(map(_is_wrapped, sides))
+                and any(line.text[:1].islower() or _MARKER.match(line.text) for line in near)
+            )
+        ):
+            return x, parted
+    return None, lines
+
+
+def _parted(line: Segment, x: float) -> list[Segment]:
+    """Return a line, or its two parts if a word begins at a position."""
+    at = next((at for at, char in enumerate(line.chars) if char.x0 >= x), 0)
+    if not at or line.chars[at].x0 > x + 3 or not needs_space(line.chars[at - 1], line.chars[at]):
+        return [line]
+    return [make_segment(line.chars[:at]), make_segment(line.chars[at:])]
+
+
+def _is_wrapped(lines: Sequence[Segment]) -> bool:
+    """Return whether most lines are items, or begin with a word that the line before has no room for, unlike cells of a
+    table."""
+    joined, right = [_joined(row) for row in rows_of(lines)], max(line.x1 for line in lines)
+    items = [(mark := _MARKER.match(f"{line.text} ")) is not None and bool(mark["bullet"]) for line in joined]
+    firsts = [(line.x1 - line.x0) * (len(line.text.split(" ")[0]) + 1) / len(line.text) for line in joined]
+    full = sum(item or a.x1 + first > right for a, first, item in zip(joined, firsts[1:], items[1:], strict=False))
+    letters = sum(max(len(line.text), 12 * item) for line, item in zip(joined, items, strict=True))
+    return full >= max(1, 0.6 * (len(joined) - 1)) and letters >= 12 * len(joined)

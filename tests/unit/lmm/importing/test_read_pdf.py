@@ -331,6 +331,33 @@ def test_titles_at_the_top_of_pages_that_begin_alike_are_headings() -> None:
     assert [line for line in body(*pages).split("\n") if "Exercise" in line] == [f"# Exercise {n}" for n in range(1, 5)]
 
 
+@pytest.mark.parametrize(
+    ("left", "right", "shown"),
+    [
+        (  # beside the middle of the longer one
+            [(100, "Left it takes heat from the hot"), (114, "reservoir, which is the steam"), (128, "of a kettle.")],
+            [(107, "Right it gives some of the heat"), (121, "to the cold reservoir.")],
+            "Left it takes heat from the hot reservoir, which is the steam of a kettle.\n\n"
+            "Right it gives some of the heat to the cold reservoir.\n",
+        ),
+        (  # line beside line
+            [(100, "Left it is."), (114, "- a wolf and a dog")],
+            [(100, "Right it is."), (114, "- a cat and a lion")],
+            "Left it is.\n\n- a wolf and a dog\n\nRight it is.\n\n- a cat and a lion\n",
+        ),
+        ([(100, "Lipase"), (114, "Amylase")], [(100, "Fats"), (114, "Starch")], "Lipase Fats Amylase Starch\n"),
+    ],
+)
+def test_columns_of_a_slide(left: list[tuple[int, str]], right: list[tuple[int, str]], shown: str) -> None:
+    """Few lines, at other heights than those beside them; no cells of a table."""
+    page = PdfPage(width=1_100)
+    page.text(500, 40, "A title over them", size=16)
+    for x, column in ((300, left), (460, right)):
+        for y, text in column:
+            page.text(x, y, text)
+    assert body(page) == f"# A title over them\n\n{shown}"
+
+
 def test_slides_that_appear_step_by_step_are_one_page() -> None:
     """Only the last step is written; what it replaced has a page of its own."""
     pages = [PdfPage() for _ in range(4)]
@@ -475,6 +502,7 @@ def test_a_title_that_no_one_gave_is_none() -> None:
     page.text(72, 60, "Of Leaves", size=20)  # larger than anything else in the document
     page.text(72, 84, "and Roots", size=20)
     page.lines(72, 112, PROSE)
+    page.text(72, 200, "A heading of this size", size=20)
     assert read(pdf_of([page], title="notes.docx"), HERE).title == "Of Leaves and Roots"
 
 
