@@ -361,7 +361,13 @@ def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
         _paragraph(f'<w:bdo w:val="ltr">{_run("turned")}</w:bdo>'),
         f'<w:customXml w:element="x">{_paragraph(_run("custom"))}</w:customXml>',
         f"<w:tbl><w:tblGrid><w:gridCol/></w:tblGrid>{table}</w:tbl>",
-        _paragraph(_run("shown"), _run(" the answer key", "<w:vanish/>"), _run(" again", '<w:vanish w:val="0"/>')),
+        _paragraph(
+            _run("shown"),
+            _run(" the answer key", "<w:vanish/>"),
+            _run(" again", '<w:vanish w:val="0"/>'),
+            _run(" in white", '<w:color w:val="ffffff"/>'),
+            _run(" on blue", '<w:color w:val="FFFFFF"/><w:shd w:fill="0000FF"/>'),
+        ),
         _paragraph(_field(form.format("checkBox", "checked", 1)), _field(form.format("checkBox", "default", 0))),
         _paragraph("<w:r><w:sym w:font='MS Gothic' w:char='2612'/></w:r>", _run(" a"), "<w:r><w:cr/></w:r>", _run("b")),
         _paragraph(_field(code="EQ x(1;2)"), _field(code="IF", inner=_field("", "MERGEFIELD", _run("not shown")))),
@@ -374,9 +380,10 @@ def test_words_in_wrappers_are_read(tmp_path: Path) -> None:
     report = import_file(_word_file(tmp_path / "a.docx", "".join(body), chunk))
     text = report.text.partition("---\n\n")[2]
     assert text.split("\n\n") == [
-        "Before 漢字(かんじ) after", "turned", "custom", "|      |\n|------|\n| Head |\n| kept |", "shown again",
+        "Before 漢字(かんじ) after", "turned", "custom", "|      |\n|------|\n| Head |\n| kept |",
+        "shown again on blue",
         "☒☐", "☒ a\\\nb", "EQ x(1;2)", "link new", "## Chunk", "10^6^\n"]  # fmt: skip
-    assert report.notes[0] == "left out: hidden text (3 words: the answer key …)"
+    assert report.notes[0] == "left out: hidden text (5 words: the answer key in white …)"
 
 
 def test_an_opendocument_text_is_read_as_a_word_file_is(tmp_path: Path) -> None:

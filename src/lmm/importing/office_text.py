@@ -145,6 +145,18 @@ def _is_on(value: str) -> bool:
     return value not in ("", "0", "false", "off")
 
 
+def _is_white(run: Any) -> bool:
+    """Return whether a run is in white letters, and nothing around it may have a darker background."""
+    around, own = [run, *run.iterancestors()], run.find(f"{_W}rPr")
+    if own is None or _value(own, "color").upper() != "FFFFFF" or own.find(f"{_W}highlight") is not None:
+        return False
+    fills = {mark.get(f"{_W}fill", "").upper() for node in around for mark in node.iterfind(f"*/{_W}shd")}
+    dark = (f"{_W}txbxContent", f"{_W}tbl")  # by their own styles
+    return fills <= {"FFFFFF", "AUTO"} and not any(
+        node.tag in dark or node.find(f"{_W}background") is not None for node in around
+    )
+
+
 class _WordPart:
     """The XML of one member of a Word file, with its wrappers opened; what was `hidden` in it, its number of `charts`,
     and how often its styles are `used`."""
@@ -201,8 +213,8 @@ class _WordPart:
                 next(node for node in diagram.iterancestors(f"{_W}p")).addnext(_paragraph(text))
 
     def _unseen(self) -> Iterator[str]:
-        """Take out second forms of text boxes, deleted rows, what was moved elsewhere, and hidden text; iterate over
-        its words."""
+        """Take out second forms of text boxes, deleted rows, what was moved elsewhere, and hidden or white text;
+        iterate over its words."""
         for group in list(self.root.iter(f"{_MC}AlternateContent")):
             choice, fallback = group.find(f"{_MC}Choice"), group.find(f"{_MC}Fallback")
             if choice is not None and next(choice.iter(f"{_W}txbxContent"), None) is not None and fallback is not None:
@@ -217,7 +229,7 @@ class _WordPart:
             is_hidden = any(_get(mark, "val") in self._hidden_styles for mark in marks)
             if own is not None and own.find(f"{_W}vanish") is not None:
                 is_hidden = _is_on(_value(own, "vanish"))
-            if is_hidden:
+            if is_hidden or _is_white(run):
                 yield from "".join(run.itertext(f"{_W}t")).split()
                 _replace(run, [])
 

@@ -152,6 +152,7 @@ def _word(data: bytes) -> Iterator[_Text]:
                 yield from _paragraphs(archive.xml(name), "a diagram", ("pt",), ("t",), {})
 
 
+_WORD_VALUE = "{http://schemas.openxmlformats.org/wordprocessingml/2006/main}val"
 _WORD_TEXTS = ("t", "tab", "br", "cr", "noBreakHyphen")
 _WORD_PLACES = {"txbxContent": "a text box", "tbl": "a table", "fldSimple": "a field", "ruby": "furigana",
                 "contents": _CONTENTS}  # fmt: skip
@@ -161,7 +162,10 @@ def _is_unseen(node: Element) -> bool:
     children = {
         local(child.tag) for properties in node if local(properties.tag) in ("rPr", "trPr") for child in properties
     }
-    is_hidden = local(node.tag) in ("r", "tr") and bool(children & {"vanish", "del"})
+    colors = (child.get(_WORD_VALUE, "") for properties in node for child in properties if local(child.tag) == "color")
+    is_hidden = local(node.tag) in ("r", "tr") and (
+        bool(children & {"vanish", "del"}) or "FFFFFF" in map(str.upper, colors)
+    )
     return is_hidden or local(node.tag) in ("Fallback", "moveFrom", "oMath", "del", "instrText")
 
 
