@@ -24,6 +24,8 @@ class TypeNames:
 
 
 DEFAULT = TypeNames()
+SPEAKER_NOTE = "speaker note"
+"""The type of the notes of a slide, which students never see."""
 
 
 def types_in(values: Mapping[str, Any]) -> tuple[str, ...]:

@@ -6,7 +6,7 @@ from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from lmm.type_names import TypeNames, is_one_of
+from lmm.type_names import SPEAKER_NOTE, TypeNames, is_one_of
 from lmm_education.material import Audience
 
 EVERYONE: Audience = "everyone"
@@ -46,7 +46,7 @@ class Withholding:
 
     def of(self, types: Iterable[object]) -> Audience:
         """Return who may read a text of these types: one withheld type is enough."""
-        return TEACHER if types and any(is_one_of(kind, self.withhold) for kind in types) else EVERYONE
+        return TEACHER if types and any(is_one_of(kind, (SPEAKER_NOTE, *self.withhold)) for kind in types) else EVERYONE
 
     def shown(self, metadata: Mapping[str, Any]) -> dict[str, Any]:
         """Return properties without those named after a withheld type (``solution:``)."""

@@ -25,13 +25,11 @@ _OLD_FRAME = re.compile(r"\\frame[ \t]*(?=\{)")
 _FRAME = re.compile(r"\\begin\{frame\}(?:[ \t]*\[[^\]\n]{0,200}\])*[ \t]*")
 _TITLE = re.compile(r"\\(?P<kind>frametitle|framesubtitle)(?:\[[^\]\n]{0,200}\])?[ \t]*(?=\{)")
 _SECTIONS = ("section", "subsection", "subsubsection")
-_MACROS = "".join(
-    f"\\providecommand{{\\{name}}}[1]{{#1}}\\renewcommand{{\\{name}}}[1]{{#1}}\n"
-    for name in ("only", "uncover", "visible", "onslide", "invisible", "alert", "structure")
-) + (
+_SHOWN = ("only", "uncover", "visible", "onslide", "invisible", "alert", "structure")
+_MACROS = "".join(f"\\providecommand{{\\{name}}}[1]{{#1}}\\renewcommand{{\\{name}}}[1]{{#1}}\n" for name in _SHOWN) + (
     "\\providecommand{\\alt}[2]{#1 #2}\\renewcommand{\\alt}[2]{#1 #2}\n"
     "\\providecommand{\\temporal}[3]{#1 #2 #3}\\renewcommand{\\temporal}[3]{#1 #2 #3}\n"
-    "\\providecommand{\\note}[2][]{\\par #2\\par}\\renewcommand{\\note}[2][]{\\par #2\\par}\n"
+    "\\providecommand{\\note}{}\\renewcommand{\\note}[2][]{\\begin{lmm-notes}#2\\end{lmm-notes}}\n"
 )
 
 
@@ -49,6 +47,8 @@ def open_frames(text: str) -> str:
         return text
     used = max((level for level, name in enumerate(_SECTIONS) if f"\\{name}{{" in text), default=-1)
     heading = _SECTIONS[min(used + 1, 2)]
+    for name in (*_SHOWN, "alt", "temporal"):  # shown one after the other
+        text = text.replace(f"}}\\{name}<", f"}} \\{name}<").replace(f".\\{name}<", f". \\{name}<")
     text = _OVERLAY.sub(lambda match: match["of"], text)
     text = _SHOWING.sub("", _WITHOUT_GROUP.sub("", text))
     text = _END_BLOCK.sub("\n\n", _BLOCK.sub(lambda match: f"\n\n\\textbf{{{match['title']}}}\n\n", text))

@@ -32,6 +32,7 @@ from lmm.markdown.units import ITEM, continuations_of_units, enclosed, fences_of
 from lmm.notebook.outputs import environments
 from lmm.type_names import (
     DEFAULT,
+    SPEAKER_NOTE,
     TypeNames,
     is_named_after_exercises,
     is_one_of,
@@ -616,12 +617,14 @@ def environment(text: str, lasting: Collection[str] = DEFAULT.lasting) -> str:
 
     >>> environment("::: {#sol-leaf}"), environment("::: {.exam}", ["exam"]), environment("::: {.callout-note}")
     ('solution', 'exam', '')
-    >>> environment('<div class="box loesung">'), environment("\\\\begin{solution}")
-    ('solution', 'solution')
+    >>> environment('<div class="box loesung">'), environment("\\\\begin{solution}"), environment("::: notes")
+    ('solution', 'solution', 'speaker note')
     """
     match = _OPENED.match(text)
     names = " ".join(filter(None, match.groups())).split() if match else environments(text)
     is_code = text.lstrip().startswith(("`", "~"))  # its language may be called so: "sol"
+    if "notes" in names and not is_code:  # of slides
+        return SPEAKER_NOTE
     if is_code and "BEGIN SOLUTION" in text:  # nbgrader, Otter
         return "solution"
     meant = "" if is_code else next(filter(None, (type_meant(name, (*lasting, "solution")) for name in names)), "")

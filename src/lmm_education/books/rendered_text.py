@@ -503,7 +503,7 @@ def _is_for_others(classes: set[str], values: Mapping[str, str]) -> bool:
         return when.startswith("html") or unless.startswith(_PRINTED) or not (when or unless)
     if "content-visible" in classes:
         return when.startswith(_PRINTED) or unless.startswith("html")
-    return bool(classes & {"notes", "hidden"})
+    return "hidden" in classes
 
 
 def _titled(title: str, inner: str) -> tuple[str, str]:

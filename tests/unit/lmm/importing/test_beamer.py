@@ -25,6 +25,8 @@ DECK = r"""\documentclass[10pt]{beamer}
             r"\begin{frame}{T}\only<2>{A} \alt<1>{B}{C} \onslide<3> D \textbf<2>{E}\end{frame}",
             "## T\n\nA B C D **E**\n",
         ),
+        (r"\begin{frame}{T}A.\only<1>{B.}\uncover<2>{C.}\end{frame}", "## T\n\nA. B. C.\n"),
+        (r"\begin{frame}{T}A\note<1>{B\par C}\end{frame}", "## T\n\nA\n\n::: notes\nB\n\nC\n:::\n"),
         (r"\begin{frame}{T}\begin{itemize}\item<+-> A\item<2> B\end{itemize}\end{frame}", "## T\n\n- A\n\n- B\n"),
         (r"\begin{frame}{T}\begin{block}{Why}<2->Text.\end{block}\end{frame}", "## T\n\n**Why**\n\nText.\n"),
         (
