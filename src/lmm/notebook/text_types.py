@@ -11,8 +11,9 @@ but what is inside a solution is part of it, whatever its heading is called. The
 
 Where an exercise stands before them (above them under the same heading, in a section of exercises, or in the same
 paragraph), callouts and details called Solution are solutions, too, and so are the texts from a label (``**Solution
-2.1.**``, ``Solution:``) to the next label of an exercise or with a number, the next heading, typed div or metadata. In
-a section of exercises, each such label of an exercise begins one.
+2.1.**``, ``Solution:``) to the next label of an exercise or with a number, the next heading, typed div or metadata. A
+paragraph that is no more than such a name is a label, too. In a section of exercises, each label of an exercise begins
+one; elsewhere, each with a number (``**Exercise 2**``, ``Exercise 2.``, but not "Exercise 2 shows that").
 """
 
 from __future__ import annotations
@@ -117,6 +118,8 @@ class Label:
     is_emphasized: bool
     is_quoted: bool
     indentation: int
+    is_alone: bool = False  # the whole paragraph: a heading without looks, of a PDF
+    is_subject: bool = False  # of a sentence: "Exercise 2 shows that"
 
     @property
     def is_certain(self) -> bool:
@@ -125,8 +128,9 @@ class Label:
 
     @property
     def is_numbered(self) -> bool:
-        """Whether it is a word with a number of two parts, as in "Definition 2.2"."""
-        return _NUMBERED_LABEL.match(self.words) is not None
+        """Whether it has a number (without a type, one of two parts: "Definition 2.2"), and begins no sentence."""
+        has_number = any(map(str.isdigit, self.words)) if self.type else _NUMBERED_LABEL.match(self.words)
+        return bool(has_number) and not self.is_subject
 
 
 def label_of(text: str, types: Collection[str]) -> Label | None:
@@ -145,6 +149,10 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     if underlined := _UNDERLINED.match(text):
         return Label(underlined[1], named_type(underlined[1], types), True, False, 0)
     head = text[:_LONGEST_LABEL]
+    name = head.strip()
+    is_name = name[:1].isalpha() and not name[0].islower() and "\n" not in name and name[-1] not in (*_STOPS, "?", "!")
+    if is_name and len(_WORD.findall(name)) <= _TITLE_WORDS and (kind := named_type(name, types)):
+        return Label(name, kind, False, False, _indentation(text), is_alone=True)
     match = _LABEL.match(_WRITTEN.sub(_emphasized, head) if _HAS_MARKS.search(head) else head)
     if match is None:
         return None
@@ -163,7 +171,15 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     words += (match["stop"] or match["wide"] or "").strip()
     if match["plain"] and len(_WORD.findall(words)) > 1:  # "Solution to Exercise 1:", not "Solution to Exercise 1 is"
         kind = named_type(words, types) if words[-1] in _STOPS else ""
-    return Label(words, kind if is_closed or is_first else "", bool(match["mark"]), is_quoted, _indentation(text))
+    rest = match.string[match.end() :]
+    points, _, after = rest.partition(")")
+    rest = f"\n{after}" if points.lstrip().startswith("(") and any(map(str.isdigit, points)) else rest
+    goes_on = rest.lstrip()[:1].islower() and rest.lstrip()[1:2] not in (")", ".")  # "a)" begins a part
+    # A capital letter after a plain number may begin a German noun: a solution that ended there would be seen.
+    goes_on = goes_on or (rest[:1] not in ("", "\n") and not match["mark"] and not _NUMBERED_LABEL.match(words))
+    is_subject = goes_on and words[-1] not in (*_STOPS, ")")
+    kind, is_bold, is_alone = kind if is_closed or is_first else "", bool(match["mark"]), not rest.strip()
+    return Label(words, kind, is_bold, is_quoted, _indentation(text), is_alone=is_alone, is_subject=is_subject)
 
 
 def _emphasized(match: re.Match[str]) -> str:
@@ -216,7 +232,7 @@ def labels_within(text: str, kinds: TypeNames = DEFAULT) -> list[int]:
         elif inside and environment(text[at : at + _LONGEST_LABEL].replace("\\end{", "\\begin{", 1), kinds.lasting):
             found += [end] if (end := text.find("\n", at) + 1) else []
             inside = False
-        elif inside and (is_item or is_label):
+        elif inside and (is_item or (is_label and label is not None and not label.is_subject)):
             found += [at]
             inside = False
     return found
@@ -532,12 +548,19 @@ class TypedDocument:
             return at, self._end_of_mixed(at, parts), self.kinds.lasting[0]
         if label is None or not label.type:
             return None
-        if is_exercise and not (at < self.exercise_section_end and (label.is_emphasized or label.is_numbered)):
+        is_in_section = at < self.exercise_section_end
+        begins = label.is_numbered and (is_in_section or not ITEM.match(self.texts[at]))
+        if is_exercise and not (begins or (is_in_section and label.is_emphasized)):
             self._extend_exercises((label.type,), node, at + 1, is_label=True)
             return None
-        if not is_exercise and not (label.is_certain and at < self.exercises_end):
+        if not is_exercise and not ((label.is_certain or label.is_alone) and at < self.exercises_end):
             return None
-        return at, self._end_of_labelled(at, label), label.type
+        end = self._end_of_labelled(at, label)
+        following = self._label(end) if end < len(self.order) else None
+        if is_exercise and not is_in_section and not (following and following.type):
+            # what follows a single exercise in a chapter may teach
+            end = min(end, at + 1 + label.is_alone + len(self.continuations.get(id(node), ())))
+        return at, end, label.type
 
     def _label(self, at: int) -> Label | None:
         if at not in self._labels:
@@ -562,7 +585,8 @@ class TypedDocument:
             text, other = self.texts[end], self._label(end)
             is_next = number is not None and re.match(rf" {{0,3}}{number + 1}[.)]\s", text)
             is_outside = self.opened.get(end, start) < start or _indentation(text) < label.indentation
-            is_other = other is not None and ((other.type and other.is_emphasized) or other.is_numbered)
+            is_label = other is not None and other.type and (other.is_emphasized or other.is_alone)
+            is_other = is_label or (other is not None and other.is_numbered)
             is_titled = end in self.titled and is_one_of(self.titled[end][2], self.kinds.exercises)
             is_unquoted = label.is_quoted and not text.lstrip().startswith(">")
             if is_next or is_outside or is_other or is_titled or is_unquoted:

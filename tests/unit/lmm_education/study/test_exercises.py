@@ -109,6 +109,21 @@ def test_headings_that_are_called_exercises() -> None:
     ]
 
 
+def test_numbered_labels_begin_exercises_in_any_section() -> None:
+    """What follows a single one may teach; a sentence about an exercise is none, nor is an item of a list."""
+    text = (
+        "# Sheet 2\n\n**Exercise 1**\n\nWhy?\n\n(a) How?\n\n**Aufgabe 2** (4 Punkte)\n\nWarum?\n\nUnd?\n\n"
+        "# A\n\n**Exercise 1.1:** When?\n\nOaks grow slowly.\n\n# B\n\n**Exercise 1** shows oaks.\n\n"
+        "Exercise 1.2 is on oaks.\n\n- Exercise 3: oaks\n\n**Exercise 1**, which has no oaks, is hard.\n"
+    )
+    found = find_exercises([study_document(text, file="a.md")])
+    assert [each.text for each in found] == [
+        "**Exercise 1**\n\nWhy?\n\n(a) How?",
+        "**Aufgabe 2** (4 Punkte)\n\nWarum?\n\nUnd?",
+        "**Exercise 1.1:** When?",
+    ]
+
+
 def test_each_item_of_a_list_of_exercises_is_one() -> None:
     """Loose or tight, with what stands in an item, each with its line; solutions in as many items are told apart. A
     list under a heading in the singular is one."""
