@@ -243,7 +243,7 @@ _OPERATOR = r"[-+−–·×*/÷^]"
 _MORE = rf"\s*+{_OPERATOR}\s*+{_TERM}"
 _CALCULATION = re.compile(rf"{_TERM}(?:{_MORE}){{1,40}}+(?:\s*+[=≈]\s*+{_TERM}(?:{_MORE}|\s?%){{0,40}}+){{1,9}}+")
 _IN_TEX = (
-    (re.compile(r"\\sqrt\{([^{}]*)\}"), r"(\1)^(1/2)"),
+    (re.compile(r"\\sqrt\{([^{}]*)\}|√\(?(\d[\d.,]*)\)?"), r"(\1\2)^(1/2)"),
     (re.compile(r"\\[dt]?frac\{([^{}]*)\}\{([^{}]*)\}"), r"(\1)/(\2)"),
     (re.compile(r"\\(?:cdot|times)(?![a-zA-Z])"), "·"),
     (re.compile(r"\\approx(?![a-zA-Z])"), "≈"),
@@ -277,7 +277,7 @@ def calculated(text: str) -> Calculations:
         sides = re.split("[=≈]", expression := match[0].rstrip(".,"))
         readings = [_is_right(sides, *marks) for marks in (",.", ".,")] if len(expression) <= _MOST else []
         is_right = any(readings)
-        if readings and not is_right and None not in readings:
+        if not is_right and False in readings:  # the other reading may be none: 005
             wrong.append(sides[-1].strip())
         operands.extend(re.findall(r"\d+(?:[.,]\d+)*", sides[0] if is_right else expression))
         results.extend(number for side in sides[1:] if is_right for number in numbers_of(side))
@@ -475,9 +475,12 @@ def is_computed(number: Number, others: Sequence[Number]) -> bool:
         return any(abs(value - each) in spans for value in targets for each in values)
     decimals, is_share = number.decimals, number.unit is not None and number.unit.measures == "share"
     values += [Decimal(100)] if is_share else []
-    alike = [value for other in others if other.unit and other.unit == number.unit for value in other.values]
-    counts = [value for other in others if not (other.unit or other.decimals) for value in other.values]
+    alike = [value for other in operands if other.unit == number.unit for value in other.values]
+    counts = [
+        value for other in others if not (other.unit or other.decimals) for value in other.values if abs(value) > 1
+    ]
     results = [each * count for each in alike for count in counts]
+    results += [100 - 100 * each for each in values if is_share and 0 < each < 1]
     for a, b in permutations(values, 2):
         results += (a + b, abs(a - b), abs(a * b), abs(a / b) if b else a)
         if is_share and b:  # a part of the whole, or what it lacks or adds

@@ -37,7 +37,7 @@ from lmm_education.answer.languages import any_of, by_language
 from lmm_education.encode.bm25 import LANGUAGES, word_id
 from lmm_education.material import KEPT_PASSAGES, Passage
 
-Problem = Literal["", "source", "numbers", "units", "formula", "names", "negation", "elsewhere", "words"]
+Problem = Literal["", "source", "numbers", "units", "calculation", "formula", "names", "negation", "elsewhere", "words"]
 Key = int | str
 
 
@@ -80,7 +80,8 @@ class Clause(NamedTuple):
 
 class Statement(NamedTuple):
     """A sentence as it is compared. `operands` are the numbers that it calculates with, `formulas` the tokens of its
-    formulas and its code, `wrong` the wrong results of calculations; `prose` is its text in a `language`."""
+    formulas and its code, `wrong` and `results` the wrong and right results of calculations; `prose` is its text in a
+    `language`."""
 
     text: str
     words: frozenset[Key]
@@ -91,11 +92,17 @@ class Statement(NamedTuple):
     names: tuple[str, ...] = ()
     formulas: tuple[tuple[str, ...], ...] = ()
     wrong: tuple[str, ...] = ()
+    results: tuple[Number, ...] = ()
 
     @property
     def is_question(self) -> bool:
         """Whether it asks, and says nothing."""
         return self.text.rstrip(f" \n{CLOSERS}").endswith(("?", "？"))
+
+    @property
+    def computes(self) -> bool:
+        """Whether it shows a calculation, or has a word for one: *total*, *more*, *each*."""
+        return bool(self.operands) or _computes(self.prose)
 
     @property
     def clauses(self) -> tuple[Clause, ...]:
@@ -276,8 +283,9 @@ def read_sentence(text: str, language: str, bare: str = "") -> Statement:
     )
     used = tuple(number for each in operands for number in numbers_of(each))
     return Statement(
-        text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas), tuple(found.wrong)
-    )
+        text, words, plain, language, tuple(numbers_of(counted)), used, names, tuple(formulas), tuple(found.wrong),
+        tuple(found.results),
+    )  # fmt: skip
 
 
 def _as_value(span: Span) -> str | None:
@@ -499,7 +507,7 @@ def _numbers(
     searched = cited if is_own else every
     near = [(share, each, source) for source in searched for share, each in source.common(claim)[:3]]
     near.sort(key=lambda each: -each[0])
-    operands = [number for share, each, _ in near[:3] if share >= _FAR for number in each.numbers]
+    alike = [each for share, each, _ in near[:3] if share >= _FAR]
     missing, calculates = list[Number](), len(claim.numbers) <= _MOST_NUMBERS
     for number in claim.numbers:
         if number.is_month:
@@ -517,19 +525,30 @@ def _numbers(
                 return Discrepancy("units", (number.text,), source, other.text)
         rest = [each for each in claim.numbers if each != number]
         said = any(source.numbers.has(number) for source in searched) or is_stated(number, known)
-        if said or (calculates and is_computed(number, [*operands, *known, *rest])):
+        if said:
             continue
-        if not (calculates and any(is_difference(number, rest, source.numbers.numbers) for source in searched)):
+        operands = [
+            operand
+            for each in alike
+            if calculates and _may_compute(number, claim, each)
+            for operand in (*each.numbers, *each.results, *_TWO)
+        ]
+        own = rest if claim.computes else ()
+        if not calculates or not (
+            is_computed(number, [*operands, *known, *rest])
+            or any(is_difference(number, own, source.numbers.numbers) for source in searched)
+        ):
             missing.append(number)
     given = [*known, *claim.numbers]
-    for number in claim.operands:
+    is_known = bool(claim.results) and all(any(each.numbers.has(one) for each in every) for one in claim.results)
+    for number in () if is_known else claim.operands:
         forms = [number, *(number._replace(values=frozenset(v + by for v in number.values)) for by in (-1, 1))]  # n - 1
         if not any(each.numbers.has(form) for form in forms for each in every) and not is_stated(number, given):
             missing.append(number)
     if claim.wrong:
-        return Discrepancy("numbers", claim.wrong)
+        return Discrepancy("calculation", claim.wrong)
     if not missing:
-        return _replaced(claim, near, known)
+        return _replaced(claim, near, known) or _other_row(claim, searched) or _other_role(claim, near)
     if is_own and (found := _elsewhere(claim, cited, others, lacks=True)):
         return found
     texts = tuple(dict.fromkeys(number.text for number in missing))
@@ -538,6 +557,64 @@ def _numbers(
 
 
 Near = Sequence[tuple[float, Statement, Source]]
+_TWO = tuple(numbers_of("two"))
+
+
+@lru_cache(maxsize=10_000)
+def _computes(text: str, words: str = "computes|rates") -> bool:
+    return re.search(rf"\b(?:{'|'.join(map(any_of, words.split('|')))})\b", text, re.IGNORECASE) is not None
+
+
+def _may_compute(number: Number, claim: Statement, sentence: Statement) -> bool:
+    """Return whether a number of a claim may be computed from the numbers of a sentence of a source: it is a share, the
+    claim shows a calculation or has a word for one, or the sentence gives a rate."""
+    is_share = number.unit is not None and number.unit.measures == "share"
+    return is_share or claim.computes or _computes(sentence.prose, "rates")
+
+
+def _other_row(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None:
+    """Return the row of a table that a sentence names, if one of its numbers stands only in another row."""
+    for source in () if claim.computes else sources:
+        rows = [each for each in source.sentences if each.text.startswith("|") and len(claim.numbers) <= _MOST_NUMBERS]
+        names = [_keys(each.text.split("|")[1], claim.language) for each in rows]
+        named = [each for each, name in zip(rows, names, strict=True) if name and name <= claim.words and each.numbers]
+        prose = [each for each in source.sentences if not each.text.startswith("|")]
+        own = [number for each in (*named, *prose) for number in each.numbers]
+        every = [number for each in rows for number in each.numbers]
+        wrong = [
+            each.text
+            for each in claim.numbers
+            if not each.is_count and is_stated(each, every) and not is_stated(each, own)
+        ]
+        if named and wrong:
+            return Discrepancy("numbers", tuple(wrong), source, _line(named[0].text))
+    return None
+
+
+_EQUALS = frozenset(("is", "was", "are", "were", "ist", "war", "sind", "beträgt", "="))
+
+
+def _roles(sentence: Statement) -> Iterator[tuple[str, str, Number]]:
+    """Iterate over numbers with the first word of their clause and the word before *is* or *equals*: *mean* twice for
+    *the mean is 10 mm*."""
+    last = 0
+    for number in () if sentence.operands else sentence.numbers:
+        *words, equals = sentence.prose[last : number.start].casefold().split() or [""]
+        last = last if number.is_count else number.end
+        content = [word for word in words if _key(word, sentence.language) is not None]
+        if equals in _EQUALS and words and content:
+            yield words[-1] if equals == "=" else content[0], words[-1], number
+
+
+def _other_role(claim: Statement, near: Near) -> Discrepancy | None:
+    """Return the sentence that gives another number for the same: *the mean is 10 mm*, not *14 mm*."""
+    given = [(word, number, each, source) for share, each, source in near if share >= _NEAR
+             for _, word, number in _roles(each)]  # fmt: skip
+    for word, _, number in () if claim.computes else _roles(claim):
+        same = [each for each in given if each[0] == word and each[1].unit == number.unit]
+        if same and not is_stated(number, [each[1] for each in same]):
+            return Discrepancy("numbers", (number.text,), same[0][3], _line(same[0][2].text))
+    return None
 
 
 def _counts_differ(number: Number, near: Near) -> bool:
@@ -562,7 +639,13 @@ def _replaced(claim: Statement, near: Near, known: Sequence[Number]) -> Discrepa
             each
             for each in claim.numbers
             if not is_stated(each, [*around, *known])
-            and not is_computed(each, [*around, *(other for other in claim.numbers if other != each)])
+            and not is_computed(
+                each,
+                [
+                    *(around if _may_compute(each, claim, sentence) else ()),
+                    *(other for other in claim.numbers if other != each),
+                ],
+            )
         ]
         if absent and any(not is_stated(each, claim.numbers) for each in sentence.numbers):
             return Discrepancy("numbers", tuple(each.text for each in absent), source, _line(sentence.text))
@@ -582,7 +665,9 @@ def _formulas(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None
         for source in sources:
             if found := _differs(tokens, source.tokens):
                 first, last = (source.tokens.spans[found[0]][0], source.tokens.spans[found[1] - 1][1])
-                return Discrepancy("formula", (), source, source.formula[first:last])
+                words = source.formula[first:last]
+                closing = "}" * (words.count("{") - words.count("}"))
+                return Discrepancy("formula", (), source, f"{words}{closing}")
     return None
 
 

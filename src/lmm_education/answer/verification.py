@@ -166,6 +166,7 @@ _CLAIM_TEXTS = {
     "source": ("no_source", "no such source"),
     "numbers": ("claim_missing", "not in its source: {words}"),
     "names": ("claim_missing", "not in its source: {words}"),
+    "calculation": ("claim_unequal", "the calculation does not equal {words}"),
     "elsewhere": ("claim_elsewhere", "source {number} has this"),
     "words": ("claim_foreign", "its source does not say this"),
 }
@@ -215,6 +216,7 @@ _HEADING = re.compile(r"^ {0,3}#{1,6}[ \t].*$", re.MULTILINE)
 _PARTS = re.compile(r"\n[ \t]*(?:\n\s*|(?=(?:[-*+|]|\d{1,9}[.)])[ \t]?))")
 _ITEM = re.compile(r"\s*(?:[-*+|]|\d{1,9}[.)])[ \t]?")
 _RULE = re.compile(r"[\s|:=-]*")
+_BEGIN = re.compile(r"[ \n](?:[\d$]|\w\b)")  # of a sentence after a citation, as none is found by its capital letter
 
 
 def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passage], asked: str) -> Iterator[Claim]:
@@ -241,7 +243,12 @@ def _claims(text: str, quotations: Sequence[Quotation], offered: Sequence[Passag
     places = _Citations(text, cited, sorted(headings))
     computed = [*calculated_numbers(text), *numbers_of(readable(asked))]
     numbered_items = {start for start, _ in marks}
-    for start, end in sentence_ranges(bare, blocks | numbered_items):
+    begins = {
+        end
+        for start, end, _, _ in every
+        if text[max(start - 3, 0) : start].rstrip().endswith(".") and _BEGIN.match(text, end)
+    }
+    for start, end in sentence_ranges(bare, blocks | numbered_items | begins):
         claim_text = text[start:end].strip()
         is_number = start in numbered_items and not bare[start:end].strip()
         if start in headings or is_number or _RULE.fullmatch(text[start:end]):

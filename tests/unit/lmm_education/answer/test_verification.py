@@ -41,6 +41,7 @@ The median does not change if the largest value grows, but the mean does. "Absen
 absence", they wrote. A leaf grows fast where you can and cannot see it. Call `test(length, equal = FALSE)` for it.
 The type of 8 bits holds −(2^n\\ -\\ 1^) to 2^n\\ −\\ 1^ − 1.
 """
+BEAKS = "For the five finch beaks 8, 9, 9, 10 and 14 mm the mean is 10 mm and the median is 9 mm."
 
 
 SHOWN = [
@@ -100,7 +101,20 @@ def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) 
         ("en", LEAVES, "205 leaves were measured: 120 (oak) + 85 (beech) = 205", ""),
         ("en", LEAVES, "By 38.6 %: $\\frac{98.4 - 71.0}{71.0} = \\frac{27.4}{71.0} \\approx 0.386$", ""),
         ("en", LEAVES, "The ratio is $14.2 / 89.4 = 0.16$", "numbers"),
-        ("en", LEAVES, "In all, 120 + 85 = 215 leaves", "numbers"),
+        ("en", LEAVES, "In all, 120 + 85 = 215 leaves", "calculation"),
+        ("en", LEAVES, "The ratio is 14.2 / 71.0 = 0.02", "calculation"),
+        ("en", LEAVES, "The leaves of the oak have a length of 71.0 mm", "numbers"),
+        ("en", LEAVES, "| Beech | 98.4 mm |", "numbers"),
+        ("en", LEAVES, "The leaves of the oak are 27.4 mm longer than those of the beech", ""),
+        ("en", BEAKS, "The mean of the five finch beaks is 10 mm", ""),
+        ("en", BEAKS, "The mean of the five finch beaks is 14 mm", "numbers"),
+        ("en", BEAKS, "The mean of the five finch beaks is 24 mm", "numbers"),
+        ("en", BEAKS, "The mean of the five finch beaks is 50 / 5 = 10 mm", ""),
+        ("en", "The variance is 5.5, the deviation about 2.35 mm.", "The deviation is √5.5 ≈ 2.345 mm", ""),
+        ("en", "At 64 %, at least one is rejected.", "At 36 % none is rejected", ""),
+        ("en", "64 cases per group are needed.", "In total, 128 cases are needed", ""),
+        ("en", "The test gives t = 2.62 with 22 degrees, p = 0.016.", "The test gives p = 0.16", "numbers"),
+        ("de", "Zwei Gruppen mit je 12 Pflanzen wuchsen.", "Insgesamt wuchsen 24 Pflanzen", ""),
         ("en", LEAVES, "The median doesn't change if the largest value grows; the mean does", ""),
         ("en", LEAVES, "The mean changes if the largest value grows; the median does not", ""),
         ("en", LEAVES, "The middle one: the median changes if the largest value grows", "negation"),
@@ -113,6 +127,11 @@ def test_a_cited_sentence_is_compared_with_its_sources(text: str, problem: str) 
 )
 def test_units_roles_and_opposites_in_three_languages(language: str, source: str, said: str, problem: str) -> None:
     assert [each.problem for each in verify(f"{said} [1].", [passage(1, source, language)]).claims] == [problem]
+
+
+def test_a_formula_begins_a_sentence_after_a_citation() -> None:
+    found = verify("That is 12 percent. [1] $p = 3$ is the other, t = 2 the last. [1] t = 4 is none. [1]", SHOWN)
+    assert [each.text[:7] for each in found.claims] == ["That is", "$p = 3$", "t = 4 i"]
 
 
 def test_a_passage_that_was_shown_in_two_forms_counts_in_its_longest() -> None:
