@@ -196,7 +196,8 @@ class Catalogue:
 
     def numbered(self, number: str) -> str:
         """Return the heading of the first section with this number, else the title that has it, as in "Chapter 3:
-        Tests"; empty if there is none."""
+        Tests", else, if no title has a number, that of the document at this place in the order of the course; empty
+        if there is none."""
         places = [section.place for section, _ in self.sections]
         named = ((place.numbers[-1:], place.headings) for place in places)
         inner = (((each.number,), each.headings) for place in places for each in place.inner)
@@ -206,7 +207,9 @@ class Catalogue:
             for entry in self.contents
             if entry.level <= 1 and (own := _TYPED_NUMBER.match(entry.title))
         )
-        return next((title for title, is_asked in chain(numbers, typed) if is_asked), "")
+        titles = [entry.title for entry in self.contents if not entry.level]
+        counted = ((title, str(at) == number) for at, title in enumerate(titles, 1) if not has_numbers(self.contents))
+        return next((title for title, is_asked in chain(numbers, typed, counted) if is_asked), "")
 
     def mentions(self, term: str) -> list[Passage]:
         """Return the passages that contain a term, its words adjacent, in the order of the course."""
@@ -252,6 +255,11 @@ def source_state(file: str, text_hash: str, root: Path) -> Literal["", "gone", "
 def _hash_at(root: Path, file: str, state: tuple[int, int, int]) -> str:
     """Return the hash of a file's text, cached while the file is in this state: every question asks for it."""
     return hash_of_text(decode_document(Folder(root, secrets=True).read(file, most=MOST), file))
+
+
+def has_numbers(contents: Iterable[Entry]) -> bool:
+    """Return whether some documents of a table of contents have a number, so that "chapter 2" is not the second."""
+    return any(entry.number or any(map(str.isdigit, entry.title)) for entry in contents if not entry.level)
 
 
 def contents_of(sections: Iterable[tuple[Section, str]]) -> Iterator[Entry]:

@@ -88,10 +88,11 @@ _NEEDS_BEFORE = re.compile(
 # Sentences that refer to the next block: with a colon, without a mark at the end, or with the name of a listing.
 _POINTS = re.compile(
     r":[*_)\"'”]*$|\b(?:Listing|Figure|Fig\.|Table|Equation|Abbildung|Abb\.|Tabelle|Gleichung)\s+\(?\d"
-    r"|\b(?:as follows|wie folgt)\b|\bfollowing (?:code|example|listing|program|list|table)|[^.!?…*_)\"'”’»\]`]$"
+    r"|\b(?:as follows|wie folgt)\b|\bfollowing (?:code|example|listing|program|list|table)"
+    r"|[^.!?…。！？؟۔।*_)\"'”’»\]`]$"
 )
 _ASIDE = re.compile(
-    r".*\?[*_)\"'”]*$|(?:[Ii]n (?:this|the next|the previous) (?:chapter|section)|[Ww]e[’']ll\b|[Ll]et[’']s\b"
+    r".*[?？؟][*_)\"'”]*$|(?:[Ii]n (?:this|the next|the previous) (?:chapter|section)|[Ww]e[’']ll\b|[Ll]et[’']s\b"
     r"|(?:[Nn]ext|[Nn]ow|[Aa]fter that),? (?:we|let)"
     r"|[Ss]ee (?:Appendix|Chapter|also)|[Ww]e (?:will|saw)|[Ww]e[’']ve )",
     re.DOTALL,
@@ -112,9 +113,9 @@ _NESTED = re.compile(rf"\n(?=[ \t]+{ITEM})")
 class _Sentence:
     """A sentence and its position: the number of its passage and of its block, and its own in the quoted text.
 
-    `names` is what the entry is called that it is in, `part` the heading inside; `shown` is the block that it refers
-    to, or a row of a table that has `rows`; `before` the sentence that it depends on; `instead` the one in whose list
-    it is shown. It is not `whole` if it depends on something that is missing.
+    `names` is what the entry is called that it is in, `headings` those inside, and `part` the last of them; `shown` is
+    the block that it refers to, or a row of a table that has `rows`; `before` the sentence that it depends on;
+    `instead` the one in whose list it is shown. It is not `whole` if it depends on something that is missing.
     """
 
     passage: int
@@ -127,7 +128,11 @@ class _Sentence:
     whole: bool = True
     place: int = 0
     names: str = ""
-    part: str = ""
+    headings: Sequence[str] = ()
+
+    @property
+    def part(self) -> str:
+        return self.headings[-1] if self.headings else ""
 
     @property
     def all(self) -> list[_Sentence]:
@@ -174,7 +179,9 @@ def quote(
     ]
     for place, sentence in enumerate(every):
         sentence.place = place
-    titled = [each for each in every if _words(each.part or candidates[each.passage].heading) == _words(question)]
+    titled = [
+        each for each in every if _words(question) in map(_words, (candidates[each.passage].heading, *each.headings))
+    ]
     every = titled or every
     sentences = list({sentence.text: sentence for sentence in reversed(every)}.values())[::-1]  # no repetitions
     covered = True
@@ -187,7 +194,10 @@ def quote(
             ]
         )
         covered = found >= 1 and not _is_unknown(question, term, candidates)
-        sentences = sentences if found >= LEAST else []
+        defined = covered and any(_term_weight(term, each.text) == _DEFINES for each in sentences)
+        if term and term.alone and not defined and (titled := _entry(term, every, candidates)):
+            covered, every, sentences = True, titled, titled
+        sentences = sentences if covered or found >= LEAST else []
     if not sentences:
         return Quotation()
     sentences = [s for s in sentences if s.passage < FOUND or _term_weight(term, s.text) == _DEFINES]
@@ -207,7 +217,7 @@ def quote(
         worth = [1.0 - at / len(sentences) / 2 for at in range(len(sentences))]
     chosen = _chosen(sentences, worth, PASSAGES if covered else IN_OTHER_WORDS)
     parts = [each for each in chosen if each.names]
-    if len(parts) > 1:  # the name of an entry is said of all its sentences
+    if len(parts) > 1 and not titled:  # the name of an entry is said of all its sentences
         alone = fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts], covered)
         own = dict(zip(map(id, parts), alone, strict=True))
         most = max(own.values())
@@ -224,6 +234,22 @@ def quote(
 def _with_names(sentence: _Sentence) -> str:
     """Return a sentence after what the entry that it is in, and the part of this, are called."""
     return "\n".join(filter(None, (sentence.names, sentence.part, sentence.text)))
+
+
+def _entry(term: Term, sentences: Iterable[_Sentence], passages: Sequence[Passage]) -> list[_Sentence]:
+    """Return the sentences of the first passage with an entry for a term: below a heading that is the term, or in a
+    paragraph, an item or a row that begins with it."""
+    found, begun = list[_Sentence](), (-1, -1)
+    for each in sentences:
+        if found and found[0].passage != each.passage:
+            break
+        place, own = (each.passage, each.block), each.shown.rpartition("\n")[2] if each.rows else each.text
+        if any(map(term.names, (passages[each.passage].heading, *each.headings))) or term.leads(own):
+            found.append(each)
+            begun = place
+        elif place == begun and not each.rows and not each.instead and not ITEM_START.match(each.text):
+            found.append(each)
+    return found
 
 
 def _is_unknown(question: str, term: Term | None, passages: Sequence[Passage]) -> bool:
@@ -342,7 +368,7 @@ def _sentences(
             found += last
         for sentence in found[before:] if has_parts or source.above else ():
             sentence.names = " ".join(text for _, *texts in open_[: max(len(open_) - 1, 1)] for text in texts)
-            sentence.part = open_[-1][1] if len(open_) > 1 else ""
+            sentence.headings = [heading for _, heading, _ in open_[1:]]
     lines_of, following = [block.split("\n\n") for block in blocks], [*blocks[1:], ""]
     for sentence in found:
         is_item = bool(sentence.names and ITEM_START.match(sentence.text)) and not sentence.text.endswith(":")

@@ -59,6 +59,10 @@ _DIFFERENCE = re.compile(
     re.IGNORECASE,
 )
 _ARTICLES = (*("a", "an", "the", "der", "die", "das", "den", "dem", "des"), *("ein", "eine", "einem", "einen", "einer"))
+_MEANING = re.compile(
+    r"(?:the |die )?(?:meaning|definition|bedeutung) (?:of|von) |\s(?:meaning|definition|bedeutung)\Z", re.I
+)
+_LEAD = re.compile(r"\s*(?:[:|=–—]|[*_]{2}|\s-\s)")  # ends what a paragraph, an item or a row begins with
 _ENDS = frozenset("?!.:")
 _ARTICLE = r"(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)"
 _BEGINS = (
@@ -118,11 +122,30 @@ class Term:
         """
         return bool(self._leading.search(_without_marks(prose))) or self.introduced(prose, headings) > 0
 
+    def names(self, title: str) -> bool:
+        """Return whether a title is the term, with or without an abbreviation or an explanation in brackets.
+
+        >>> term = term_of("What is the WHO?")
+        >>> [term.names(title) for title in ("WHO", "World Health Organization (WHO)", "WHO reports")]
+        [True, True, False]
+        """
+        parts = (title, *title.replace(")", "(").split("("))
+        return any(self._name.fullmatch(_without_marks(part).strip(" _.")) for part in parts)
+
+    def leads(self, text: str) -> bool:
+        """Return whether a paragraph, an item or a row of a table begins with the term as its name.
+
+        >>> [term_of("stoma").leads(text) for text in ("- **Stoma**: a pore", "| Stoma | a pore |", "Stoma cells: x")]
+        [True, True, False]
+        """
+        lead, *rest = _LEAD.split(text.lstrip(" |>-*+_`"), 1)
+        return bool(rest) and self.names(lead)
+
     def introduced(self, prose: str, headings: Sequence[str]) -> float:
         """Return the bonus for a passage that introduces the term; 0 if the question asks for more than the term."""
         if not self.alone:
             return 0.0
-        headed = bool(headings and self._name.fullmatch(_without_marks(headings[-1]).strip()))
+        headed = bool(headings and self.names(headings[-1]))
         return DEFINED * self.defined(prose) + EMPHASIZED * self.emphasized(prose) + HEADED * headed
 
 
@@ -140,8 +163,9 @@ def term_of(question: str) -> Term | None:
     elif match := _WHAT_IS.match(question):
         terms, alone = [match["term"]], not match["of"]
     else:
-        is_bare = len(question.split()) <= 3 and _ENDS.isdisjoint(question)
-        terms, alone = [question] if is_bare else [], True
+        bare = _MEANING.sub("", question.rstrip("?!. "))
+        is_bare = bare != question.rstrip("?!. ") or (len(question.split()) <= 3 and _ENDS.isdisjoint(question))
+        terms, alone = [bare] if is_bare else [], True
     names = [name for term in terms if (name := _name_of(term))]
     if not names:
         return None

@@ -21,7 +21,7 @@ from lmm.models.port import Ask
 from lmm.models.server import ModelServer
 from lmm.models.structured import object_of
 from lmm.prompts.templates import Prompts
-from lmm_education.catalogue import Entry
+from lmm_education.catalogue import Entry, has_numbers
 from lmm_education.config import SearchSettings
 from lmm_education.encode.local import check_library, load_fastembed
 from lmm_education.encode.remote import ask_server, retry
@@ -233,8 +233,7 @@ def shown_contents(contents: Sequence[Entry], room: int = CONTENTS) -> str:
     2. Physics
     """
     documents = [entry for entry in contents if not entry.level]
-    own = any(entry.number or any(map(str.isdigit, entry.title)) for entry in documents)
-    counted = {} if own else {entry: f"{number}. " for number, entry in enumerate(documents, 1)}
+    counted = {} if has_numbers(documents) else {entry: f"{number}. " for number, entry in enumerate(documents, 1)}
     lines = [(entry.level, f"{'  ' * entry.level}{counted.get(entry, '')}{entry.name}") for entry in contents]
     queue = deque(sorted(range(len(lines)), key=lambda i: lines[i][0]))
     shown = set[int]()

@@ -67,6 +67,7 @@ _ENOUGH, _ENOUGH_STATIC, _ENOUGH_READING = 0.35, 0.395, 0.41
 """The evidence for an answer that suffices: by words only, with a model that adds up word vectors, and with one that
 reads. About 3 % of the questions that their course answers have less (SQuAD, `python -m benchmarks.refusals`)."""
 _CLOSEST = 3  # sentences that are compared in meaning, too
+_LATIN = re.compile(r"\b(?P<stem>[^\W\d_]{3,})(?:um|us|is|a)\b")  # Residuum, Radius, Basis, Firma: plural in -en
 _APART = 1.2  # weight of a word that no text contains; one that all contain weighs 0.2 and can still break a tie
 # "How long": the adjective asks for a measure; no passage has to contain it.
 _HOW_LONG = re.compile(
@@ -308,6 +309,7 @@ class SearchView:
             this, shown = this or said != text, shown if said == text else said
             text = said
         text = with_headings(text, catalogue.numbered)
+        text = _LATIN.sub(self._in_plural, text) if "de" in languages else text
         documents = tuple(dict.fromkeys((*query.documents, *documents)))
         return replace(
             query,
@@ -322,6 +324,12 @@ class SearchView:
             where=[*conditions(types, documents, where), *below],
             languages=catalogue.languages,
         )
+
+    def _in_plural(self, word: re.Match[str]) -> str:
+        """Return a German word from Latin as the course has it: in the plural, if there is no other form of it."""
+        plural, frequencies = f"{word['stem']}en", self.catalogue.frequencies
+        has = [any(frequencies[id] for id in word_ids(each, "de") if id) for each in (word[0], plural)]
+        return plural if has == [False, True] else word[0]
 
     def look_up(self, query: SearchResult, questions: Sequence[str] = (), *, pool: int = 0) -> Candidates:
         """Return the best passages for the text of a parsed question and for further `questions`, which count half

@@ -104,3 +104,80 @@ def test_a_question_about_a_name_that_occurs_nowhere_is_not_answered_by_chance(t
     assert not course.ask("Which bread is baked in Paris?").answers
     assert course.ask("What does the teacher write, as in France?").answers
     assert course.ask("Who gets soup and bread?").answers
+
+
+def test_the_entry_of_a_glossary_answers_what_its_name_means(tmp_path: Path) -> None:
+    """As a heading, in front of a definition, in bold, in a list and in a table; the text need not have it."""
+    (tmp_path / "a.md").write_text("""# Terms
+
+## Stoma
+
+A pore in the leaf.
+
+## WHO
+
+An agency of the United Nations, founded in 1948.
+
+# More terms
+
+Xylem
+: Carries water upwards.
+
+**Phloem.** Carries sugar to the roots.
+
+- UNO: 193 countries.
+
+| Term | Meaning |
+|---|---|
+| IMF | Lends money to states. |
+| OPEC | Sets quotas for oil. |
+
+# Recipes
+
+## Apple Pie
+
+### Ingredients
+
+- 101 g apple
+- 2 tbsp oil
+
+### Method
+
+Bake for 11 minutes at 151 °C.
+""")
+    course = Course.open(tmp_path)
+    course.ingest()
+    for question, words in (
+        ("What is a stoma?", "A pore"),
+        ("stoma", "A pore"),
+        ("What is WHO?", "An agency"),
+        ("WHO meaning", "An agency"),
+        ("Meaning of WHO?", "An agency"),
+        ("What is xylem?", "water upwards"),
+        ("phloem", "sugar"),
+        ("What is UNO?", "193"),
+        ("What is IMF?", "Lends"),
+        ("apple pie", "151"),
+    ):
+        answer = course.ask(question)
+        assert (answer.answers, len(answer.cited), words in answer.text) == (True, 1, True), question
+    assert not course.ask("What is a mitochondrion?").answers
+
+
+def test_what_is_quoted_without_blanks_follows_the_ranking(tmp_path: Path) -> None:
+    (tmp_path / "ar.md").write_text("---\nlang: ar\n---\n# الجذور\n\nتمتص الشعيرات الجذرية الماء والأملاح المعدنية.\n")
+    (tmp_path / "ja.md").write_text("---\nlang: ja\n---\n# 蒸散\n\n気孔から水が蒸発することを蒸散といいます。\n")
+    course = Course.open(tmp_path)
+    course.ingest()
+    for question in ("気孔", "蒸散とは何ですか"):
+        assert [each.place.file for each in course.ask(question).cited] == ["ja.md"]
+
+
+def test_documents_without_numbers_are_chapters_in_their_order(tmp_path: Path) -> None:
+    for name, text in (("a", "# Leaves\n\nThey are green."), ("b", "# Wurzeln\n\nDie Residuen sind Abstände.")):
+        (tmp_path / f"{name}.md").write_text(f"---\nlang: de\n---\n{text}\n")
+    course = Course.open(tmp_path)
+    course.ingest()
+    for question in ("Summarize chapter 2", "Fasse Kapitel 2 zusammen", "Was ist ein Residuum?"):
+        assert [each.place.file for each in course.ask(question).cited] == ["b.md"], question
+    assert not course.ask("Summarize chapter 3").answers
