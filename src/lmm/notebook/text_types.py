@@ -151,7 +151,9 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     head = text[:_LONGEST_LABEL]
     name = head.strip()
     is_name = name[:1].isalpha() and not name[0].islower() and "\n" not in name and name[-1] not in (*_STOPS, "?", "!")
-    if is_name and len(_WORD.findall(name)) <= _TITLE_WORDS and (kind := named_type(name, types)):
+    kind = named_type(name, types) if is_name and len(_WORD.findall(name)) <= _TITLE_WORDS else ""
+    first, *more = name.split() if kind else ("",)
+    if kind and not (more and more[0][0].isdigit() and kind == kind_called(first.casefold(), types)):  # "Exercise 2 is"
         return Label(name, kind, False, False, _indentation(text), is_alone=True)
     match = _LABEL.match(_WRITTEN.sub(_emphasized, head) if _HAS_MARKS.search(head) else head)
     if match is None:

@@ -97,7 +97,7 @@ FORMS = {
         "Solution ", "Solution to Exercise 4", "Lösung zu Aufgabe 3", "Antwort",
     )},
     **{f"{label} in a chapter": f"{label} Is a census one?\n\nSolution. {S1}\n\nExercise 2 shows that zebra.\n\n"
-    f"Aufgabe 2 Teil a, zebra.\n\n"
+    f"Aufgabe 2 Teil a, zebra.\n\nExercise 2 says that\n\n$$zebra$$\n\n"
     f"{label.replace('1', '2')} How large is it?\n\nSolution. {S2}\n" for label in (
         "Exercise 1.", "**Exercise 1.**", "Aufgabe 1 (4 Punkte)", "Exercise 1\n\n", "**Exercise 1** (4 points)\n\n",
     )},
