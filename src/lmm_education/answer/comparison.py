@@ -523,21 +523,10 @@ def _numbers(
             if other := has_other_unit(number, source_numbers):
                 source = next(each for each in searched if other in each.numbers.numbers)
                 return Discrepancy("units", (number.text,), source, other.text)
-        rest = [each for each in claim.numbers if each != number]
         said = any(source.numbers.has(number) for source in searched) or is_stated(number, known)
         if said:
             continue
-        operands = [
-            operand
-            for each in alike
-            if calculates and _may_compute(number, claim, each)
-            for operand in (*each.numbers, *each.results, *_TWO)
-        ]
-        own = rest if claim.computes else ()
-        if not calculates or not (
-            is_computed(number, [*operands, *known, *rest])
-            or any(is_difference(number, own, source.numbers.numbers) for source in searched)
-        ):
+        if not calculates or not _is_calculated(number, claim, alike, searched, known):
             missing.append(number)
     given = [*known, *claim.numbers]
     is_known = bool(claim.results) and all(any(each.numbers.has(one) for each in every) for one in claim.results)
@@ -572,6 +561,19 @@ def _may_compute(number: Number, claim: Statement, sentence: Statement) -> bool:
     return is_share or claim.computes or _computes(sentence.prose, "rates")
 
 
+def _is_calculated(
+    number: Number, claim: Statement, alike: Sequence[Statement], sources: Sequence[Source], known: Sequence[Number]
+) -> bool:
+    """Return whether a number of a claim follows from others of it, or from those of a source if it may."""
+    rest = [each for each in claim.numbers if each != number]
+    used = [each for each in alike if _may_compute(number, claim, each)]
+    operands = [operand for each in used for operand in (*each.numbers, *each.results, *_TWO)]
+    own = rest if claim.computes else ()
+    return is_computed(number, [*operands, *known, *rest]) or any(
+        is_difference(number, own, source.numbers.numbers) for source in sources
+    )
+
+
 def _other_row(claim: Statement, sources: Sequence[Source]) -> Discrepancy | None:
     """Return the row of a table that a sentence names, if one of its numbers stands only in another row."""
     for source in () if claim.computes else sources:
@@ -591,16 +593,18 @@ def _other_row(claim: Statement, sources: Sequence[Source]) -> Discrepancy | Non
     return None
 
 
+_LONGEST_ROLE = 100  # characters of a clause before its number
 _EQUALS = frozenset(("is", "was", "are", "were", "ist", "war", "sind", "beträgt", "="))
 
 
 def _roles(sentence: Statement) -> Iterator[tuple[str, str, Number]]:
-    """Iterate over numbers with the first word of their clause and the word before *is* or *equals*: *mean* twice for
-    *the mean is 10 mm*."""
+    """Iterate over the first word of a clause, the one before *is* or *=*, and the number after: *mean*, *mean* and
+    *10 mm*."""
     last = 0
     for number in () if sentence.operands else sentence.numbers:
-        *words, equals = sentence.prose[last : number.start].casefold().split() or [""]
-        last = last if number.is_count else number.end
+        begin, last = last, last if number.is_count else number.end
+        clause = sentence.prose[begin : number.start] if number.start - begin < _LONGEST_ROLE else ""
+        *words, equals = clause.casefold().split() or [""]
         content = [word for word in words if _key(word, sentence.language) is not None]
         if equals in _EQUALS and words and content:
             yield words[-1] if equals == "=" else content[0], words[-1], number
