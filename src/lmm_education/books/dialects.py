@@ -260,6 +260,11 @@ def _shortcode(match: Match) -> str:
     return _bold(_title_of(match["name"], match["rest"]))
 
 
+def _labelled(match: Match) -> str:
+    after = match.string[match.end() : match.end() + 1]
+    return f"**{match['label']}**{' ' * bool(after.strip())}"
+
+
 def _bold(title: str) -> str:
     return f"**{title}** " if title and not title.startswith("```") else ""
 
@@ -380,7 +385,7 @@ _RULES: tuple[_Rule, ...] = (
     _rule("<<<", r"^<<<[ \t]+(?:@/)?(?P<file>[^\s{}]+)[^\n]*$", r"{{#include \g<file>}}"),
     _rule("++", r"\+\+(?P<keys>\w+(?:\+\w+)*)\+\+", r"\g<keys>"),
     _rule(":", r":(?:material|fontawesome|octicons|simple)-[\w-]+:(?:\{[ ]*\.[^{}\n]*\})?[ ]?"),
-    _rule("<", rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", r"**\g<label>**"),
+    _rule("<", rf"<[A-Z]\w*\b[^<>]*?\s(?:{_NAMED_TAGS})=[\"'](?P<label>[^\"'<>]+)[\"'][^<>]*>", _labelled),
     _rule("<", r"<sup\b[^<>]*>(?P<inner>.{0,2000}?)</sup\s*>", _script("^"), _I | _S),
     _rule("<", r"<sub\b[^<>]*>(?P<inner>.{0,2000}?)</sub\s*>", _script("~"), _I | _S),
     _rule("<", r"<(?P<tag>del|s|strike)>\s*(?P<inner>.{0,2000}?)\s*</(?P=tag)\s*>", r"~~\g<inner>~~", _I | _S),

@@ -37,6 +37,7 @@ SHOWN = {
     "{% include x.html %} {% raw %}y{% endraw %}": "{% include x.html %} y",
     "---\ntitle: A\n---\n\n+++\nb = 1\n+++\n\nText": "---\ntitle: A\n---\n\n\n\n\n\nText",
     'import A from "@theme/A";\n\n<TabItem label="Linux">': "\n\n**Linux**",
+    '<TabItem label="Linux">Use apt.</TabItem>': "**Linux** Use apt.</TabItem>",
     "export const x = 5;\n\nThe value is {x}, {y}.": "\n\nThe value is 5, {y}.",
     '--8<-- [start:a]\nA.\n--8<-- "b.md"': '\nA.\n--8<-- "b.md"',
     "We import\nfrom France.": "We import\nfrom France.",
