@@ -294,6 +294,10 @@ local function lines_of(blocks, lines, mark)
   for _, block in ipairs(blocks) do
     if block.t == 'BulletList' or block.t == 'OrderedList' then
       for _, item in ipairs(block.content) do lines_of(item, lines, '• ') end
+    elseif block.t == 'DefinitionList' then
+      for _, entry in ipairs(block.content) do
+        for _, meaning in ipairs(entry[2]) do lines_of(meaning, lines, pandoc.Inlines(entry[1]) .. pandoc.Inlines(': ')) end
+      end
     elseif block.t == 'CodeBlock' then
       for line in block.text:gmatch('[^\r\n]*[^%s][^\r\n]*') do lines:insert {pandoc.Code(line)} end
     elseif block.t == 'BlockQuote' or block.t == 'Div' then

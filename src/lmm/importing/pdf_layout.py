@@ -973,5 +973,5 @@ def _is_wrapped(lines: Sequence[Segment]) -> bool:
     items = [(mark := _MARKER.match(f"{line.text} ")) is not None and bool(mark["bullet"]) for line in joined]
     firsts = [(line.x1 - line.x0) * (len(line.text.split(" ")[0]) + 1) / len(line.text) for line in joined]
     full = sum(item or a.x1 + first > right for a, first, item in zip(joined, firsts[1:], items[1:], strict=False))
-    letters = sum(max(len(line.text), 12 * item) for line, item in zip(joined, items, strict=True))
-    return full >= max(1, 0.6 * (len(joined) - 1)) and letters >= 12 * len(joined)
+    is_long = sum(len(line.text) for line in joined) >= 12 * len(joined)
+    return full >= max(1, 0.6 * (len(joined) - 1)) and (is_long or any(items))

@@ -70,7 +70,8 @@ def count_words(data: bytes, suffix: str, markdown: str, left_out: Mapping[str, 
     there = Counter(words_of(written))
     if suffix == ".pdf":  # where a raised number may stand apart
         there |= Counter(words_of(re.sub(r"[\^~]", " ", written)))
-    missing = total - there - Counter(words_of("\n".join(left_out.values())))
+    there += Counter(words_of("\n".join(left_out.values())))
+    missing = total - there
     if suffix in _TEXTS and missing.total() <= _SHARE * total.total():
         missing.clear()
     if suffix == ".pdf":

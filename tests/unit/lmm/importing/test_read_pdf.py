@@ -133,6 +133,11 @@ def test_a_font_without_a_name_is_one_of_code_if_its_letters_are_equally_wide() 
         "The “significance” of a different office of the floß, pages 2–3:\n\n"
         "```\n> fit <- lm(y ~ x)\n> summary(fit)\n```\n"
     )
+    step, last = PdfPage(), PdfPage()
+    step.text(72, 100, "The first")
+    last.text(72, 100, "The \x1crst leaf", font="bitmap")
+    left_out = {"pages whose text is on the next one, too": "The first"}
+    assert count_words(pdf_of([step, last]), ".pdf", "The first leaf", left_out).not_read == 0
 
 
 def test_columns_are_read_one_after_the_other() -> None:
