@@ -147,14 +147,13 @@ def _is_on(value: str) -> bool:
 
 def _is_white(run: Any) -> bool:
     """Return whether a run is in white letters, and nothing around it may have a darker background."""
-    around, own = [run, *run.iterancestors()], run.find(f"{_W}rPr")
+    own, dark = run.find(f"{_W}rPr"), (f"{_W}txbxContent", f"{_W}tbl")  # by their own styles
     if own is None or _value(own, "color").upper() != "FFFFFF" or own.find(f"{_W}highlight") is not None:
         return False
-    fills = {mark.get(f"{_W}fill", "").upper() for node in around for mark in node.iterfind(f"*/{_W}shd")}
-    dark = (f"{_W}txbxContent", f"{_W}tbl")  # by their own styles
-    return fills <= {"FFFFFF", "AUTO"} and not any(
-        node.tag in dark or node.find(f"{_W}background") is not None for node in around
-    )
+    properties = [own, *(paragraph[0] for paragraph in run.iterancestors(f"{_W}p"))]  # they come first
+    fills = {mark.get(f"{_W}fill", "").upper() for node in properties for mark in node.iterfind(f"{_W}shd")}
+    page = run.getroottree().getroot().find(f"{_W}background")
+    return fills <= {"FFFFFF", "AUTO"} and page is None and next(run.iterancestors(*dark), None) is None
 
 
 class _WordPart:
