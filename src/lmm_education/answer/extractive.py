@@ -196,7 +196,7 @@ def quote(
         covered = found >= 1 and not _is_unknown(question, term, candidates)
         defined = covered and any(_term_weight(term, each.text) == _DEFINES for each in sentences)
         if term and term.alone and not defined and (titled := _entry(term, every, candidates)):
-            covered, every, sentences = True, titled, titled
+            covered, sentences = True, titled
         sentences = sentences if covered or found >= LEAST else []
     if not sentences:
         return Quotation()
@@ -243,8 +243,9 @@ def _entry(term: Term, sentences: Iterable[_Sentence], passages: Sequence[Passag
     for each in sentences:
         if found and found[0].passage != each.passage:
             break
-        place, own = (each.passage, each.block), each.shown.rpartition("\n")[2] if each.rows else each.text
-        if any(map(term.names, (passages[each.passage].heading, *each.headings))) or term.leads(own):
+        place, rows = (each.passage, each.block), (each.instead or each).shown.split("\n")
+        begins = [each.text, *(row for row in rows if row.startswith("|"))]
+        if any(map(term.names, (passages[each.passage].heading, *each.headings))) or any(map(term.leads, begins)):
             found.append(each)
             begun = place
         elif place == begun and not each.rows and not each.instead and not ITEM_START.match(each.text):

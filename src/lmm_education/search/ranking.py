@@ -62,7 +62,7 @@ _ARTICLES = (*("a", "an", "the", "der", "die", "das", "den", "dem", "des"), *("e
 _MEANING = re.compile(
     r"(?:the |die )?(?:meaning|definition|bedeutung) (?:of|von) |\s(?:meaning|definition|bedeutung)\Z", re.I
 )
-_LEAD = re.compile(r"\s*(?:[:|=–—]|[*_]{2}|\s-\s)")  # ends what a paragraph, an item or a row begins with
+_LEAD = re.compile(r"[:|=–—]|[*_]{2}|\s-\s")  # ends what a paragraph, an item or a row begins with
 _ENDS = frozenset("?!.:")
 _ARTICLE = r"(?:An?\s|The\s|\w+[’']s\s|Eine?\s|Der\s|Die\s|Das\s)"
 _BEGINS = (
@@ -130,7 +130,7 @@ class Term:
         [True, True, False]
         """
         parts = (title, *title.replace(")", "(").split("("))
-        return any(self._name.fullmatch(_without_marks(part).strip(" _.")) for part in parts)
+        return any(self._name.fullmatch(_without_marks(part).strip(" _.\t\n")) for part in parts)
 
     def leads(self, text: str) -> bool:
         """Return whether a paragraph, an item or a row of a table begins with the term as its name.

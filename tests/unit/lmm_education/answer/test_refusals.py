@@ -132,6 +132,18 @@ Xylem
 | IMF | Lends money to states. |
 | OPEC | Sets quotas for oil. |
 
+# Short
+
+These are used:
+
+- IT: all about computers.
+
+In tables:
+
+| Term | Meaning |
+|---|---|
+| OR | Odds in relation. |
+
 # Recipes
 
 ## Apple Pie
@@ -157,6 +169,8 @@ Bake for 11 minutes at 151 °C.
         ("phloem", "sugar"),
         ("What is UNO?", "193"),
         ("What is IMF?", "Lends"),
+        ("What is IT?", "computers"),
+        ("What is OR?", "Odds"),
         ("apple pie", "151"),
     ):
         answer = course.ask(question)
