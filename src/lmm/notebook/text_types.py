@@ -13,7 +13,8 @@ Where an exercise stands before them (above them under the same heading, in a se
 paragraph), callouts and details called Solution are solutions, too, and so are the texts from a label (``**Solution
 2.1.**``, ``Solution:``) to the next label of an exercise or with a number, the next heading, typed div or metadata. A
 paragraph that is no more than such a name is a label, too. In a section of exercises, each label of an exercise begins
-one; elsewhere, each with a number (``**Exercise 2**``, ``Exercise 2.``, but not "Exercise 2 shows that").
+one; elsewhere, each with a number (``**Exercise 2**``, ``Exercise 2.``, but not "Exercise 2 shows that"), which is its
+paragraph only, unless the section begins with such labels.
 """
 
 from __future__ import annotations
@@ -173,10 +174,11 @@ def label_of(text: str, types: Collection[str]) -> Label | None:
     words += (match["stop"] or match["wide"] or "").strip()
     if match["plain"] and len(_WORD.findall(words)) > 1:  # "Solution to Exercise 1:", not "Solution to Exercise 1 is"
         kind = named_type(words, types) if words[-1] in _STOPS else ""
-    rest = match.string[match.end() :]
+    rest = match.string[match.end("words") + len(match["mark"]) if match["mark"] else match.end() :]
     points, _, after = rest.partition(")")
     rest = f"\n{after}" if points.lstrip().startswith("(") and any(map(str.isdigit, points)) else rest
-    goes_on = rest.lstrip()[:1].islower() and rest.lstrip()[1:2] not in (")", ".")  # "a)" begins a part
+    word = rest.lstrip(" \t\n,;")
+    goes_on = word[:1].islower() and word[1:2] not in (")", ".")  # "a)" begins a part
     # A capital letter after a plain number may begin a German noun: a solution that ended there would be seen.
     goes_on = goes_on or (rest[:1] not in ("", "\n") and not match["mark"] and not _NUMBERED_LABEL.match(words))
     is_subject = goes_on and words[-1] not in (*_STOPS, ")")
@@ -460,7 +462,7 @@ class TypedDocument:
                 is_second = self.order[at - 1].line == node.line  # it follows the exercise in the same line
                 yield start, end, Stretch((kind,), -node.line if is_second else node.line)
                 self._extend_solutions((kind,), end)
-                self._extend_exercises((kind,), node, end)
+                self._extend_exercises((kind,), node, end, is_label=at not in self.titled and not self._is_sheet(at))
             self._extend_exercises(types, node, at + 1)
             lasts = self._lasts(types)
             stretch = Stretch(types, node.line)
@@ -550,19 +552,26 @@ class TypedDocument:
             return at, self._end_of_mixed(at, parts), self.kinds.lasting[0]
         if label is None or not label.type:
             return None
-        is_in_section = at < self.exercise_section_end
-        begins = label.is_numbered and (is_in_section or not ITEM.match(self.texts[at]))
-        if is_exercise and not (begins or (is_in_section and label.is_emphasized)):
+        is_sheet = self._is_sheet(at)
+        begins = label.is_numbered and (is_sheet or not ITEM.match(self.texts[at]))
+        if is_exercise and not (begins or (at < self.exercise_section_end and label.is_emphasized)):
             self._extend_exercises((label.type,), node, at + 1, is_label=True)
             return None
         if not is_exercise and not ((label.is_certain or label.is_alone) and at < self.exercises_end):
             return None
         end = self._end_of_labelled(at, label)
         following = self._label(end) if end < len(self.order) else None
-        if is_exercise and not is_in_section and not (following and following.type):
-            # what follows a single exercise in a chapter may teach
+        is_single = not (at < self.exercise_section_end or (following and following.type))
+        if is_exercise and (is_single or not is_sheet):  # what follows an exercise in a chapter may teach
             end = min(end, at + 1 + label.is_alone + len(self.continuations.get(id(node), ())))
         return at, end, label.type
+
+    def _is_sheet(self, at: int) -> bool:
+        """Return whether a label is in a section of exercises, or in one that begins with it."""
+        parent = self.order[at].parent
+        texts = (node for node in parent.children if isinstance(node, TextNode)) if parent is not None else iter(())
+        first = next((node for node in texts if not is_comment(node.text)), None)
+        return at < self.exercise_section_end or first is self.order[at]
 
     def _label(self, at: int) -> Label | None:
         if at not in self._labels:

@@ -110,7 +110,7 @@ def test_headings_that_are_called_exercises() -> None:
 
 
 def test_numbered_labels_begin_exercises_in_any_section() -> None:
-    """What follows a single one may teach; a sentence about an exercise is none, nor is an item of a list."""
+    """What follows a single one, or one below other text, may teach; a sentence, or an item, is none."""
     text = (
         "# Sheet 2\n\n**Exercise 1**\n\nWhy?\n\n(a) How?\n\n**Aufgabe 2** (4 Punkte)\n\nWarum?\n\nUnd?\n\n"
         "# A\n\n**Exercise 1.1:** When?\n\nOaks grow slowly.\n\n# B\n\n**Exercise 1** shows oaks.\n\n"
@@ -122,6 +122,9 @@ def test_numbered_labels_begin_exercises_in_any_section() -> None:
         "**Aufgabe 2** (4 Punkte)\n\nWarum?\n\nUnd?",
         "**Exercise 1.1:** When?",
     ]
+    notes = "# A\n\nOaks grow.\n\n**Exercise 1.** Why?\n\nBirches grow.\n\n**Exercise 2.** How?\n\nElms grow.\n"
+    found = find_exercises([study_document(notes, file="a.md")])
+    assert [each.text for each in found] == ["**Exercise 1.** Why?", "**Exercise 2.** How?"]
 
 
 def test_each_item_of_a_list_of_exercises_is_one() -> None:
