@@ -95,7 +95,7 @@ def test_the_command_line(course: ScriptedServer, folder: Path, capsys: pytest.C
     check("search.json", ran("search", question, "--json", "--limit", "3", "--fields", "topic,file"))
     check("search_sections.json", ran("search", question, "--json", "--limit", "2", "--documents"))
     check("search.txt", ran("search", question, "--limit", "2", "--sections"))
-    course.queue("Because of chlorophyll [1].", "Of chlorophyll [2] [9].")
+    course.queue("Because of chlorophyll [3].", "Of chlorophyll [2] [9].")
     check("ask.txt", ran("ask", "Why is a leaf green?", "--history", "talk.jsonl"))
     check("history.jsonl", (folder / "talk.jsonl").read_text())
     check("ask.json", ran("ask", "Why is a leaf green in the *exercise*?", "--json"))
@@ -121,13 +121,13 @@ def test_the_tools_of_a_course(course: ScriptedServer, folder: Path) -> None:
             ]
             return "\n".join([f"== {name} {given}\n{(await tools[name].call(given)).text}" for name, given in calls])
 
-    course.queue("Because of chlorophyll [1].")
+    course.queue("Because of chlorophyll [3].")
     check("tools.txt", asyncio.run(texts()) + "\n")
 
 
 def test_the_server_and_its_log(course: ScriptedServer, folder: Path, capsys: pytest.CaptureFixture[str]) -> None:
     """What the API, the page and the log hold of sources."""
-    course.queue("Because of chlorophyll [1].", "Because of chlorophyll [2].")
+    course.queue("Because of chlorophyll [3].", "Because of chlorophyll [2].")
     asked = {"model": "course", "messages": [{"role": "user", "content": "Why is a leaf green?"}]}
     with serving(folder / "config.toml") as address:
         visitor = Visitor(address)

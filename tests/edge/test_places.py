@@ -270,6 +270,12 @@ def post(address: str, body: dict[str, Any]) -> str:
     return text
 
 
+def number_of(said: str, prompt: str) -> str:
+    """The number of the source that has a sentence."""
+    sources = re.findall(r'<source number="(\d+)"[^>]*>(.*?)</source>', prompt, re.DOTALL)
+    return next(str(number) for number, text in sources if said in " ".join(text.split()))
+
+
 def test_twenty_sentences_have_their_place_at_five_exits(
     folder: Path, material: Path, server: ScriptedServer, capsys: pytest.CaptureFixture[str]
 ) -> None:
@@ -278,7 +284,7 @@ def test_twenty_sentences_have_their_place_at_five_exits(
     server.answer = lambda request: "It is so [1]."
     assert len(PLACES) == 20
     for start, said in SAID.items():
-        server.answer = lambda request, said=said: f"{said} [1]"  # type: ignore[misc]
+        server.answer = lambda request, said=said: f"{said} [{number_of(said, request.last)}]"  # type: ignore[misc]
         (source,) = json.loads(run_here(capsys, "ask", said, "--json").out)["sources"]
         minutes, second = Pages.read(source["page"]), Pages.read(start).first
         assert minutes.first <= second <= minutes.last < minutes.first + 120, (said, source["page"])
@@ -307,6 +313,7 @@ def test_twenty_sentences_have_their_place_at_five_exits(
     asyncio.run(tools())
     with serving(config) as address:
         for said, _, hit in found:
+            server.answer = lambda request, said=said: f"It is so [{number_of(said, request.last)}]."  # type: ignore[misc]
             events = [json.loads(line[6:]) for line in post(f"{address}/chat", {"question": said}).split("\n")
                       if line.startswith('data: {"html"') and '"sources"' in line]  # fmt: skip
             sources = [source for event in events for source in (*event["sources"], *event["read"])]
