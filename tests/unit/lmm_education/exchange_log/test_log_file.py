@@ -49,7 +49,7 @@ def everything_in(file: Path) -> bytes:
 def test_what_is_written_comes_back(held: list[LoggedExchange]) -> None:
     """Whatever students and models write; the session alone is the log's own."""
     with temporary_folder() as folder, LogFile(folder / "log.sqlite") as log:
-        log.add((exchange, "ada") for exchange in held)
+        log.add((exchange, "olga") for exchange in held)
         found = read_log(log.file)
         assert [dataclasses.replace(exchange, session="") for exchange in found] == held
         without = read_log(log.file, answers=False)
@@ -64,38 +64,38 @@ def test_halves_of_characters_do_not_stop_it(log: LogFile, file: Path) -> None:
 
 def test_only_its_owner_reads_it(log: LogFile, file: Path) -> None:
     """Nor the files that SQLite has beside it."""
-    log.add([(asked("1"), "ada")])
+    log.add([(asked("1"), "olga")])
     assert {stat.S_IMODE(each.stat().st_mode) for each in file.parent.iterdir()} == {0o600}
 
 
 def test_a_reaction_is_its_students(log: LogFile, file: Path) -> None:
     """It can be changed and withdrawn by him, and by nobody else."""
-    log.add([(asked("1"), "ada"), (asked("2"), "bob")])
-    assert log.react("1", "ada", 1, "Good.")
+    log.add([(asked("1"), "olga"), (asked("2"), "bob")])
+    assert log.react("1", "olga", 1, "Good.")
     assert not log.react("1", "bob", -1, "Bad.")
-    assert not log.react("3", "ada", 1, "")
+    assert not log.react("3", "olga", 1, "")
     assert [(e.reaction, e.comment) for e in read_log(file)] == [(1, "Good."), (0, "")]
-    assert log.react("1", "ada", 0, "")
+    assert log.react("1", "olga", 0, "")
     assert read_log(file)[0].reaction == 0
 
 
 def test_a_student_has_another_name_every_day(log: LogFile, file: Path) -> None:
     """So that questions of a term cannot be put together; after two days, nobody can tell whose they were."""
-    log.add([(asked("1"), "ada"), (asked("2"), "ada"), (asked("3"), "bob"), (asked("4", 1), "ada")])
+    log.add([(asked("1"), "olga"), (asked("2"), "olga"), (asked("3"), "bob"), (asked("4", 1), "olga")])
     names = {exchange.id: exchange.session for exchange in read_log(file)}
     assert names["1"] == names["2"]
     assert len(set(names.values())) == 3
-    assert b"ada" not in everything_in(file)
-    assert log.react("4", "ada", 1, "")
+    assert b"olga" not in everything_in(file)
+    assert log.react("4", "olga", 1, "")
     assert log.delete(before=0.0, now=NOW + DAY).exchanges == 0
-    assert log.react("1", "ada", 1, "")
-    assert not log.react("4", "ada", -1, "")
+    assert log.react("1", "olga", 1, "")
+    assert not log.react("4", "olga", -1, "")
 
 
 def test_what_is_deleted_is_gone(log: LogFile, file: Path) -> None:
     """Also from free pages and from the write-ahead log; the rest stays."""
-    old = [(asked(f"old-{i}", 40, "A secret question " * 50), "ada") for i in range(200)]
-    log.add([*old, (asked("new", 1, "Another question"), "ada")])
+    old = [(asked(f"old-{i}", 40, "A secret question " * 50), "olga") for i in range(200)]
+    log.add([*old, (asked("new", 1, "Another question"), "olga")])
     assert b"secret" in everything_in(file)
     assert log.delete(before=NOW - 30 * DAY, now=NOW) == (200, True)
     assert b"secret" not in everything_in(file)
@@ -107,7 +107,7 @@ def test_what_is_deleted_is_gone(log: LogFile, file: Path) -> None:
 
 def test_who_reads_does_not_hold_up_who_writes(log: LogFile, file: Path) -> None:
     """And sees the log as it was when he began; what is deleted meanwhile goes with the next deletion."""
-    log.add([(asked("1", 40, "A secret question"), "ada")])
+    log.add([(asked("1", 40, "A secret question"), "olga")])
     reader = sqlite3.connect(f"{file.as_uri()}?mode=ro", uri=True, isolation_level=None)
     reader.execute("BEGIN")
     assert reader.execute("SELECT count(*) FROM exchanges").fetchone() == (1,)
@@ -124,7 +124,7 @@ def test_two_that_write_take_turns(log: LogFile, file: Path) -> None:
     """Whoever waits too long is told who is in the way; nothing is half written."""
     with LogFile(file, busy=0.1) as other:
         other.add([(asked("1"), "bob")])
-        log.add([(asked("2"), "ada")])
+        log.add([(asked("2"), "olga")])
         holder = sqlite3.connect(file, isolation_level=None)
         holder.execute("BEGIN IMMEDIATE")
         with pytest.raises(LogError, match="another process is using it"):
@@ -136,8 +136,8 @@ def test_two_that_write_take_turns(log: LogFile, file: Path) -> None:
 
 def test_the_same_exchange_twice_is_one(log: LogFile, file: Path) -> None:
     """As where it is tried again after a failure that came too late."""
-    log.add([(asked("1"), "ada")])
-    log.add([(asked("1"), "ada")])
+    log.add([(asked("1"), "olga")])
+    log.add([(asked("1"), "olga")])
     assert len(read_log(file)) == 1
 
 
@@ -191,7 +191,7 @@ def test_a_filter_finds_what_it_says(held: list[LoggedExchange]) -> None:
         (LogFilter(contains=word), lambda e: word.casefold() in f"{e.question}\n{e.answer}\n{e.comment}".casefold()),
     ]
     with temporary_folder() as folder, LogFile(folder / "log.sqlite") as log:
-        log.add((exchange, "ada") for exchange in held)
+        log.add((exchange, "olga") for exchange in held)
         for chosen, is_wanted in cases:
             assert [e.id for e in read_log(log.file, chosen)] == [e.id for e in held if is_wanted(e)]
         assert [e.id for e in read_log(log.file, LogFilter(latest=2))] == [e.id for e in held[-2:]]
