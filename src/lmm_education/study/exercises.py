@@ -18,6 +18,7 @@ import msgspec
 
 from lmm.markdown.spans import spans
 from lmm.markdown.units import ITEM
+from lmm.notebook.text_types import label_of
 from lmm.terminal import clipped
 from lmm.type_names import is_one_of, named_type
 from lmm_education.ingestion.outline import Heading, Item, TextItem
@@ -215,9 +216,11 @@ def exercises_as_markdown(exercises: Sequence[Exercise], *, solutions: bool = Fa
                 shown = with_choices(exercise.text, exercise.choices)
                 parts += [f"### {exercise.name}", shown]
                 if solutions and exercise.solution:
-                    words = exercise.solution.partition("\n")[0].split("**")
-                    named = len(words) > 2 and not words[0] and words[1].endswith(".")  # the name of an environment
-                    parts.append(exercise.solution if named else f"**Solution.** {exercise.solution}")
+                    label = label_of(
+                        exercise.solution.partition("\n\n")[0], ["solution"]
+                    )  # or the name of an environment
+                    is_named = label is not None and (label.type or label.is_emphasized)
+                    parts.append(exercise.solution if is_named else f"**Solution.** {exercise.solution}")
     return "\n\n".join(parts) + ("\n" if parts else "")
 
 

@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+import pytest
+
 from lmm_education.audience import Withholding
-from lmm_education.study.exercises import exercises_as_markdown, exercises_as_values, find_exercises
+from lmm_education.study.exercises import Exercise, exercises_as_markdown, exercises_as_values, find_exercises
 from lmm_education.study.notes import clean_notes
 from lmm_education.study.study_documents import study_document
 
@@ -194,3 +196,12 @@ def test_environments_of_quarto_and_bookdown() -> None:
     assert [(out.type, out.line) for out in clean_notes(text).left_out] == [
         *(("exercise", 8), ("solution", 13), ("exercise", 20), ("solution", 24), ("exercise", 30), ("solution", 34))
     ]
+
+
+@pytest.mark.parametrize(
+    "solution", ["Solution\n\nFour.", "Solution. Four.", "**Lösung 2.** Vier.", "**Proof.** Four."]
+)
+def test_a_solution_that_is_labelled_gets_no_second_label(solution: str) -> None:
+    """In whatever way it is written."""
+    exercise = Exercise(1, "exercise", "Why?", solution, "Leaves", "a.md", 5, ("Colour",))
+    assert exercises_as_markdown([exercise], solutions=True).endswith(f"Why?\n\n{solution}\n")
