@@ -48,7 +48,7 @@ def kill_command(server: ScriptedServer, folder: Path, state: Path, name: str, k
     while seen["killed"] < kills or not seen["partly journaled"]:
         path.write_text(ASKING)
         shutil.rmtree(state / "journal", ignore_errors=True)
-        process, begun = start(*command), len(server.requests)
+        begun, process = len(server.requests), start(*command)  # in this order: it may ask at once
         if chance.random() < 0.8:  # else while it begins
             server.wait_for(begun + 1)
         ran = killed(process, 1.2 * asking * chance.random())
