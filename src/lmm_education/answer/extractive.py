@@ -66,7 +66,7 @@ Fits = Callable[[Sequence[str], bool], Sequence[float]]
 have count less (`SearchView.fits`)."""
 
 
-class Quotation(NamedTuple):
+class QuotedText(NamedTuple):
     """Quotations, which cite their sources as 1, 2, …, and the numbers that these had, in this order; an empty text if
     nothing matches. `covered`: they have enough of the question to answer it."""
 
@@ -150,7 +150,7 @@ def quote(
     *,
     without: Collection[str] = (),
     whole: bool = False,
-) -> Quotation:
+) -> QuotedText:
     """Quote the sentences that match best, from passages in order of rank.
 
     Without `evidence`, something is quoted in any case. What stands below headings that are called as one of the types
@@ -199,9 +199,25 @@ def quote(
             covered, sentences = True, titled
         sentences = sentences if covered or found >= LEAST else []
     if not sentences:
-        return Quotation()
+        return QuotedText()
     sentences = [s for s in sentences if s.passage < FOUND or _term_weight(term, s.text) == _DEFINES]
     matches = fits([_with_names(each) for each in sentences], covered)
+    worth = _worth(sentences, matches, term)
+    if titled:  # from its beginning on
+        worth = [1.0 - at / len(sentences) / 2 for at in range(len(sentences))]
+    chosen = _chosen(sentences, worth, PASSAGES if covered else IN_OTHER_WORDS)
+    if not titled:
+        chosen = _fitting_parts(chosen, fits, covered)
+    groups: dict[int, list[_Sentence]] = {}
+    for sentence in every:
+        if any(sentence is each for each in chosen):
+            groups.setdefault(candidates[sentence.passage].number, []).append(sentence)
+    in_order = (sorted(group, key=lambda each: candidates[each.passage].place.lines.first) for group in groups.values())
+    return QuotedText("\n\n".join(_quotations(candidates, in_order)), list(groups), covered)
+
+
+def _worth(sentences: Sequence[_Sentence], matches: Sequence[float], term: Term | None) -> list[float]:
+    """Return what sentences are worth by their match, in which what defines or only mentions a term counts."""
     weights = [_term_weight(term, each.text) for each in sentences]
     worth = [fit * weight for fit, weight in zip(matches, weights, strict=True)]
     if term and term.alone and _DEFINES in weights:
@@ -213,22 +229,20 @@ def quote(
         for at, each in enumerate(sentences):  # others only mention it
             if weights[at] == 1.0 and (each.passage, each.part) != (best.passage, best.part):
                 worth[at] = 0.0
-    if titled:  # from its beginning on
-        worth = [1.0 - at / len(sentences) / 2 for at in range(len(sentences))]
-    chosen = _chosen(sentences, worth, PASSAGES if covered else IN_OTHER_WORDS)
+    return worth
+
+
+def _fitting_parts(chosen: list[_Sentence], fits: Fits, covered: bool) -> list[_Sentence]:
+    """Return the sentences without those of parts of an entry that fit much less by themselves: the name of an entry is
+    said of all its sentences."""
     parts = [each for each in chosen if each.names]
-    if len(parts) > 1 and not titled:  # the name of an entry is said of all its sentences
-        alone = fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts], covered)
-        own = dict(zip(map(id, parts), alone, strict=True))
-        most = max(own.values())
-        fitting = (each for each in chosen if own.get(id(each), most) >= _LEAST_OF_PART * most)
-        chosen = [each for sentence in fitting for each in sentence.all]
-    groups: dict[int, list[_Sentence]] = {}
-    for sentence in every:
-        if any(sentence is each for each in chosen):
-            groups.setdefault(candidates[sentence.passage].number, []).append(sentence)
-    in_order = (sorted(group, key=lambda each: candidates[each.passage].place.lines.first) for group in groups.values())
-    return Quotation("\n\n".join(_quotations(candidates, in_order)), list(groups), covered)
+    if len(parts) < 2:
+        return chosen
+    alone = fits([f"{each.part}\n{each.text}\n{each.shown}" for each in parts], covered)
+    own = dict(zip(map(id, parts), alone, strict=True))
+    most = max(own.values())
+    fitting = (each for each in chosen if own.get(id(each), most) >= _LEAST_OF_PART * most)
+    return [each for sentence in fitting for each in sentence.all]
 
 
 def _with_names(sentence: _Sentence) -> str:

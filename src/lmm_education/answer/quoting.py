@@ -49,7 +49,7 @@ def quoted_answer(
         return nothing_found(result, sources, settings, text=missing)
     if entry:
         whole = extractive.quote_whole(entry.heading, entry.text, 1)
-        quoted, only = extractive.Quotation(whole, [sources.offer(entry).number]), None
+        quoted, only = extractive.QuotedText(whole, [sources.offer(entry).number]), None
     else:
         quoted, only = _quotation(view, result, sources, settings.study)
     sources.renumber(quoted.numbers)
@@ -77,7 +77,7 @@ def _answer(text: str, result: SearchResult, sources: Sources) -> Answer:
 
 def _quotation(
     view: SearchView, result: SearchResult, sources: Sources, study: StudySettings
-) -> tuple[extractive.Quotation, Passage | None]:
+) -> tuple[extractive.QuotedText, Passage | None]:
     """Return what is quoted; nothing if no passage matches well enough, or only an exercise does, and this exercise."""
     if not result.text.strip():
         raise SearchError("there is no question besides the document or type", hint="write one")
@@ -118,7 +118,7 @@ def _quotation(
         alike = fits([item for item, _ in asked])
         match = max(fits([found.text] if found.text else []), default=0.0)
         if max(alike) >= _ASKED and match < _ANSWERED * max(alike):
-            return extractive.Quotation(), asked[alike.index(max(alike))][1]
+            return extractive.QuotedText(), asked[alike.index(max(alike))][1]
     return found, None
 
 
